@@ -1,0 +1,80 @@
+"""What a caller may hand in: told apart without importing the library that it comes from."""
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
+
+_SPARK_CLASSES = (
+    ("pyspark.sql.dataframe", "DataFrame"),
+    ("pyspark.sql.classic.dataframe", "DataFrame"),
+    ("pyspark.sql.connect.dataframe", "DataFrame"),
+)
+
+
+def spark_dataframe(data: Any) -> Any | None:
+    """The data as a Spark DataFrame, if it is one (classic, Connect, or pandas on Spark); otherwise None.
+
+    Comes before any look at the Arrow interface, which Spark's own class speaks from 4.2 on.
+    """
+    if _is_instance(data, "pyspark.pandas.frame", "DataFrame"):
+        return data.to_spark()
+    if any(_is_instance(data, module, name) for module, name in _SPARK_CLASSES):
+        return data
+    return None
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether the data speaks the Arrow PyCapsule interface as rows with columns."""
+    return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch)
+
+
+def arrow_table(data: Any) -> pa.Table:
+    """The data as an Arrow table, its stream read to the end.
+
+    Raises: Invalid for anything that does not speak the Arrow stream interface.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    raise Invalid(
+        f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame or anything with "
+        "__arrow_c_stream__ (pyarrow, pandas 2.2 and later, Polars, DuckDB, ...)"
+    )
+
+
+def arrow_schema(schema: Any) -> pa.Schema:
+    """Anything with an Arrow schema as a `pyarrow.Schema`."""
+    if isinstance(schema, pa.Schema):
+        return schema
+    if hasattr(schema, "__arrow_c_schema__"):
+        return pa.schema(schema)
+    raise Invalid(f"schema of type {type(schema).__qualname__}: expected a pyarrow.Schema or anything with __arrow_c_schema__")
+
+
+def spark_engine() -> ModuleType:
+    """The engine on Spark, imported when it is first needed.
+
+    Raises: Unsupported when PySpark is not installed.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise Unsupported("PySpark is not installed: pip install 'pyhudi[spark]'")
+    return importlib.import_module("pyhudi.engine.spark")
+
+
+def not_yet(what: str, why: str) -> Unsupported:
+    """The error for a part of the interface that this release does not have."""
+    return Unsupported(f"{what}: {why} by this release")
+
+
+def _is_instance(data: Any, module: str, name: str) -> bool:
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(data, kind)

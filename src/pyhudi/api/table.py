@@ -1,0 +1,402 @@
+"""One class for a table: create or open it, write to it, ask it."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api import frames
+from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
+from pyhudi.api.scan import Scan
+from pyhudi.engine.arrow_source import ArrowSource
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.errors import Invalid, NotFound
+from pyhudi.executor import Executor
+from pyhudi.format.instants import instant_from_user
+from pyhudi.format.keys import record_keys
+from pyhudi.format.names import PROPERTIES
+from pyhudi.format.schema import META_FIELDS, avro_from_arrow, canonical_arrow, record_name
+from pyhudi.metadata.files_partition import open_listing
+from pyhudi.model.instant import Instant
+from pyhudi.model.options import check_table_facts, merge_options
+from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
+from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.commits import read_earliest_retained
+from pyhudi.table.config import TableConfig
+from pyhudi.table.creation import NewTable, column_names, new_table_properties, write_new_table
+from pyhudi.table.incremental import commit_range, plan_incremental
+from pyhudi.table.predicate import parse_predicate
+from pyhudi.table.read_plan import plan_snapshot, refuse_unreadable, select_columns
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.guard import Guard, open_guard
+from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.session import HeartbeatSettings, TableAccess, write_session
+from pyhudi.write.operation import WriteResult, prepare_write, run_write
+from pyhudi.write.settings import WriteSettings
+from pyhudi.write.source import Operation, WriteSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyhudi.table.read_plan import ReadPlan
+
+TimeLike = str | date | datetime
+OnCommit = Callable[[WriteResult], None]
+Where = str | pc.Expression
+
+
+class HudiTable:
+    """A Hudi table on some storage.
+
+    It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
+    the timeline at the moment it is made. The type of the data that is handed in picks where a write
+    runs: a Spark DataFrame on Spark, anything that speaks the Arrow PyCapsule stream interface in this process.
+    """
+
+    def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
+        """Use `create` or `open`."""
+        self._access, self._options, self._executor = access, dict(options), executor
+        self._facts = access.snapshot().config
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        record_key: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
+        ordering: str | Sequence[str] | None = None,
+        schema: Any = None,
+        table_type: str = "COPY_ON_WRITE",
+        table_version: int = 8,
+        properties: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
+        clock: Clock | None = None,
+        random: Callable[[], str] | None = None,
+        lock: Guard | None = None,
+    ) -> Self:
+        """Make a new table at `path` and open it.
+
+        `record_key`, `partition_by`, `ordering`: a column name or several; `ordering` None: the row that
+        is committed last wins. `schema`: anything with an Arrow schema; None: the first write gives it.
+        `properties`: table keys and writer keys alike, stored as the defaults of every later write.
+        `storage`, `clock`, `random` (gives UUID texts), `lock`: for tests and embedding.
+
+        Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
+        """
+        access = _access(path, storage_options, storage, clock, random, lock)
+        given = merge_options(write=properties, opened=None, table={})
+        WriteSettings.from_options(given)
+        keys = column_names(record_key, what="record_key")
+        partitions = column_names(partition_by, what="partition_by")
+        order = column_names(ordering, what="ordering")
+        text = None
+        if schema is not None:
+            columns = canonical_arrow(frames.arrow_schema(schema))
+            for what, names in (("record_key", keys), ("partition_by", partitions), ("ordering", order)):
+                missing = [n for n in names if n not in columns.names]
+                if missing:
+                    raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
+            text = avro_from_arrow(columns, record_name=record_name(name))
+        new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
+        write_new_table(access.storage, new_table_properties(new), epoch_ms=access.clock.now_ms())
+        return cls(access, {}, LocalExecutor())
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
+        clock: Clock | None = None,
+        random: Callable[[], str] | None = None,
+        lock: Guard | None = None,
+    ) -> Self:
+        """Open the table at `path`. `options`: defaults of this handle's writes.
+
+        Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
+        for a table that this release does not know.
+        """
+        access = _access(path, storage_options, storage, clock, random, lock)
+        merge_options(write=options, opened=None, table={})
+        return cls(access, options or {}, LocalExecutor())
+
+    @staticmethod
+    def exists(path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> bool:
+        """Whether a table lies at `path`."""
+        return open_storage(parse_location(path, storage_options)).head(PROPERTIES) is not None
+
+    @property
+    def path(self) -> str:
+        return self._access.location.uri
+
+    @property
+    def name(self) -> str:
+        return self._facts.name
+
+    @property
+    def table_type(self) -> str:
+        return self._facts.table_type
+
+    @property
+    def table_version(self) -> int:
+        return self._config().version
+
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        return self._facts.record_key
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self._facts.partition_by
+
+    @property
+    def ordering(self) -> tuple[str, ...]:
+        return self._facts.ordering
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """`hoodie.properties` as it is now."""
+        return dict(self._config().properties)
+
+    def schema(self) -> pa.Schema:
+        """The table's columns, without meta fields; none until the first write of a table created without any."""
+        return self._access.snapshot().schema
+
+    def timeline(self, history: bool = False) -> tuple[Instant, ...]:
+        """The instants of the active timeline, by requested time.
+
+        Raises: Unsupported for `history=True`: this release does not read archived instants.
+        """
+        if history:
+            raise frames.not_yet("timeline(history=True)", "archived instants are not read")
+        return self._access.snapshot().timeline.instants
+
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Add rows without looking for their keys or filling small files: the fast way to load a table."""
+        return self._write(Operation.BULK_INSERT, data, options, extra_metadata, on_commit)
+
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Add rows without looking for their keys, into small files first."""
+        return self._write(Operation.INSERT, data, options, extra_metadata, on_commit)
+
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Replace the rows whose keys are stored, add the others.
+
+        Keys are looked up within their partition. Of several rows of one key the greatest by the ordering
+        column counts, the last to arrive on a tie; with event-time ordering a stored row that is greater stays.
+        """
+        return self._write(Operation.UPSERT, data, options, extra_metadata, on_commit)
+
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Delete the rows of these keys. `data`: rows, or only their key and partition columns.
+
+        Without the ordering column a delete wins; with it the ordering decides. An absent key is no error.
+        """
+        return self._write(Operation.DELETE, data, options, extra_metadata, on_commit)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        as_of: TimeLike | None = None,
+        query: str = "snapshot",
+        meta_fields: bool = True,
+    ) -> Scan:
+        """The table's rows, now or as of a moment.
+
+        `columns`: these, in this order; None: all. `where`: Spark SQL predicate text, or a
+        `pyarrow.compute.Expression`. `as_of`: commits requested at or before it count. `query`: `snapshot`, or
+        `read_optimized`, which is the same on a copy-on-write table.
+        """
+        if query not in ("snapshot", "read_optimized"):
+            raise Invalid(f"query='{query}': expected 'snapshot' or 'read_optimized'")
+        snapshot = self._access.snapshot()
+        label = query
+        if as_of is not None:
+            until = instant_from_user(as_of, snapshot.zone, what="as_of")
+            retained = read_earliest_retained(snapshot.storage, snapshot.timeline)
+            if retained is not None and until < retained:
+                raise NotFound(f"as_of='{as_of}': the files of that time were cleaned away; the earliest kept commit is '{retained}'")
+            snapshot, label = snapshot.at(until), f"{query} as of {until}"
+        refuse_unreadable(snapshot)
+        schema = select_columns(snapshot, columns, meta_fields=meta_fields)
+        predicate = None if where is None else parse_predicate(where, snapshot.schema_with_meta)
+        plan = plan_snapshot(
+            snapshot, schema=schema, predicate=predicate, where=None if where is None else str(where), query=label
+        )
+        return Scan(self._access.storage, plan, self._to_spark)
+
+    def incremental(
+        self,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        meta_fields: bool = True,
+    ) -> Scan:
+        """The rows that commits in `(start, end]` wrote last, as they stood at its end.
+
+        By completion time (by requested time on table version 6). `start` None, `"earliest"` or `"000"`:
+        from the beginning; `end` None: to the latest. Deleted rows do not appear.
+        """
+        snapshot = self._access.snapshot()
+        refuse_unreadable(snapshot)
+        schema = select_columns(snapshot, columns, meta_fields=meta_fields)
+        predicate = None if where is None else parse_predicate(where, snapshot.schema_with_meta)
+        span = commit_range(snapshot, start, end)
+        plan = plan_incremental(
+            snapshot, span, schema=schema, predicate=predicate, where=None if where is None else str(where)
+        )
+        return Scan(self._access.storage, plan, self._to_spark)
+
+    def lookup(self, keys: Any) -> pa.Table:
+        """The rows of these record keys: their texts, or Arrow data with the key columns. An absent key gives no row.
+
+        Without an index it scans the key column of every file.
+        """
+        snapshot = self._access.snapshot()
+        if isinstance(keys, str):
+            raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
+        if frames.is_arrow(keys):
+            rows = frames.arrow_table(keys)
+            missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
+            if missing:
+                raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+            wanted = record_keys(rows, snapshot.key_spec).combine_chunks()
+        else:
+            wanted = pa.array(list(keys), pa.string())
+        return self.scan(where=pc.is_in(pc.field(META_FIELDS[2]), value_set=wanted)).to_arrow()
+
+    def __repr__(self) -> str:
+        return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
+
+    def _config(self) -> TableConfig:
+        return self._access.snapshot().config
+
+    def _to_spark(self, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
+        return frames.spark_engine().plan_to_dataframe(spark, self._access.location, plan)
+
+    def _write(
+        self,
+        operation: Operation,
+        data: Any,
+        options: Mapping[str, object] | None,
+        extra_metadata: Mapping[str, str] | None,
+        on_commit: OnCommit | None,
+    ) -> WriteResult:
+        snapshot = self._access.snapshot()
+        merged = merge_options(write=options, opened=self._options, table=_writer_defaults(snapshot.config))
+        check_table_facts(merged, snapshot.config.as_facts())
+        settings = WriteSettings.from_options(merged)
+        access, source = self._source(data, settings)
+        try:
+            prepared = prepare_write(snapshot, source, operation)
+            with write_session(
+                access,
+                purpose=f"{operation.value.lower()} of table '{self.name}'",
+                heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
+                participants=lambda of, issue: [_metadata_upkeep(access, of, issue, settings)],
+            ) as session:
+                result = run_write(
+                    session, source, prepared, settings,
+                    extra_metadata={**settings.commit_metadata(merged), **_texts(extra_metadata)},
+                )  # fmt: skip
+        finally:
+            source.close()
+        if on_commit is not None:
+            on_commit(result)
+        return result
+
+    def _source(self, data: Any, settings: WriteSettings) -> tuple[TableAccess, WriteSource]:
+        """Where the write runs: the data's type says."""
+        dataframe = frames.spark_dataframe(data)
+        if dataframe is not None:
+            engine = frames.spark_engine()
+            return engine.spark_access(self._access, dataframe), engine.SparkSource(dataframe, self._access.location)
+        return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)
+
+
+def _access(
+    path: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None,
+    storage: Storage | None,
+    clock: Clock | None,
+    random: Callable[[], str] | None,
+    lock: Guard | None,
+) -> TableAccess:
+    location = storage.location if storage is not None else parse_location(path, storage_options)
+    return TableAccess(
+        storage=storage if storage is not None else open_storage(location),
+        location=location,
+        guard=lock if lock is not None else open_guard(location),
+        clock=clock if clock is not None else SYSTEM_CLOCK,
+        new_uuid=random if random is not None else random_uuid,
+        process_zone=process_zone,
+        open_listing=open_listing,
+    )
+
+
+def _metadata_upkeep(
+    access: TableAccess, snapshot: Snapshot, issue_instant: Callable[[], str], settings: WriteSettings
+) -> CommitParticipant:
+    return MetadataTableUpkeep(
+        storage=access.storage,
+        clock=access.clock,
+        zone=snapshot.zone,
+        issue_instant=issue_instant,
+        is_enabled=settings.metadata_enabled,
+        deltacommits_max=settings.metadata_deltacommits_max,
+    )
+
+
+def _writer_defaults(config: TableConfig) -> dict[str, str]:
+    """The writer keys among a table's properties."""
+    return {key: value for key, value in config.properties.items() if key.startswith("hoodie.")}
+
+
+def _texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
+    extra = dict(extra_metadata or {})
+    for key, value in extra.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
+    if "schema" in extra:
+        raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
+    return extra

@@ -1,0 +1,75 @@
+"""Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
+
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import core_count, is_classic, refuse_unshared, use_running_interpreter, with_settings
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.predicate import Predicate
+from pyhudi.table.read_plan import COMMIT_TIME, ReadPlan
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
+    """The plan's rows: a native scan of its files, with native filters and projection.
+
+    A predicate that came as an Arrow expression is evaluated by Arrow on the executors.
+    """
+    refuse_unshared(location)
+    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
+    rows = read_files(spark, location, [file.path for file in plan.files], spark_schema(stored))
+    if plan.commit_times is not None:
+        rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
+    if plan.predicate is not None:
+        rows = _filtered(spark, rows, plan.predicate, stored)
+    return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
+
+
+def read_files(
+    spark: SparkSession, location: StorageLocation, paths: Sequence[str], schema: t.StructType
+) -> DataFrame:
+    """These base files and no others, as one native Parquet scan with the given columns.
+
+    Spark lists what it is given with one task a path; the setting holds that to the number of cores.
+    """
+    if not paths:
+        return spark.createDataFrame([], schema)
+    with with_settings(spark, {_LISTING: str(core_count(spark))}):
+        return spark.read.schema(schema).parquet(*(spark_path(location, path) for path in paths))
+
+
+def spark_path(location: StorageLocation, path: str) -> str:
+    """A file of the table as Hadoop's paths spell it. Glob characters are escaped, for Spark takes paths as patterns."""
+    root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
+    full = f"{root.rstrip('/')}/{path}"
+    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in full)
+
+
+def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored: pa.Schema) -> DataFrame:
+    if isinstance(predicate.condition, pc.Expression):
+        use_running_interpreter(spark)
+        return rows.mapInArrow(_arrow_filter(predicate, stored), rows.schema)
+    if not is_classic(spark):
+        return rows.where(predicate.text)
+    with with_settings(spark, {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}):
+        return rows.where(predicate.text)
+
+
+def _arrow_filter(
+    predicate: Predicate, stored: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield predicate.filter(conform_batch(batch, stored, path="scan"))
+
+    return run

@@ -1,0 +1,132 @@
+"""Wrapping PySpark's readers and writers, so that the format `hudi` ends in Python."""
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.errors import Invalid
+
+_FORMATS = frozenset({"hudi", "org.apache.hudi"})
+_STATE = "_pyhudi_state"
+_MARK = "_pyhudi_wrapped"
+
+Load = Callable[[SparkSession, str, Mapping[str, object]], DataFrame]
+Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
+
+
+def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
+    """Wrap the classes of the session's kind, once a process."""
+    is_connect = session_class.__module__.startswith("pyspark.sql.connect")
+    module = importlib.import_module("pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter")
+    for kind in (module.DataFrameReader, module.DataFrameWriter):
+        if kind.__dict__.get(_MARK):
+            continue
+        _note_calls(kind)
+        if kind is module.DataFrameReader:
+            _end_load(kind, load)
+        else:
+            _end_save(kind, save)
+        setattr(kind, _MARK, True)
+
+
+def _state(builder: Any) -> dict[str, Any]:
+    """What was said to one reader or writer so far."""
+    return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})  # type: ignore[no-any-return]
+
+
+def _note_calls(kind: type) -> None:
+    def note_format(state: dict[str, Any], source: str) -> None:
+        state["format"] = source
+
+    def note_option(state: dict[str, Any], key: str, value: object) -> None:
+        state["options"][key] = value
+
+    def note_options(state: dict[str, Any], **options: object) -> None:
+        state["options"].update(options)
+
+    def note_mode(state: dict[str, Any], saveMode: str | None) -> None:  # noqa: N803  # PySpark's own name
+        state["mode"] = saveMode
+
+    def note_partitions(state: dict[str, Any], *columns: Any) -> None:
+        names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
+        state["partition_by"] = tuple(names)
+
+    notes = {
+        "format": note_format,
+        "option": note_option,
+        "options": note_options,
+        "mode": note_mode,
+        "partitionBy": note_partitions,
+    }
+    for name, note in notes.items():
+        if name in kind.__dict__:
+            setattr(kind, name, _noting(kind.__dict__[name], note))
+
+
+def _noting(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        note(_state(self), *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    return call
+
+
+def _end_load(kind: type, load: Load) -> None:
+    original = kind.__dict__["load"]
+
+    @functools.wraps(original)
+    def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
+        state = _state(self)
+        if (format or state["format"]) not in _FORMATS:
+            return original(self, path, format, schema, **options)
+        given = {**state["options"], **options}
+        if schema is not None:
+            raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
+        return load(_session(self), _one_path(path, given), {k: v for k, v in given.items() if k != "path"})
+
+    kind.load = call  # type: ignore[attr-defined]
+
+
+def _end_save(kind: type, save: Save) -> None:
+    original = kind.__dict__["save"]
+
+    @functools.wraps(original)
+    def call(
+        self: Any,
+        path: Any = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,  # noqa: N803  # PySpark's own name
+        **options: object,
+    ) -> Any:
+        state = _state(self)
+        if (format or state["format"]) not in _FORMATS:
+            return original(self, path, format, mode, partitionBy, **options)
+        given = {**state["options"], **options}
+        columns = partitionBy or state["partition_by"]
+        if columns:
+            names = [columns] if isinstance(columns, str) else list(columns)
+            given.setdefault("hoodie.datasource.write.partitionpath.field", ",".join(names))
+        target = _one_path(path, given)
+        save(self._df, target, mode or state["mode"] or "error", {k: v for k, v in given.items() if k != "path"})
+
+    kind.save = call  # type: ignore[attr-defined]
+
+
+def _session(reader: Any) -> SparkSession:
+    session = getattr(reader, "_spark", None) or getattr(reader, "_client", None)
+    assert session is not None
+    return session  # type: ignore[no-any-return]
+
+
+def _one_path(path: Any, options: Mapping[str, object]) -> str:
+    found = path if path is not None else options.get("path")
+    if isinstance(found, list | tuple) and len(found) == 1:
+        found = found[0]
+    if not isinstance(found, str) or not found:
+        raise Invalid(f"path={found!r}: expected the path of one table")
+    return found

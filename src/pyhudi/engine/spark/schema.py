@@ -1,0 +1,78 @@
+"""Arrow schemas and Spark schemas, one for the other."""
+
+import pyarrow as pa
+from pyspark.sql import types as t
+
+from pyhudi.errors import Invalid
+
+
+def spark_schema(schema: pa.Schema) -> t.StructType:
+    """The Spark schema whose columns Spark hands over as these Arrow columns. All nullable."""
+    return t.StructType([t.StructField(field.name, spark_type(field.type, field.name)) for field in schema])
+
+
+def spark_type(kind: pa.DataType, name: str) -> t.DataType:
+    """The Spark type of an Arrow type. Raises: Invalid for one that Spark has no word for, naming the column."""
+    simple: list[tuple[bool, t.DataType]] = [
+        (pa.types.is_boolean(kind), t.BooleanType()),
+        (pa.types.is_int32(kind), t.IntegerType()),
+        (pa.types.is_int64(kind), t.LongType()),
+        (pa.types.is_float32(kind), t.FloatType()),
+        (pa.types.is_float64(kind), t.DoubleType()),
+        (pa.types.is_string(kind), t.StringType()),
+        (pa.types.is_binary(kind), t.BinaryType()),
+        (pa.types.is_date32(kind), t.DateType()),
+    ]
+    for matches, of in simple:
+        if matches:
+            return of
+    if pa.types.is_timestamp(kind):
+        return t.TimestampType() if kind.tz is not None else t.TimestampNTZType()
+    if pa.types.is_decimal(kind):
+        return t.DecimalType(kind.precision, kind.scale)
+    if pa.types.is_list(kind):
+        return t.ArrayType(spark_type(kind.value_type, f"{name}[]"), True)
+    if pa.types.is_map(kind):
+        return t.MapType(spark_type(kind.key_type, name), spark_type(kind.item_type, f"{name}{{}}"), True)
+    if pa.types.is_struct(kind):
+        return t.StructType([t.StructField(f.name, spark_type(f.type, f"{name}.{f.name}")) for f in kind])
+    raise Invalid(f"column '{name}' of type {kind}: Spark has no such type")
+
+
+def arrow_schema(schema: t.StructType) -> pa.Schema:
+    """The Arrow schema of a Spark schema. Raises: Invalid for a type that a Hudi table cannot hold."""
+    return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema.fields])
+
+
+def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
+    """The Arrow type of a Spark type."""
+    match kind:
+        case t.BooleanType():
+            return pa.bool_()
+        case t.ByteType() | t.ShortType() | t.IntegerType():
+            return pa.int32()
+        case t.LongType():
+            return pa.int64()
+        case t.FloatType():
+            return pa.float32()
+        case t.DoubleType():
+            return pa.float64()
+        case t.StringType():  # char and varchar among them
+            return pa.string()
+        case t.BinaryType():
+            return pa.binary()
+        case t.DateType():
+            return pa.date32()
+        case t.TimestampType():
+            return pa.timestamp("us", "UTC")
+        case t.TimestampNTZType():
+            return pa.timestamp("us")
+        case t.DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case t.ArrayType():
+            return pa.list_(arrow_type(kind.elementType, f"{name}[]"))
+        case t.MapType():
+            return pa.map_(arrow_type(kind.keyType, name), arrow_type(kind.valueType, f"{name}{{}}"))
+        case t.StructType():
+            return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields])
+    raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first")

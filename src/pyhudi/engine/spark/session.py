@@ -1,0 +1,85 @@
+"""What we ask of a Spark session, classic or Connect: its zone, its cores, a setting for a moment."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.errors import Invalid
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.txn.session import TableAccess
+
+
+def session_of(dataframe: DataFrame) -> SparkSession:
+    return dataframe.sparkSession
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether there is a gateway to the driver's JVM (not so under Spark Connect)."""
+    return getattr(spark, "_jvm", None) is not None if not _is_connect(spark) else False
+
+
+def spark_access(access: TableAccess, dataframe: DataFrame) -> TableAccess:
+    """The same table, with instants of a LOCAL table in the driver JVM's zone."""
+    refuse_unshared(access.location)
+    spark = session_of(dataframe)
+    use_running_interpreter(spark)
+    return replace(access, process_zone=lambda: driver_zone(spark))
+
+
+def refuse_unshared(location: StorageLocation) -> None:
+    """Refuse a storage that lies in this process only. Raises: Invalid."""
+    if location.uri.startswith("memory:"):
+        raise Invalid(
+            f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; hand Arrow "
+            "data to a table in memory, or put the table on a disk"
+        )
+
+
+def driver_zone(spark: SparkSession) -> tzinfo:
+    """The time zone of the driver JVM, in which Apache Hudi writes instants of LOCAL tables."""
+    if is_classic(spark):
+        name = spark._jvm.java.util.TimeZone.getDefault().getID()  # type: ignore[union-attr]
+        return UTC if name in ("UTC", "Etc/UTC", "GMT") else ZoneInfo(name)
+    return ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+
+
+def use_running_interpreter(spark: SparkSession) -> None:
+    """In local mode run workers with this interpreter, unless told otherwise: another one may lack pyarrow."""
+    if not is_classic(spark) or "PYSPARK_PYTHON" in os.environ:
+        return
+    context = spark.sparkContext
+    if context.master.startswith("local") and not spark.conf.get("spark.pyspark.python", ""):
+        context.pythonExec = sys.executable
+
+
+def core_count(spark: SparkSession) -> int:
+    """Tasks that run at once, as far as the session tells."""
+    if is_classic(spark):
+        return max(1, spark.sparkContext.defaultParallelism)
+    return max(1, int(spark.conf.get("spark.default.parallelism", "") or os.cpu_count() or 1))
+
+
+@contextmanager
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """SQL settings for the length of a block; what was there before comes back."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")

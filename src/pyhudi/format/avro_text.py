@@ -1,0 +1,63 @@
+"""Avro schemas as JSON text, spelled as the Java library prints the schemas of Apache Hudi's records.
+
+A schema is built of plain JSON values whose keys stand in the order in which Java prints them:
+`type`, `name`, `namespace`, `doc`, `fields`; a field's `name`, `type`, `doc`, `default`; own
+properties last. Text has no spaces and leaves characters beyond ASCII as they are.
+"""
+
+import json
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+NAMESPACE = "org.apache.hudi.avro.model"
+STRING: Json = {"type": "string", "avro.java.string": "String"}
+"""The string of a record class: Java reads it as `String`. Kept so that schema texts stay equal."""
+
+NO_DEFAULT = object()
+
+
+def schema_text(schema: Json) -> str:
+    """The schema's JSON text, as Java's `Schema.toString` prints it."""
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+def record(name: str, *fields: Json, doc: str | None = None, namespace: str | None = None) -> Json:
+    """A record type; `namespace` only for the outermost."""
+    head: dict[str, Json] = {"type": "record", "name": name}
+    if namespace is not None:
+        head["namespace"] = namespace
+    if doc is not None:
+        head["doc"] = doc
+    head["fields"] = list(fields)
+    return head
+
+
+def field(name: str, kind: Json, *, doc: str | None = None, default: object = NO_DEFAULT) -> Json:
+    """A field of a record."""
+    made: dict[str, Json] = {"name": name, "type": kind}
+    if doc is not None:
+        made["doc"] = doc
+    if default is not NO_DEFAULT:
+        made["default"] = default  # type: ignore[assignment]
+    return made
+
+
+def optional(name: str, kind: Json, *, doc: str | None = None) -> Json:
+    """A field that may be null and is null by default."""
+    return field(name, ["null", kind], doc=doc, default=None)
+
+
+def version(default: int = 1, *, doc: str | None = None) -> Json:
+    """The field in which every record class states the version of its layout."""
+    return field("version", ["int", "null"], doc=doc, default=default)
+
+
+def array(items: Json, **stray: Json) -> Json:
+    """A list. `stray`: properties that Hudi's own schema files put on the type, such as `default`."""
+    return {"type": "array", "items": items, **stray}
+
+
+def mapping(values: Json, **stray: Json) -> Json:
+    """A map with text keys; `stray` as for `array`."""
+    return {"type": "map", "values": values, "avro.java.string": "String", **stray}

@@ -1,0 +1,187 @@
+"""Cells of data blocks, compiled: finding them, copying them out, and laying them down.
+
+Importing this module imports numba. Arrays of cells are (n, 4) of int64: row start, row end, value start,
+value end, as offsets in the block.
+"""
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Spans = npt.NDArray[np.int64]
+
+Index = int | np.int64
+
+CELL_OVERHEAD = 21
+"""Bytes of a cell beside row and value: two sizes, the row's size, the key's suffix, the version."""
+
+_KEY_OVERHEAD = 12
+_PUT = 4
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _big_endian_4(data: Bytes, at: Index) -> np.int64:
+    return (
+        np.int64(data[at]) << 24
+        | np.int64(data[at + 1]) << 16
+        | np.int64(data[at + 2]) << 8
+        | np.int64(data[at + 3])
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
+    """The spans of each cell, and -1 or the offset of the first cell that is none.
+
+    Layout of a cell (big endian): i32 key size; i32 value size; i16 row size; row; u8 family size; family
+    and qualifier; i64 timestamp; u8 type; value; version as hvint.
+    """
+    spans = np.empty((data.size // 20 + 1, 4), np.int64)
+    count = 0
+    at = np.int64(0)
+    while at < data.size:
+        if at + 10 > data.size:
+            return spans[:count], at
+        key_size = _big_endian_4(data, at)
+        value_size = _big_endian_4(data, at + 4)
+        row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
+        end = at + 8 + key_size + value_size
+        if (
+            row_size > 32767
+            or key_size < row_size + _KEY_OVERHEAD
+            or key_size >= 1 << 31
+            or value_size >= 1 << 31
+        ):
+            return spans[:count], at
+        if end > data.size or data[at + 8 + key_size - 1] != _PUT:
+            return spans[:count], at
+        spans[count, 0] = at + 10
+        spans[count, 1] = at + 10 + row_size
+        spans[count, 2] = at + 8 + key_size
+        spans[count, 3] = end
+        if has_version:
+            if end >= data.size:
+                return spans[:count], at
+            first = np.int64(data[end])
+            end += 1
+            if 128 <= first < 144:
+                end += 136 - first if first < 136 else 144 - first
+            if end > data.size:
+                return spans[:count], at
+        count += 1
+        at = end
+    return spans[:count], -1
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.int32], out: Bytes) -> None:
+    """Copy rows (column 0) or values (column 2) one behind the other, as an Arrow binary array."""
+    to = 0
+    for index in range(spans.shape[0]):
+        offsets[index] = to
+        for at in range(spans[index, column], spans[index, column + 1]):
+            out[to] = data[at]
+            to += 1
+    offsets[spans.shape[0]] = to
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b_end: Index) -> Index:
+    """Below, at or above 0, as the unsigned bytes of `a` are smaller, equal or greater."""
+    shared = min(a_end - a_start, b_end - b_start)
+    for at in range(shared):
+        if a[a_start + at] != b[b_start + at]:
+            return np.int64(a[a_start + at]) - np.int64(b[b_start + at])
+    return (a_end - a_start) - (b_end - b_start)
+
+
+@numba.njit(cache=True, nogil=True)
+def lower_bound(data: Bytes, spans: Spans, key: Bytes) -> int:
+    """The index of the first cell whose row is at least the key, in cells sorted by row."""
+    low, high = 0, spans.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if _compare(data, spans[middle, 0], spans[middle, 1], key, 0, key.size) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def are_ordered(data: Bytes, spans: Spans) -> bool:
+    """Whether no row is smaller than the one before it."""
+    for index in range(1, spans.shape[0]):
+        before, here = spans[index - 1], spans[index]
+        if _compare(data, before[0], before[1], data, here[0], here[1]) > 0:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def first_not_ascending(keys: Bytes, offsets: Spans) -> int:
+    """The index of the first key that is not greater than the one before it, or -1."""
+    for index in range(1, offsets.size - 1):
+        if _compare(keys, offsets[index - 1], offsets[index], keys, offsets[index], offsets[index + 1]) >= 0:
+            return index
+    return -1
+
+
+@numba.njit(cache=True, nogil=True)
+def cut_blocks(key_offsets: Spans, value_offsets: Spans, block_size: int) -> Spans:
+    """The first cell of each block, then the number of cells.
+
+    A block ends before the cell that would take it beyond the block size; a single cell may be larger.
+    """
+    cell_count = key_offsets.size - 1
+    starts = np.empty(cell_count + 1, np.int64)
+    count, size = 0, np.int64(0)
+    for index in range(cell_count):
+        cell = CELL_OVERHEAD + key_offsets[index + 1] - key_offsets[index]
+        cell += value_offsets[index + 1] - value_offsets[index]
+        if index == 0 or size + cell > block_size:
+            starts[count] = index
+            count += 1
+            size = np.int64(0)
+        size += cell
+    starts[count] = cell_count
+    return starts[: count + 1]
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _put_4(out: Bytes, at: int, value: int) -> None:
+    out[at] = np.uint8(value >> 24 & 0xFF)
+    out[at + 1] = np.uint8(value >> 16 & 0xFF)
+    out[at + 2] = np.uint8(value >> 8 & 0xFF)
+    out[at + 3] = np.uint8(value & 0xFF)
+
+
+@numba.njit(cache=True, nogil=True)
+def lay_cells(
+    keys: Bytes, key_offsets: Spans, values: Bytes, value_offsets: Spans, start: int, end: int, out: Bytes
+) -> None:
+    """Write the cells `start` to `end`, which fill `out` exactly. Layout: as in `find_cells`."""
+    at = 0
+    for index in range(start, end):
+        row_size = key_offsets[index + 1] - key_offsets[index]
+        value_size = value_offsets[index + 1] - value_offsets[index]
+        _put_4(out, at, row_size + _KEY_OVERHEAD)
+        _put_4(out, at + 4, value_size)
+        out[at + 8] = np.uint8(row_size >> 8)
+        out[at + 9] = np.uint8(row_size & 0xFF)
+        at += 10
+        for source in range(key_offsets[index], key_offsets[index + 1]):
+            out[at] = keys[source]
+            at += 1
+        out[at] = 0
+        out[at + 1] = 0x7F
+        for step in range(2, 9):
+            out[at + step] = 0xFF
+        out[at + 9] = _PUT
+        at += 10
+        for source in range(value_offsets[index], value_offsets[index + 1]):
+            out[at] = values[source]
+            at += 1
+        out[at] = 0
+        at += 1

@@ -1,0 +1,16 @@
+"""Where in a file some bytes were read, so that an error can name the place."""
+
+from dataclasses import dataclass
+
+from pyhudi.errors import CorruptFile
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file and the offset of the block, or of the part of it, that is being decoded."""
+
+    path: str
+    offset: int
+
+    def corrupt(self, expected: str, found: str) -> CorruptFile:
+        return CorruptFile(self.path, self.offset, expected=expected, found=found)

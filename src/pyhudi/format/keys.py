@@ -1,0 +1,212 @@
+"""Record keys and partition paths over Arrow columns: one spelling on every path.
+
+Memory: the key and path columns beside the input. Loops run over distinct values only where Arrow
+has no kernel that spells a type as Java does.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+
+NULL_COMPONENT = "__null__"
+EMPTY_COMPONENT = "__empty__"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
+"""What URL encoding of partition paths escapes. Spec: format/layout.md section 4.4."""
+
+_TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """How a table spells keys and paths.
+
+    `is_composite`: the record key is `f1:v1,f2:v2` rather than the bare value of one column.
+    """
+
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    is_composite: bool
+    is_hive_style: bool
+    is_url_encoded: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that keys and paths are made of, each once."""
+        return tuple(dict.fromkeys((*self.record_key, *self.partition_by)))
+
+
+def record_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    """The record key of each row, as strings.
+
+    Spec: format/layout.md section 5.1. Raises: Invalid for a null or empty key, naming the first row.
+    """
+    texts = [value_text(rows.column(name), name) for name in spec.record_key]
+    if not spec.is_composite:
+        _refuse_rows(pc.or_kleene(pc.is_null(texts[0]), pc.equal(texts[0], "")), rows, spec)
+        return texts[0]
+    missing = [pc.or_kleene(pc.is_null(text), pc.equal(pc.fill_null(text, ""), "")) for text in texts]
+    all_missing = missing[0]
+    for one in missing[1:]:
+        all_missing = pc.and_(all_missing, one)
+    _refuse_rows(all_missing, rows, spec)
+    parts = [
+        pc.binary_join_element_wise(f"{name}:", _component(text), "")
+        for name, text in zip(spec.record_key, texts, strict=True)
+    ]
+    return _chunked(parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ","))
+
+
+def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    """The partition path of each row, as a dictionary-encoded column of strings.
+
+    Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
+    """
+    if not spec.partition_by:
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
+    levels = []
+    for name in spec.partition_by:
+        text = value_text(rows.column(name), name)
+        levels.append(_map_distinct(text, lambda value, name=name: partition_level(value, name, spec)))  # type: ignore[misc]
+    paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
+    encoded = _chunked(paths).combine_chunks().dictionary_encode()
+    encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.unify_dictionaries().chunk(0)
+    for path in encoded.dictionary.to_pylist():
+        check_partition_path(path)
+    return pa.chunked_array([encoded])
+
+
+def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
+    """One level of a partition path from the text of its value."""
+    text = value or DEFAULT_PARTITION
+    if spec.is_url_encoded and value:
+        text = _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return f"{name}={text}" if spec.is_hive_style else text
+
+
+def check_partition_path(path: str) -> None:
+    """Refuse a partition path that does not name a folder of its own below the table."""
+    parts = path.split("/")
+    if path and any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
+        raise Invalid(
+            f"partition path '{path}': expected folder names below the table, found an empty, '.', '..' or '.hoodie' "
+            "part; change the values or create the table with "
+            "properties={'hoodie.datasource.write.partitionpath.urlencode': 'true'}"
+        )
+
+
+def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
+    """The texts of the partition columns that a path states; empty where the path does not tell them apart."""
+    if not spec.partition_by:
+        return {}
+    parts = path.split("/") if len(spec.partition_by) > 1 else [path]
+    if len(parts) != len(spec.partition_by):
+        return {}
+    values: dict[str, str | None] = {}
+    for name, part in zip(spec.partition_by, parts, strict=True):
+        text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
+        if spec.is_url_encoded:
+            text = re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+        values[name] = None if text == DEFAULT_PARTITION else text
+    return values
+
+
+def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The text of each value as Apache Hudi's key generators spell it.
+
+    Timestamps are their microseconds as a number; floats and doubles as Java prints them.
+    Raises: Invalid for a type that cannot be part of a key.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.string())
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
+    if pa.types.is_decimal(kind):
+        # Python's and Java's decimals print by the same rule, which Arrow's do not follow below 1E-6.
+        return column.cast(pa.string()) if kind.scale <= 6 else _map_distinct(column, lambda v: None if v is None else str(v))
+    if pa.types.is_floating(kind):
+        spell = java_float if pa.types.is_float32(kind) else java_double
+        return _map_distinct(column, lambda v: None if v is None else spell(v))
+    raise Invalid(
+        f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
+        "the record key or the partition path"
+    )
+
+
+def java_double(value: float) -> str:
+    """A double as `Double.toString` of Java 19 and later prints it (the shortest text that reads back)."""
+    return _java_number(value, repr(value))
+
+
+def java_float(value: float) -> str:
+    """A 32-bit float as `Float.toString` prints it."""
+    import numpy as np
+
+    return _java_number(value, np.format_float_scientific(np.float32(value), unique=True))
+
+
+def _java_number(value: float, shortest: str) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign = "-" if shortest.startswith("-") else ""
+    mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
+    digits = digits.rstrip("0") or "0"
+    if value == 0:
+        return f"{sign}0.0"
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        digits = digits.ljust(exponent + 2, "0")
+        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.equal(pc.fill_null(text, NULL_COMPONENT), ""), EMPTY_COMPONENT, pc.fill_null(text, NULL_COMPONENT))
+
+
+def _map_distinct(column: pa.ChunkedArray, spell: Callable[[object], str | None]) -> pa.ChunkedArray:
+    """Apply a function to the distinct values of a column, null included."""
+    encoded = column.combine_chunks()
+    encoded = encoded if isinstance(encoded, pa.Array) else pa.concat_arrays(encoded.chunks)
+    encoded = encoded.dictionary_encode(null_encoding="encode")
+    spelled = pa.array([spell(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return _chunked(spelled.take(encoded.indices))
+
+
+def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column], type=column.type)
+
+
+def _refuse_rows(bad: pa.ChunkedArray, rows: pa.Table, spec: KeySpec) -> None:
+    """Raise for the first row whose key is null or empty."""
+    count = pc.sum(bad).as_py() or 0
+    if count == 0:
+        return
+    first = pc.index(_chunked(bad), True).as_py()
+    shown = {name: rows.column(name)[first].as_py() for name in spec.record_key}
+    raise Invalid(null_key_message(spec.record_key, count, f"row {first:,} has {shown}"))
+
+
+def null_key_message(record_key: Sequence[str], count: int, example: str) -> str:
+    """The text of the error for null or empty record keys."""
+    return (
+        f"record key ({', '.join(record_key)}): expected a value in each row, found {count:,} null or empty; {example}; "
+        "fill the column or drop these rows"
+    )

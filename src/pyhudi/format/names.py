@@ -1,0 +1,114 @@
+"""Names of files and folders, as data. Parsing is exact, or it is nothing."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+HOODIE = ".hoodie"
+PROPERTIES = ".hoodie/hoodie.properties"
+PROPERTIES_BACKUP = ".hoodie/hoodie.properties.backup"
+TEMP = ".hoodie/.temp"
+HEARTBEATS = ".hoodie/.heartbeat"
+AUXILIARY = ".hoodie/.aux"
+METADATA_TABLE = ".hoodie/metadata"
+PARTITION_METAFILE = ".hoodie_partition_metadata"
+
+_BASE_FILE = re.compile(
+    r"(?P<file_id>[a-zA-Z0-9%-]+)_(?P<write_token>[a-zA-Z0-9-]+)_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
+)
+_LOG_FILE = re.compile(
+    r"\.(?P<file_id>[^_]+)_(?P<instant>[0-9]+)\.log\.(?P<version>\d+)(?:_(?P<write_token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?"
+)
+
+MarkerKind: TypeAlias = Literal["CREATE", "MERGE", "APPEND"]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The name of a base file, as data. `parse` and `format` are exact inverses.
+
+    Spec: format/layout.md section 4.2.
+    """
+
+    file_id: str
+    write_token: str
+    requested: str
+    extension: str
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """The parsed name, or None for any file that is not a base file."""
+        match = _BASE_FILE.fullmatch(name)
+        return cls(**match.groupdict()) if match else None
+
+    def format(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.requested}{self.extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The name of a log file, as data. `parse` and `format` are exact inverses.
+
+    `instant`: of the delta commit that wrote it (table version 8 and later), of the base file of its
+    slice before that. `suffix`: `.cdc` or empty. Spec: format/layout.md section 4.3.
+    """
+
+    file_id: str
+    instant: str
+    version: int
+    write_token: str | None
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """The parsed name, or None for any file that is not a log file."""
+        match = _LOG_FILE.fullmatch(name)
+        if match is None:
+            return None
+        return cls(match["file_id"], match["instant"], int(match["version"]), match["write_token"], match["suffix"] or "")
+
+    def format(self) -> str:
+        token = f"_{self.write_token}" if self.write_token is not None else ""
+        return f".{self.file_id}_{self.instant}.log.{self.version}{token}{self.suffix}"
+
+    @property
+    def order(self) -> tuple[str, int, str, str]:
+        """The reading order within a slice."""
+        return self.instant, self.version, self.write_token or "", self.suffix
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerName:
+    """The path of a direct marker below its instant's marker folder. Spec: format/actions.md section 2."""
+
+    data_path: str
+    kind: MarkerKind
+
+    @classmethod
+    def parse(cls, path: str) -> Self | None:
+        data_path, marker, kind = path.rpartition(".marker.")
+        if not marker or kind not in ("CREATE", "MERGE", "APPEND"):
+            return None
+        return cls(data_path, kind)  # type: ignore[arg-type]  # one of the three, checked above
+
+    def format(self) -> str:
+        return f"{self.data_path}.marker.{self.kind}"
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a file in a partition; the root's partition path is empty."""
+    return f"{folder}/{name}" if folder else name
+
+
+def marker_folder(requested: str) -> str:
+    return f"{TEMP}/{requested}"
+
+
+def heartbeat_path(requested: str) -> str:
+    return f"{HEARTBEATS}/{requested}"
+
+
+def file_group_id(uuid_text: str, count: int) -> str:
+    """The id of the `count`-th file group (from 0) that one writer opened under one UUID."""
+    assert len(uuid_text) == 36
+    return f"{uuid_text}-{count}"

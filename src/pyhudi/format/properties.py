@@ -1,0 +1,139 @@
+"""Java properties text, `hoodie.properties` with its checksum, and the partition metadata file."""
+
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pyhudi.errors import CorruptFile
+
+CHECKSUM = "hoodie.table.checksum"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_UNESCAPES = {value: key for key, value in _ESCAPES.items()}
+
+
+def parse_properties(content: bytes) -> dict[str, str]:
+    """Keys and values of a Java properties text (ISO-8859-1 with `\\uXXXX` escapes)."""
+    properties: dict[str, str] = {}
+    for line in _logical_lines(content.decode("latin-1")):
+        key, value = _split(line)
+        properties[_unescape(key)] = _unescape(value)
+    return properties
+
+
+def format_properties(properties: Mapping[str, str], *, comments: tuple[str, ...] = ()) -> bytes:
+    """A Java properties text: comment lines, then `key=value` lines in the mapping's order."""
+    lines = [f"#{comment}" for comment in comments]
+    lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()]
+    return ("\n".join(lines) + "\n").encode("latin-1")
+
+
+def table_checksum(properties: Mapping[str, str]) -> str:
+    """The checksum of a table's name, the only thing that it covers.
+
+    Spec: format/layout.md section 2.1. Seen: `.t` -> 498511606; `default.v6_empty` -> 1980710965.
+    """
+    name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
+    return str(zlib.crc32(name.encode()))
+
+
+def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
+    """`hoodie.properties`, checked.
+
+    Raises: CorruptFile when the table's name is missing or the checksum (if there is one) is wrong,
+    as after a torn write.
+    """
+    properties = parse_properties(content)
+    if not properties.get("hoodie.table.name"):
+        raise CorruptFile(
+            path, 0, expected="a property 'hoodie.table.name'", found=f"{len(content):,} bytes without it",
+            hint="The file is torn; restore it from hoodie.properties.backup or rewrite it.",
+        )  # fmt: skip
+    found = properties.get(CHECKSUM)
+    if found is not None and found != table_checksum(properties):
+        raise CorruptFile(
+            path, 0, expected=f"{CHECKSUM}={table_checksum(properties)}", found=f"{CHECKSUM}={found}",
+            hint="The file is torn or was edited by hand; restore it from hoodie.properties.backup.",
+        )  # fmt: skip
+    return properties
+
+
+def encode_table_properties(properties: Mapping[str, str], *, epoch_ms: int, is_update: bool) -> bytes:
+    """`hoodie.properties` with its checksum and the two comment lines that Apache Hudi writes."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
+    first = f"{'Updated at' if is_update else 'Properties saved on'} {moment:%Y-%m-%dT%H:%M:%S}.{epoch_ms % 1000:03d}Z"
+    content = {**properties, CHECKSUM: table_checksum(properties)}
+    return format_properties(content, comments=(first, java_date(epoch_ms)))
+
+
+def encode_partition_metadata(*, requested: str, partition: str, epoch_ms: int) -> bytes:
+    """The content of `.hoodie_partition_metadata`. Spec: format/layout.md section 3."""
+    depth = len(partition.split("/")) if partition else 0
+    properties = {"commitTime": requested, "partitionDepth": str(depth)}
+    return format_properties(properties, comments=("partition metadata", java_date(epoch_ms)))
+
+
+def java_date(epoch_ms: int) -> str:
+    """A moment as `java.util.Date` prints it, in UTC, without leaning on the process's locale."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
+    day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    return f"{day} {months[moment.month - 1]} {moment:%d %H:%M:%S} UTC {moment:%Y}"
+
+
+def _logical_lines(text: str) -> list[str]:
+    lines: list[str] = []
+    pending = ""
+    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = raw.lstrip(" \t\f")
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        line = pending + line
+        backslashes = len(line) - len(line.rstrip("\\"))
+        pending = line[:-1] if backslashes % 2 else ""
+        if not pending:
+            lines.append(line)
+    return [*lines, pending] if pending else lines
+
+
+def _split(line: str) -> tuple[str, str]:
+    end = 0
+    while end < len(line) and line[end] not in "=: \t\f":
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(" \t\f")
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(" \t\f")
+    return line[:end], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char != "\\" or at + 1 == len(text):
+            out.append(char)
+            at += 1
+        elif text[at + 1] == "u" and len(text) >= at + 6:
+            out.append(chr(int(text[at + 2 : at + 6], 16)))
+            at += 6
+        else:
+            out.append(_ESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _escape(text: str, *, is_key: bool) -> str:
+    out: list[str] = []
+    for at, char in enumerate(text):
+        if char in _UNESCAPES:
+            out.append("\\" + _UNESCAPES[char])
+        elif char in "\\=:#!" or (char == " " and (is_key or at == 0)):
+            out.append("\\" + char)
+        elif 0x20 <= ord(char) <= 0x7E:
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2)]
+    return "".join(out)

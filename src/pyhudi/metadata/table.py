@@ -1,0 +1,55 @@
+"""The metadata table as a table: its storage, facts, timeline and the slices of a partition."""
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cached_property
+
+from pyhudi.format.names import METADATA_TABLE
+from pyhudi.storage.protocol import Storage
+from pyhudi.storage.sub import SubStorage
+from pyhudi.table.config import TableConfig, table_facts
+from pyhudi.table.file_system_view import FileSlice, latest_slices
+from pyhudi.table.listing import StorageListing
+from pyhudi.table.properties_file import read_table_properties
+from pyhudi.table.snapshot import log_slicing
+from pyhudi.timeline.active import Timeline, read_timeline
+
+FILES = "files"
+FILES_GROUP = "files-0000-0"
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """The metadata table as one call sees it. `storage` is rooted in its own folder."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The newest slices of one of its partitions. One list request."""
+        files = StorageListing(self.storage).files(partition)
+        return latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+
+    @cached_property
+    def deltacommits_since_compaction(self) -> int:
+        """Completed deltacommits that came after the newest completed compaction."""
+        writes = self.timeline.completed_writes
+        compactions = [i.completed for i in writes if i.action == "commit" and i.completed is not None]
+        newest = max(compactions, default="")
+        return sum(1 for i in writes if i.action == "deltacommit" and (i.completed or "") > newest)
+
+
+def metadata_storage(storage: Storage) -> Storage:
+    """The metadata table's folder of a data table's storage."""
+    return SubStorage(storage, METADATA_TABLE)
+
+
+def open_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable:
+    """The metadata table of the data table in `storage`.
+
+    Raises: NotFound, CorruptFile, Unsupported as opening any table does.
+    """
+    own = metadata_storage(storage)
+    config = table_facts(read_table_properties(own), path=f"{own.location.uri}/.hoodie/hoodie.properties")
+    return MetadataTable(own, config, read_timeline(own, config.layout, zone))

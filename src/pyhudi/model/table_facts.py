@@ -1,0 +1,157 @@
+"""The facts of a table that options repeat, and how each spelling of one is read."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from pyhudi.errors import Invalid, Unsupported
+
+FactValue: TypeAlias = str | bool | int | tuple[str, ...]
+
+
+class Fact(StrEnum):
+    """Facts by the names of the fields of `TableFacts`."""
+
+    NAME = "name"
+    DATABASE = "database"
+    TABLE_TYPE = "table_type"
+    VERSION = "version"
+    LAYOUT = "timeline_layout"
+    RECORD_KEY = "record_key"
+    PARTITION_BY = "partition_by"
+    ORDERING = "ordering"
+    KEY_GENERATOR = "key_generator"
+    MERGE_MODE = "merge_mode"
+    IS_HIVE_STYLE = "is_hive_style"
+    IS_URL_ENCODED = "is_url_encoded"
+    DROPS_PARTITION_COLUMNS = "drops_partition_columns"
+    HAS_META_FIELDS = "has_meta_fields"
+    BASE_FILE_FORMAT = "base_file_format"
+    IS_CDC_ENABLED = "is_cdc_enabled"
+    TIMEZONE = "timezone"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What a table says of itself, to hold options against.
+
+    `partition_by`: bare column names. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, or OTHER for what is
+    none of them. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
+    """
+
+    name: str
+    table_type: str
+    version: int
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    ordering: tuple[str, ...]
+    key_generator: str
+    merge_mode: str
+    is_hive_style: bool = False
+    is_url_encoded: bool = False
+    timezone: str = "UTC"
+    database: str = ""
+    drops_partition_columns: bool = False
+    has_meta_fields: bool = True
+    base_file_format: str = "PARQUET"
+    is_cdc_enabled: bool = False
+
+    @property
+    def timeline_layout(self) -> int:
+        return 2 if self.version >= 8 else 1
+
+    def get(self, fact: Fact) -> FactValue:
+        value: FactValue = getattr(self, fact.value)
+        return value
+
+
+def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
+    """The value of a fact as one of its options spells it.
+
+    Raises: Invalid for text that cannot be one; Unsupported for a partition field of a kind that comes later.
+    """
+    match fact:
+        case Fact.RECORD_KEY | Fact.ORDERING:
+            return split_fields(text)
+        case Fact.PARTITION_BY:
+            return tuple(_partition_field(option, field) for field in split_fields(text))
+        case Fact.VERSION | Fact.LAYOUT:
+            if not text.strip().isdigit():
+                raise Invalid(f"option '{option}'='{text}': expected a whole number")
+            return int(text)
+        case (
+            Fact.IS_HIVE_STYLE
+            | Fact.IS_URL_ENCODED
+            | Fact.DROPS_PARTITION_COLUMNS
+            | Fact.HAS_META_FIELDS
+            | Fact.IS_CDC_ENABLED
+        ):
+            return parse_flag(option, text)
+        case Fact.KEY_GENERATOR:
+            return _key_generator(text)
+        case Fact.MERGE_MODE:
+            return _merge_mode(text)
+        case Fact.TABLE_TYPE | Fact.BASE_FILE_FORMAT | Fact.TIMEZONE:
+            return text.strip().upper()
+        case Fact.NAME | Fact.DATABASE:
+            return text
+    raise AssertionError(fact)
+
+
+def split_fields(text: str) -> tuple[str, ...]:
+    """Column names of a comma list."""
+    return tuple(field.strip() for field in text.split(",") if field.strip())
+
+
+def parse_flag(option: str, text: str) -> bool:
+    """`true` or `false` in any case of letters. Raises: Invalid for anything else."""
+    folded = text.strip().lower()
+    if folded not in ("true", "false"):
+        raise Invalid(f"option '{option}'='{text}': expected true or false")
+    return folded == "true"
+
+
+def short_class_name(text: str) -> str:
+    """A class of Apache Hudi's without its package; any other text as it is."""
+    text = text.strip()
+    return text.rpartition(".")[2] if text.startswith(("org.apache.hudi.", "com.uber.hoodie.")) else text
+
+
+def show_fact(value: FactValue) -> str:
+    """A fact as an option would spell it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _partition_field(option: str, field: str) -> str:
+    name, colon, kind = field.partition(":")
+    if colon and kind.strip().upper() != "SIMPLE":
+        raise Unsupported(
+            f"option '{option}': partition field '{field}': expected '{name}' or '{name}:SIMPLE'; fields of "
+            f"kind {kind.strip().upper()} come with a later release"
+        )
+    return name.strip()
+
+
+def _key_generator(text: str) -> str:
+    """The kind of a key generator, from a kind or a class. The twins for Avro rows count as the same."""
+    kind = short_class_name(text)
+    by_class = {"SimpleKeyGenerator": "SIMPLE", "ComplexKeyGenerator": "COMPLEX"}
+    by_class["NonpartitionedKeyGenerator"] = "NON_PARTITION"
+    kind = by_class.get(kind.replace("Avro", ""), kind.upper().removesuffix("_AVRO"))
+    return kind if kind in ("SIMPLE", "COMPLEX", "NON_PARTITION") else "OTHER"
+
+
+def _merge_mode(text: str) -> str:
+    """The merge mode, from a mode, a payload class or a strategy id. Spec: format/log-format.md section 6."""
+    same = {
+        "COMMIT_TIME_ORDERING": ("overwritewithlatestavropayload", "ce9acb64-bde0-424c-9b91-f6ebba25356d"),
+        "EVENT_TIME_ORDERING": (
+            "defaulthoodierecordpayload",
+            "eventtimeavropayload",
+            "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        ),
+    }
+    folded = short_class_name(text).lower()
+    return next((mode for mode, texts in same.items() if folded in (mode.lower(), *texts)), "CUSTOM")

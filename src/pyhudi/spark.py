@@ -1,0 +1,26 @@
+"""`register(spark)`: the format name `hudi` for PySpark's own readers and writers, without a jar."""
+
+from typing import TYPE_CHECKING
+
+from pyhudi.api.datasource import load_table, save_dataframe
+from pyhudi.engine.spark.register import wrap_readers_and_writers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: "SparkSession") -> None:
+    """Make `spark.read.format("hudi")` and `df.write.format("hudi")` work as users of Apache Hudi know them.
+
+    It wraps `format`, `option`, `options`, `mode`, `load` and `save` of PySpark's classes (classic and Connect)
+    in this process: for `hudi` they end here, every other format goes through untouched. Calling it twice
+    is harmless.
+
+    Example:
+        pyhudi.spark.register(spark)
+        df.write.format("hudi").options(**hoodie_options).mode("append").save(path)
+        spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
+    """
+    wrap_readers_and_writers(type(spark), load=load_table, save=save_dataframe)

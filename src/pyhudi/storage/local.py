@@ -1,0 +1,172 @@
+"""A table's bytes in a folder of this machine.
+
+A change writes a hidden temporary file in the folder of the final name, syncs it, and then gives it
+that name in one step, so that a reader, a crash or a power loss finds the old bytes or the new ones.
+
+Hadoop's local file system keeps a checksum of `NAME` in `.NAME.crc` and refuses a file that does not fit
+it. Whatever replaces or deletes `NAME` here deletes that checksum too, or Apache Hudi could no longer
+read a table that both write. Listings show neither checksums nor temporary files.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from pyhudi.errors import NotFound
+from pyhudi.storage.local_files import (
+    delete_checksum,
+    file_info,
+    link_new,
+    not_found,
+    open_temporary,
+    read_errors,
+    replace_with,
+    scan_files,
+    scan_folders,
+    sync_folder,
+    temporary_file,
+    unlink,
+    write_errors,
+)
+from pyhudi.storage.paths import check_file_path, check_folder_path, check_range, not_a_folder
+from pyhudi.storage.protocol import FileInfo, StorageLocation
+
+
+class LocalInput(pa.OSFile):  # type: ignore[misc]  # pyarrow has no types
+    """Arrow's own file: unlike Python's, it is read without the GIL.
+
+    Seen: two threads that decode Parquet took 2.8 s through Python files, 0.8 s so (pyarrow 26).
+    """
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Arrow's file takes None, but not -1, for "all that is left" (pyarrow 26: SystemError)."""
+        content: bytes = super().read(None if size is None or size < 0 else size)
+        return content
+
+
+class LocalStorage:
+    """The storage whose root is a local folder. The folder need not exist before the first change.
+
+    Durability: a change that returned survives a power loss; a deletion may be undone by one, as if the
+    power had gone just before it.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root)
+        self._base = self._root.rstrip("/") + "/"
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._root!r})"
+
+    @property
+    def location(self) -> StorageLocation:
+        return StorageLocation(self._root)
+
+    def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        check_range(start, end)
+        full = self._file(path)
+        with read_errors(full, "read"), open(full, "rb") as file:
+            if start:
+                file.seek(start)
+            return file.read() if end is None else file.read(end - start)
+
+    def open_input(self, path: str) -> BinaryIO:
+        full = self._file(path)
+        with read_errors(full, "open"):
+            try:
+                return cast(BinaryIO, LocalInput(full))
+            except OSError as error:
+                if os.path.isdir(full):  # Arrow's error for a folder has no number
+                    raise not_found(full) from error
+                raise
+
+    def head(self, path: str) -> FileInfo | None:
+        full = self._file(path)
+        with suppress(NotFound), read_errors(full, "look at"):
+            status = os.stat(full)
+            return None if stat.S_ISDIR(status.st_mode) else file_info(path, status)
+        return None
+
+    def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
+        files, folders = scan_files(self._folder(prefix), prefix)
+        while recursive and folders:
+            folder = folders.pop()
+            files_below, folders_below = scan_files(self._base + folder, folder)
+            files += files_below
+            folders += folders_below
+        files.sort(key=lambda file: file.path)
+        return iter(files)
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return iter(sorted(scan_folders(self._folder(prefix), prefix)))
+
+    def make_folder(self, path: str) -> None:
+        full = self._folder(path)
+        with write_errors(full, "make"):
+            os.makedirs(full, exist_ok=True)
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        full = self._file(path)
+        with write_errors(full, "create"):
+            if os.path.isdir(full):
+                raise not_a_folder(full)
+            if os.path.lexists(full):
+                return False
+            with temporary_file(full, content) as temporary:
+                delete_checksum(full)
+                is_new = link_new(temporary, full, content)
+            sync_folder(os.path.dirname(full))
+        return is_new
+
+    def put(self, path: str, content: bytes) -> None:
+        full = self._file(path)
+        with write_errors(full, "write"), temporary_file(full, content) as temporary:
+            replace_with(temporary, full)
+
+    @contextmanager
+    def put_stream(self, path: str) -> Iterator[BinaryIO]:
+        full = self._file(path)
+        with write_errors(full, "write"):
+            temporary, descriptor = open_temporary(full)
+            try:
+                try:
+                    # the descriptor stays ours, so that a caller may close the file before the end
+                    with os.fdopen(descriptor, "wb", closefd=False) as file:
+                        yield file
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                replace_with(temporary, full)
+            finally:
+                unlink(temporary)
+
+    def delete(self, path: str) -> bool:
+        full = self._file(path)
+        with write_errors(full, "delete"):
+            delete_checksum(full)
+            try:
+                return unlink(full)
+            except (IsADirectoryError, PermissionError):  # macOS, Windows: no permission to unlink a folder
+                if os.path.isdir(full):
+                    return False
+                raise
+
+    def delete_prefix(self, prefix: str) -> None:
+        full = self._folder(prefix)
+        with write_errors(full, "delete"), suppress(FileNotFoundError, NotADirectoryError):
+            shutil.rmtree(full)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
+    def _file(self, path: str) -> str:
+        return self._base + check_file_path(path)
+
+    def _folder(self, prefix: str) -> str:
+        return self._base + check_folder_path(prefix)

@@ -1,0 +1,202 @@
+"""The steps from which `LocalStorage` makes its changes, and what their failures mean.
+
+A change of a file is: write a temporary file beside it, sync it, name it in one step, sync the folder.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyhudi.errors import Invalid, NotFound, Unavailable
+from pyhudi.storage.paths import not_a_folder
+from pyhudi.storage.protocol import FileInfo
+
+TEMPORARY_PREFIX = ".pyhudi-tmp-"
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINKS_HERE = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+_NS_PER_MS = 1_000_000
+
+
+@contextmanager
+def read_errors(full: str, doing: str) -> Iterator[None]:
+    """Turn what the system says into what it means for a reader: a folder is not a file, so not found."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise not_found(full) from error
+    except OSError as error:
+        raise _failed(full, doing, error) from error
+
+
+@contextmanager
+def write_errors(full: str, doing: str) -> Iterator[None]:
+    """Turn what the system says into what it means for a writer."""
+    try:
+        yield
+    except (NotADirectoryError, IsADirectoryError) as error:
+        raise not_a_folder(full) from error
+    except OSError as error:
+        raise _failed(full, doing, error) from error
+
+
+def not_found(full: str) -> NotFound:
+    return NotFound(f"{full}: expected a file, found none")
+
+
+def _failed(full: str, doing: str, error: OSError) -> Invalid | Unavailable:
+    if error.errno == errno.ENAMETOOLONG:
+        return Invalid(f"{full}: the file system cannot {doing} a name that long; shorten it")
+    return Unavailable(f"{full}: cannot {doing} it: {error.strerror or error}; mend that and call again")
+
+
+def file_info(path: str, status: os.stat_result) -> FileInfo:
+    return FileInfo(path, status.st_size, status.st_mtime_ns // _NS_PER_MS)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether listings leave a name out: our temporary files and the checksums of Hadoop."""
+    return name.startswith(".") and (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
+
+
+def scan_files(full: str, folder: str) -> tuple[list[FileInfo], list[str]]:
+    """Files and folders directly in `folder`, which lies at `full`, unsorted; none where there is no folder.
+
+    What vanishes meanwhile is left out. Requests: one scan, and one `stat` a file.
+    """
+    above = f"{folder}/" if folder else ""
+    files: list[FileInfo] = []
+    folders: list[str] = []
+    with suppress(NotFound), read_errors(full, "list"), os.scandir(full) as entries:
+        for entry in entries:
+            name = entry.name
+            if entry.is_dir():
+                folders.append(above + name)
+            elif name[0] != "." or not is_hidden(name):
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    continue
+                files.append(FileInfo(above + name, status.st_size, status.st_mtime_ns // _NS_PER_MS))
+    return files, folders
+
+
+def scan_folders(full: str, folder: str) -> list[str]:
+    """Folders directly in `folder`, unsorted, without a `stat` a file."""
+    above = f"{folder}/" if folder else ""
+    with suppress(NotFound), read_errors(full, "list"), os.scandir(full) as entries:
+        return [above + entry.name for entry in entries if entry.is_dir()]
+    return []
+
+
+def open_temporary(full: str) -> tuple[str, int]:
+    """A new hidden file beside `full`, as its name and descriptor; missing folders are made first."""
+    folder = os.path.dirname(full)
+    temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
+    try:
+        return temporary, os.open(temporary, _NEW_FILE, 0o666)
+    except FileNotFoundError:
+        _make_folders(folder)
+        return temporary, os.open(temporary, _NEW_FILE, 0o666)
+
+
+@contextmanager
+def temporary_file(full: str, content: bytes) -> Iterator[str]:
+    """A synced file that holds `content`, beside `full`; gone at the end unless it was renamed."""
+    temporary, descriptor = open_temporary(full)
+    try:
+        try:
+            _write_all(descriptor, content)
+        finally:
+            os.close(descriptor)
+        yield temporary
+    finally:
+        unlink(temporary)
+
+
+def link_new(temporary: str, full: str, content: bytes) -> bool:
+    """Give the temporary file its name if nothing has that name; False where something has.
+
+    Where the file system has no hard links, the file is created under its name and then filled: still only
+    one of two writers wins, but a reader may see it before it is whole, and a crash may leave it so.
+    """
+    try:
+        os.link(temporary, full)
+    except FileExistsError:
+        # NFS may carry out a link, lose the answer, and find "our" name taken when it asks again
+        with suppress(FileNotFoundError):
+            return os.path.samestat(os.stat(temporary), os.lstat(full))
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS_HERE:
+            raise
+        return _create_exclusively(full, content)
+    return True
+
+
+def _create_exclusively(full: str, content: bytes) -> bool:
+    try:
+        descriptor = os.open(full, _NEW_FILE, 0o666)
+    except FileExistsError:
+        return False
+    try:
+        _write_all(descriptor, content)
+    except BaseException:
+        unlink(full)
+        raise
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def replace_with(temporary: str, full: str) -> None:
+    """Give the synced temporary file its name, in the place of a file that has it, and make that durable."""
+    delete_checksum(full)
+    os.replace(temporary, full)
+    sync_folder(os.path.dirname(full))
+
+
+def delete_checksum(full: str) -> None:
+    """Delete Hadoop's checksum of a file, before the file changes: without one Hadoop reads on, unchecked."""
+    folder, _, name = full.rpartition("/")
+    unlink(f"{folder}/.{name}.crc")
+
+
+def unlink(full: str) -> bool:
+    """Delete a file; False when there was none."""
+    try:
+        os.unlink(full)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder durable. Windows has no such call."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(folder: str) -> None:
+    missing: list[str] = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for absent in reversed(missing):
+        with suppress(FileExistsError):  # another writer made it just now
+            os.mkdir(absent)
+        sync_folder(os.path.dirname(absent))
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+    if content:
+        os.fsync(descriptor)

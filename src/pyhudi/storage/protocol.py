@@ -1,0 +1,104 @@
+"""The small protocol through which every byte of a table passes.
+
+Paths are relative to the storage's root (the table's base path), with `/` between parts and
+no leading `/`; the root itself is `""`. Every storage obeys one contract, which
+`tests/conformance/storage_contract.py` states as tests:
+
+* A path that is absolute, or has a part that is empty, `.` or `..`, is Invalid in every call. So is a change
+  that needs a folder where a file is, or a file where a folder is; to a reader such a file is just absent.
+* Folders are made as files need them. One that has lost its last file may stay or go.
+* Unavailable from a change does not say that nothing changed: it may have landed.
+* Threads may share a storage.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file as a listing shows it.
+
+    Units: `size_bytes` bytes; `modified_ms` milliseconds since the Unix epoch.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLocation:
+    """Where a table lies: what travels to tasks. Picklable; `open_storage` turns it into a `Storage`.
+
+    `uri`: `file:///...`, a plain local path, or `memory://NAME`. `options`: pairs, sorted by name.
+    """
+
+    uri: str
+    options: tuple[tuple[str, str], ...] = ()
+
+
+class Storage(Protocol):
+    """Bytes under one root. Every change is whole or absent; nothing is ever seen half written."""
+
+    @property
+    def location(self) -> StorageLocation:
+        """The location from which `open_storage` makes an equal storage."""
+
+    def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes `[start, end)` of a file, as far as it has them; all of it by default.
+
+        Raises: NotFound when there is no such file; Unavailable when the store fails.
+        """
+
+    def open_input(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A seekable binary file to read from, for readers that want ranges (Parquet footers, HFiles).
+
+        Whoever enters the context without leaving it closes the file instead. Seek within the file only.
+        Raises: NotFound when there is no such file, at the call or on entering.
+        """
+
+    def head(self, path: str) -> FileInfo | None:
+        """Size and modification time of a file, or None when there is none. A folder is not a file."""
+
+    def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
+        """Files in the folder `prefix` (below it too, when recursive), sorted by path; none if absent.
+
+        A file that comes or goes meanwhile may be in it or not; one that is not yet visible never is.
+        """
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        """Folders directly in the folder `prefix`, as paths relative to the root, sorted."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, on storages that have folders; nothing to do on others."""
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        """Create a file with all of `content`, only if absent. False, and no change, when it exists.
+
+        Of several callers at once, exactly one gets True.
+        """
+
+    def put(self, path: str, content: bytes) -> None:
+        """Create or replace a file with all of `content`."""
+
+    def put_stream(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A binary file to write; it becomes visible, whole, when the context ends without an exception.
+
+        An existing file of that name is replaced. On an exception nothing becomes visible. Closing the file
+        earlier is allowed and changes nothing.
+        """
+
+    def delete(self, path: str) -> bool:
+        """Delete a file. False when there was none."""
+
+    def delete_prefix(self, prefix: str) -> None:
+        """Delete the folder `prefix` and everything in it; nothing to do when it is absent.
+
+        Not one step: a crash may leave some of the files.
+        """
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Delete files; those that are absent already are passed over."""

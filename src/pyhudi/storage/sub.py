@@ -1,0 +1,64 @@
+"""A folder of a storage as a storage of its own: the metadata table within its data table."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import BinaryIO
+
+from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation
+
+
+class SubStorage:
+    """`inner` seen from its folder `prefix`. Every call is the inner storage's."""
+
+    def __init__(self, inner: Storage, prefix: str) -> None:
+        assert prefix and not prefix.endswith("/")
+        self._inner, self._prefix = inner, prefix
+
+    @property
+    def location(self) -> StorageLocation:
+        of = self._inner.location
+        return StorageLocation(f"{of.uri.rstrip('/')}/{self._prefix}", of.options)
+
+    def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
+        return self._inner.get(self._full(path), start, end)
+
+    def open_input(self, path: str) -> AbstractContextManager[BinaryIO]:
+        return self._inner.open_input(self._full(path))
+
+    def head(self, path: str) -> FileInfo | None:
+        info = self._inner.head(self._full(path))
+        return self._own(info) if info is not None else None
+
+    def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
+        return (self._own(info) for info in self._inner.list(self._full(prefix), recursive=recursive))
+
+    def list_folders(self, prefix: str) -> Iterator[str]:
+        return (folder[len(self._prefix) + 1 :] for folder in self._inner.list_folders(self._full(prefix)))
+
+    def make_folder(self, path: str) -> None:
+        self._inner.make_folder(self._full(path))
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        return self._inner.put_new(self._full(path), content)
+
+    def put(self, path: str, content: bytes) -> None:
+        self._inner.put(self._full(path), content)
+
+    def put_stream(self, path: str) -> AbstractContextManager[BinaryIO]:
+        return self._inner.put_stream(self._full(path))
+
+    def delete(self, path: str) -> bool:
+        return self._inner.delete(self._full(path))
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._inner.delete_prefix(self._full(prefix))
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        self._inner.delete_many(self._full(path) for path in paths)
+
+    def _full(self, path: str) -> str:
+        return f"{self._prefix}/{path}" if path else self._prefix
+
+    def _own(self, info: FileInfo) -> FileInfo:
+        return replace(info, path=info.path[len(self._prefix) + 1 :])

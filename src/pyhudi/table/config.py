@@ -1,0 +1,188 @@
+"""What `hoodie.properties` says about a table, as typed facts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from enum import StrEnum
+from typing import Literal, TypeAlias, get_args
+
+from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.timeline.layout import TimelineLayout, timeline_layout
+
+READABLE_VERSIONS = (6, 8, 9)
+WRITABLE_VERSIONS = (8,)
+
+TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
+
+
+class MergeMode(StrEnum):
+    """How two rows of one key are settled. Spec: format/log-format.md section 6."""
+
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+    CUSTOM = "CUSTOM"
+
+
+class KeyKind(StrEnum):
+    """How record keys and partition paths are spelled. Spec: format/layout.md section 5."""
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    OTHER = "OTHER"
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """The facts of a table. `properties` is the whole file, of which the other fields are readings."""
+
+    properties: Mapping[str, str]
+    name: str
+    table_type: TableType
+    version: int
+    layout: TimelineLayout
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    ordering: tuple[str, ...]
+    key_kind: KeyKind
+    merge_mode: MergeMode
+    is_hive_style: bool
+    is_url_encoded: bool
+    has_meta_fields: bool
+    is_utc: bool
+    metadata_partitions: tuple[str, ...]
+    create_schema: str | None
+
+    @property
+    def has_metadata_table(self) -> bool:
+        return "files" in self.metadata_partitions
+
+    def zone(self, process_zone: tzinfo) -> tzinfo:
+        """The zone of instants: UTC, or the process's where the table says LOCAL."""
+        return UTC if self.is_utc else process_zone
+
+
+def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
+    """The facts in a data table's properties.
+
+    Raises: Unsupported for a table version, layout or feature that this release cannot read;
+    CorruptFile for values that no Hudi release writes.
+    """
+    _version(properties, path=path)
+    _refuse_unknown_features(properties, path=path)
+    return table_facts(properties, path=path)
+
+
+def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
+    """The facts in any table's properties, a metadata table's too, whatever its base files are."""
+    version = _version(properties, path=path)
+    return TableConfig(
+        properties=properties,
+        name=properties["hoodie.table.name"],
+        table_type=_table_type(properties, path=path),
+        version=version,
+        layout=timeline_layout(properties),
+        record_key=_fields(properties.get("hoodie.table.recordkey.fields")),
+        partition_by=tuple(f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))),
+        ordering=_fields(
+            properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field")
+        ),
+        key_kind=_key_kind(properties),
+        merge_mode=_merge_mode(properties, version),
+        is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
+        is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default="true"),
+        is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        metadata_partitions=_fields(properties.get(METADATA_PARTITIONS)),
+        create_schema=properties.get("hoodie.table.create.schema") or None,
+    )
+
+
+def _version(properties: Mapping[str, str], *, path: str) -> int:
+    text = properties.get("hoodie.table.version", "0")
+    known = ", ".join(map(str, READABLE_VERSIONS))
+    if not text.isdigit():
+        raise CorruptFile(path, 0, expected="a number as hoodie.table.version", found=f"'{text}'")
+    if int(text) not in READABLE_VERSIONS:
+        raise Unsupported(
+            f"{path}: hoodie.table.version={text}: expected one of {known}; upgrade the table with Apache Hudi, or "
+            "use a release of pyhudi that knows this version"
+        )
+    return int(text)
+
+
+def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
+    needed = {
+        "hoodie.table.base.file.format": ("PARQUET",),
+        "hoodie.table.format": ("native",),
+        "hoodie.datasource.write.drop.partition.columns": ("false",),
+        "hoodie.table.multiple.base.file.formats.enable": ("false",),
+        "hoodie.bootstrap.base.path": (),
+    }
+    for key, known in needed.items():
+        value = properties.get(key, "")
+        if value and value.lower() not in {k.lower() for k in known}:
+            wanted = f"'{known[0]}'" if known else "none"
+            raise Unsupported(f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table")
+
+
+def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:
+    text = properties.get("hoodie.table.type", "COPY_ON_WRITE")
+    for known in get_args(TableType):
+        if text == known:
+            return known  # type: ignore[no-any-return]  # one of the literals
+    raise CorruptFile(path, 0, expected="COPY_ON_WRITE or MERGE_ON_READ as hoodie.table.type", found=f"'{text}'")
+
+
+def _key_kind(properties: Mapping[str, str]) -> KeyKind:
+    """The key generator, from its type, its class, or the fields where neither is stored."""
+    kind = properties.get("hoodie.table.keygenerator.type", "").removesuffix("_AVRO")
+    if not kind:
+        by_class = {
+            "SimpleKeyGenerator": "SIMPLE",
+            "SimpleAvroKeyGenerator": "SIMPLE",
+            "ComplexKeyGenerator": "COMPLEX",
+            "ComplexAvroKeyGenerator": "COMPLEX",
+            "NonpartitionedKeyGenerator": "NON_PARTITION",
+            "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+        }
+        class_name = properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+        kind = by_class.get(class_name, "OTHER") if class_name else ""
+    if kind:
+        return KeyKind(kind) if kind in ("SIMPLE", "COMPLEX", "NON_PARTITION") else KeyKind.OTHER
+    partition_fields = _fields(properties.get("hoodie.table.partition.fields"))
+    if not partition_fields:
+        return KeyKind.NON_PARTITION
+    is_simple = len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
+    return KeyKind.SIMPLE if is_simple else KeyKind.COMPLEX
+
+
+def _merge_mode(properties: Mapping[str, str], version: int) -> MergeMode:
+    """The merge mode that is stored or, where none is, the one that payload class and ordering imply.
+
+    Spec: format/log-format.md section 6.1.
+    """
+    if stored := properties.get("hoodie.record.merge.mode"):
+        return MergeMode(stored)
+    payload = properties.get("hoodie.compaction.payload.class", "").rpartition(".")[2]
+    match payload:
+        case "DefaultHoodieRecordPayload" | "EventTimeAvroPayload":
+            return MergeMode.EVENT_TIME
+        case "OverwriteWithLatestAvroPayload":
+            return MergeMode.COMMIT_TIME
+        case "":
+            ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields")
+            return MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+        case _:
+            return MergeMode.CUSTOM
+
+
+def _flag(properties: Mapping[str, str], key: str, *, default: str = "false") -> bool:
+    return properties.get(key, default).lower() == "true"
+
+
+def _fields(text: str | None) -> tuple[str, ...]:
+    return tuple(field.strip() for field in (text or "").split(",") if field.strip())

@@ -1,0 +1,118 @@
+"""File groups and their slices: what of a partition's files a reader of a timeline may see."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.table.listing import ListedFile
+from pyhudi.timeline.active import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    name: BaseFileName
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    name: LogFileName
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base file, or none, and the log files upon it, in reading order."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...] = ()
+
+
+class LogSlicing(Protocol):
+    """To which slice a log file belongs: by its name (version 6) or by completion time (8 and later)."""
+
+    def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
+        """The base instant of the log's slice, which may be a new one; None when no reader may see it."""
+
+
+class SliceByName:
+    """Table versions up to 6: the name carries the base instant; uncommitted blocks are dropped on reading."""
+
+    def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
+        return log.instant
+
+
+class SliceByCompletion:
+    """Table versions 8 and later: the newest slice whose base instant is not after the log's completion.
+
+    Spec: format/timeline.md section 7.
+    """
+
+    def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
+        if log.instant in slices:
+            return log.instant
+        if not timeline.is_committed(log.instant):
+            return None
+        completed = timeline.completion_times.get(log.instant, log.instant)
+        return max((base for base in slices if base <= completed), default=log.instant)
+
+
+@dataclass
+class _Group:
+    bases: dict[str, BaseFile] = field(default_factory=dict)
+    logs: list[LogFile] = field(default_factory=list)
+
+
+def latest_slices(
+    partition: str,
+    files: Iterable[ListedFile],
+    timeline: Timeline,
+    *,
+    slicing: LogSlicing,
+    replaced: Mapping[str, str] | None = None,
+    valid_tokens: Mapping[tuple[str, str], str] | None = None,
+) -> list[FileSlice]:
+    """The newest slice of each file group that a reader of `timeline` may see, sorted by file id.
+
+    Base files of instants that are not committed are left out, as are groups in `replaced`
+    (file id -> requested time of the replacecommit). `valid_tokens` ((file id, requested) -> write
+    token) settles which file of several task attempts was committed.
+
+    Spec: format/timeline.md section 7.
+    """
+    groups = _group(files, timeline, valid_tokens or {})
+    found: list[FileSlice] = []
+    for file_id in sorted(groups):
+        if replaced and file_id in replaced:
+            continue
+        group = groups[file_id]
+        slices: dict[str, list[LogFile]] = {base: [] for base in group.bases}
+        for log in sorted(group.logs, key=lambda log: log.name.order):
+            base = slicing.base_instant(log.name, slices.keys(), timeline)
+            if base is not None:
+                slices.setdefault(base, []).append(log)
+        if slices:
+            newest = max(slices)
+            base_file = group.bases.get(newest)
+            found.append(FileSlice(partition, file_id, newest, base_file, tuple(slices[newest])))
+    return found
+
+
+def _group(
+    files: Iterable[ListedFile], timeline: Timeline, valid_tokens: Mapping[tuple[str, str], str]
+) -> dict[str, _Group]:
+    groups: dict[str, _Group] = {}
+    for file in files:
+        if base := BaseFileName.parse(file.name):
+            if not timeline.is_committed(base.requested):
+                continue
+            if valid_tokens.get((base.file_id, base.requested), base.write_token) != base.write_token:
+                continue
+            groups.setdefault(base.file_id, _Group()).bases[base.requested] = BaseFile(base, file.size_bytes)
+        elif (log := LogFileName.parse(file.name)) and log.suffix != ".cdc":
+            groups.setdefault(log.file_id, _Group()).logs.append(LogFile(log, file.size_bytes))
+    return groups

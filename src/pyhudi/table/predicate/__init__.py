@@ -1,0 +1,14 @@
+"""`where`: Spark SQL predicate text or an Arrow expression, over Arrow data, partitions and statistics."""
+
+from pyhudi.table.predicate.parse import Predicate, parse_predicate
+from pyhudi.table.predicate.prune import ColumnRange, partition_can_match, statistics_can_match
+from pyhudi.table.predicate.pushdown import as_expression
+
+__all__ = [
+    "ColumnRange",
+    "Predicate",
+    "as_expression",
+    "parse_predicate",
+    "partition_can_match",
+    "statistics_can_match",
+]

@@ -1,0 +1,211 @@
+"""Which partitions and files can hold a row that a predicate keeps. In doubt: all of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+
+from pyhudi.table.predicate.casts import can_cast, canonical_array, cast_array
+from pyhudi.table.predicate.evaluate import compare, fold
+from pyhudi.table.predicate.nodes import (
+    And,
+    Arithmetic,
+    Call,
+    Cast,
+    Column,
+    Compare,
+    InList,
+    IsNull,
+    Literal,
+    Match,
+    Node,
+    Not,
+    Or,
+    columns_in,
+)
+from pyhudi.table.predicate.outcomes import Bounds, Outcome, outcomes_of
+from pyhudi.table.predicate.parse import Predicate
+from pyhudi.table.predicate.types import is_float
+
+# What a caller holds: a Python value or a pyarrow.Scalar; `object` because pyarrow has no types.
+Value: TypeAlias = object
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """What is known of a column's values in a file or row group; None where it is not known.
+
+    `min` and `max` bound the values that are neither NULL nor NaN; they may lie outside of them (cut-off
+    text: the caller passes a maximum only if it was rounded up). Unless `nan_count` is 0, a float column
+    has no upper bound: Spark orders NaN after every number.
+    """
+
+    min: Value = None
+    max: Value = None
+    null_count: int | None = None
+    row_count: int | None = None
+    nan_count: int | None = None
+
+
+def partition_can_match(predicate: Predicate, values: Mapping[str, Value]) -> bool:
+    """False only if no row of a partition with these column values can be kept.
+
+    Keys are column names, with dots for fields of structs; a column without a key can hold anything.
+    """
+    if predicate.condition is None:
+        return True
+    if isinstance(predicate.condition, pc.Expression):
+        guarantees = [_equals(name, value) for name, value in values.items()]
+        return _expression_can_match(predicate, guarantees, values)
+    constants = {
+        column.path: scalar
+        for column in columns_in(predicate.condition)
+        if (scalar := _partition_scalar(column, values)) is not None
+    }
+    outcomes = outcomes_of(_substituted(predicate.condition, constants), {})
+    return bool(outcomes & Outcome.TRUE)
+
+
+def statistics_can_match(predicate: Predicate, statistics: Mapping[str, ColumnRange]) -> bool:
+    """False only if no row within these ranges can be kept. Keys as for `partition_can_match`."""
+    if predicate.condition is None:
+        return True
+    if isinstance(predicate.condition, pc.Expression):
+        guarantees = [_within(name, known) for name, known in statistics.items()]
+        return _expression_can_match(predicate, guarantees, statistics)
+    bounds = {
+        column.path: _bounds_of_range(column, statistics[name])
+        for column in columns_in(predicate.condition)
+        if (name := ".".join(column.path)) in statistics
+    }
+    return bool(outcomes_of(predicate.condition, bounds) & Outcome.TRUE)
+
+
+def _partition_scalar(column: Column, values: Mapping[str, Value]) -> pa.Scalar | None:
+    """The column's value in its type; None where it is unknown or does not convert."""
+    name = ".".join(column.path)
+    if name not in values:
+        return None
+    if values[name] is None:
+        return pa.scalar(None, column.type)
+    return _scalar(values[name], column.type)
+
+
+def _scalar(value: Value, kind: pa.DataType) -> pa.Scalar | None:
+    """The value in this type, as text is cast by Spark; None where that loses anything."""
+    try:
+        array = canonical_array(pa.array([value.as_py() if isinstance(value, pa.Scalar) else value]))
+        if array.type == kind:
+            result = array
+        elif array.type == pa.string() and can_cast(array.type, kind):
+            result = cast_array(array, kind)
+        else:
+            result = pa.array([array[0].as_py()], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    return result[0] if result[0].is_valid else None
+
+
+def _substituted(node: Node, constants: Mapping[tuple[str, ...], pa.Scalar]) -> Node:
+    """The tree with known columns replaced, and what became constant computed."""
+
+    def inside(child: Node) -> Node:
+        return _substituted(child, constants)
+
+    match node:
+        case Column():
+            value = constants.get(node.path)
+            return node if value is None else Literal(value, node.type)
+        case Literal():
+            return node
+        case Compare():
+            return fold(Compare(node.operator, inside(node.left), inside(node.right)))
+        case And():
+            return fold(And(inside(node.left), inside(node.right)))
+        case Or():
+            return fold(Or(inside(node.left), inside(node.right)))
+        case Not():
+            return fold(Not(inside(node.operand)))
+        case IsNull():
+            return fold(IsNull(inside(node.operand)))
+        case InList():
+            return fold(InList(inside(node.operand), tuple(map(inside, node.values))))
+        case Match():
+            return fold(Match(inside(node.operand), node.pattern, node.prefix))
+        case Cast():
+            return fold(Cast(inside(node.operand), node.type))
+        case Arithmetic():
+            return fold(Arithmetic(node.operator, inside(node.left), inside(node.right), node.type))
+        case Call():
+            return fold(Call(node.name, tuple(map(inside, node.arguments)), node.type))
+
+
+def _bounds_of_range(column: Column, known: ColumnRange) -> Bounds:
+    may_be_null = known.null_count != 0
+    may_have_value = known.null_count is None or known.row_count is None or known.null_count < known.row_count
+    low, high = (None if bound is None else _scalar(bound, column.type) for bound in (known.min, known.max))
+    if is_float(column.type):
+        low, high = (None if _is_nan(bound) else bound for bound in (low, high))
+        # Parquet has no word on NaN, and NaN is the greatest value.
+        high = high if known.nan_count == 0 else None
+    if low is not None and high is not None and not compare("<=", low, high).as_py():
+        low = high = None
+    return Bounds(low, high, may_be_null, may_have_value)
+
+
+def _is_nan(bound: pa.Scalar | None) -> bool:
+    return bound is not None and bool(pc.is_nan(bound).as_py())
+
+
+def _field(name: str) -> pc.Expression:
+    return pc.field(*name.split("."))
+
+
+def _equals(name: str, value: Value) -> pc.Expression | None:
+    if value is None or (isinstance(value, pa.Scalar) and not value.is_valid):
+        return _field(name).is_null()
+    if value != value:  # NaN equals nothing in Arrow
+        return None
+    return _field(name) == value
+
+
+def _within(name: str, known: ColumnRange) -> pc.Expression | None:
+    if known.row_count is not None and known.null_count == known.row_count:
+        return _field(name).is_null()
+    if known.min is None or known.max is None or _has_nan(known):
+        return None
+    inside = (_field(name) >= known.min) & (_field(name) <= known.max)
+    return inside if known.null_count == 0 else inside | _field(name).is_null()
+
+
+def _has_nan(known: ColumnRange) -> bool:
+    values = [v.as_py() if isinstance(v, pa.Scalar) else v for v in (known.min, known.max)]
+    return known.nan_count != 0 and any(isinstance(value, float) for value in values)
+
+
+def _expression_can_match(
+    predicate: Predicate, guarantees: Sequence[pc.Expression | None], known: Mapping[str, object]
+) -> bool:
+    """Arrow's own simplification: a fragment with this guarantee, dropped by the filter or not. No I/O."""
+    given = [guarantee for guarantee in guarantees if guarantee is not None]
+    if not given or not (predicate.columns & {name.split(".")[0] for name in known}):
+        return True
+    guarantee = functools.reduce(lambda one, other: one & other, given)
+    try:
+        return _fragment_is_kept(predicate, guarantee)
+    except (pa.ArrowException, TypeError):
+        return True
+
+
+def _fragment_is_kept(predicate: Predicate, guarantee: pc.Expression) -> bool:
+    storage, file_format = fs.LocalFileSystem(), ds.ParquetFileFormat()
+    fragment = file_format.make_fragment("never-opened", storage, partition_expression=guarantee)
+    dataset = ds.FileSystemDataset([fragment], predicate.schema, file_format, storage)
+    return next(iter(dataset.get_fragments(filter=predicate.condition)), None) is not None

@@ -1,0 +1,100 @@
+"""Predicate text to sqlglot's syntax tree, with places for messages."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from pyhudi.errors import Invalid, Unsupported
+
+_DIALECT = Dialect.get_or_raise("spark")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+def parse_syntax(text: str) -> exp.Expr:
+    """The tree of one Spark SQL predicate.
+
+    Raises: Invalid with the place of the first token that does not fit.
+    """
+    try:
+        tokens = _joined_strings(_DIALECT.tokenize(text), text)
+        trees = _DIALECT.parser().parse(tokens, text)
+    except TokenError as error:
+        raise Invalid(f"where {text!r}: a quote or comment is not closed") from error
+    except ParseError as error:
+        raise Invalid(_syntax_message(text, error)) from error
+    if len(trees) != 1 or trees[0] is None:
+        found = len(trees) if text.strip() else "none"
+        raise Invalid(f"where {text!r}: expected one predicate, found {found}")
+    return trees[0]
+
+
+def _syntax_message(text: str, error: ParseError) -> str:
+    if not error.errors:
+        return f"where {text!r}: expected a predicate, found {error}"
+    first = error.errors[0]
+    near = first.get("highlight") or ""
+    what = str(first.get("description") or "syntax error").split(" for <class")[0]
+    return f"where {text!r}, line {first.get('line')}, column {first.get('col')}, at {near!r}: {what}"
+
+
+def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens with string literals unescaped as Spark does, and a doubled quote kept as one quote."""
+    joined: list[Token] = []
+    for token in tokens:
+        if text[token.start : token.end + 1] == "::":
+            raise Unsupported(f"where {text!r} at character {token.start + 1}: '::'; write CAST(… AS …)")
+        if token.token_type != TokenType.STRING:
+            joined.append(token)
+            continue
+        quote, content = text[token.start], unescape(text[token.start + 1 : token.end])
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.start] == quote
+        ):
+            joined[-1] = _string_token(last, last.text + quote + content, token.end)
+        else:
+            joined.append(_string_token(token, content, token.end))
+    return joined
+
+
+def _string_token(token: Token, content: str, end: int) -> Token:
+    return Token(
+        TokenType.STRING,
+        content,
+        line=token.line,
+        col=token.col,
+        start=token.start,
+        end=end,
+        comments=token.comments,
+    )
+
+
+def unescape(content: str) -> str:
+    """What a Spark string literal means; `\\%` and `\\_` keep their backslash for LIKE."""
+
+    def meaning(match: re.Match[str]) -> str:
+        short, long, octal, char = match.groups()
+        if short or long:
+            return chr(int(short or long, 16))
+        if octal:
+            return chr(int(octal, 8))
+        return _ESCAPED.get(char, char)
+
+    return _ESCAPE.sub(meaning, content)
+
+
+def place_of(node: exp.Expr, text: str) -> str:
+    """Where the node starts in the text, for a message."""
+    starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    shown = node.sql(dialect="spark")
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
+    return f"where {text!r} at character {min(starts) + 1 if starts else 1}, {shown!r}"

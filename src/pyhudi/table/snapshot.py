@@ -1,0 +1,125 @@
+"""A table as one call sees it: facts, timeline and listing, read once and bound together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cached_property
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyhudi.format.keys import KeySpec
+from pyhudi.format.names import BaseFileName
+from pyhudi.format.schema import META_FIELDS, arrow_from_avro
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.commits import read_commit, read_replaced, read_schema_text
+from pyhudi.table.config import KeyKind, TableConfig, table_config
+from pyhudi.table.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
+from pyhudi.table.listing import FileListing, ListedFile
+from pyhudi.table.properties_file import read_table_properties
+from pyhudi.timeline.active import Timeline, read_timeline
+
+OpenListing: TypeAlias = Callable[[Storage, TableConfig, Timeline, tzinfo], FileListing]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One consistent view of a table. Immutable; files are listed when first asked for.
+
+    `zone`: of instants. `timeline`: ends where the reader stands (`Timeline.until`).
+    """
+
+    storage: Storage
+    config: TableConfig
+    zone: tzinfo
+    timeline: Timeline
+    listing: FileListing
+
+    @cached_property
+    def schema_text(self) -> str | None:
+        """The Avro schema of rows, without meta fields; None before anybody has said."""
+        return read_schema_text(self.storage, self.timeline, self.config.create_schema)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of rows, without meta fields; none before anybody has said."""
+        return arrow_from_avro(self.schema_text) if self.schema_text is not None else pa.schema([])
+
+    @cached_property
+    def schema_with_meta(self) -> pa.Schema:
+        """The columns of an answer: the meta fields first, where the table fills them."""
+        if not self.config.has_meta_fields:
+            return self.schema
+        return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.schema])
+
+    @cached_property
+    def replaced(self) -> dict[str, dict[str, str]]:
+        return read_replaced(self.storage, self.timeline)
+
+    @property
+    def key_spec(self) -> KeySpec:
+        return key_spec(self.config)
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The newest visible slice of each file group of a partition, sorted by file id."""
+        files = self.listing.files(partition)
+        return latest_slices(
+            partition,
+            files,
+            self.timeline,
+            slicing=log_slicing(self.config),
+            replaced=self.replaced.get(partition),
+            valid_tokens=self._valid_tokens(partition, files),
+        )
+
+    def _valid_tokens(self, partition: str, files: list[ListedFile]) -> dict[tuple[str, str], str]:
+        """Which of several files of one group and instant the commit names (the others are lost task attempts)."""
+        seen: dict[tuple[str, str], set[str]] = {}
+        for file in files:
+            if name := BaseFileName.parse(file.name):
+                seen.setdefault((name.file_id, name.requested), set()).add(name.write_token)
+        doubtful = {requested for (_, requested), tokens in seen.items() if len(tokens) > 1}
+        valid: dict[tuple[str, str], str] = {}
+        for instant in self.timeline.completed_writes:
+            if instant.requested in doubtful:
+                stats = read_commit(self.storage, self.timeline, instant).partition_to_write_stats
+                for stat in stats.get(partition, ()):
+                    name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+                    if name is not None:
+                        valid[name.file_id, name.requested] = name.write_token
+        return valid
+
+    def at(self, requested: str) -> "Snapshot":
+        """The table as a reader at this requested time sees it; the listing is shared."""
+        return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
+
+
+def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
+    """The table as it is now. Two gets or so, one list request; partitions are listed on demand.
+
+    Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
+    """
+    config = table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
+    zone = config.zone(process_zone)
+    timeline = read_timeline(storage, config.layout, zone)
+    return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))
+
+
+def log_slicing(config: TableConfig) -> LogSlicing:
+    """How log files find their slice, by the layout in which the table names them."""
+    return SliceByCompletion() if config.layout.has_completion_times else SliceByName()
+
+
+def key_spec(config: TableConfig) -> KeySpec:
+    """How the table spells keys and paths.
+
+    Seen: 1.0.2 on version 8 spells the key of a complex key generator with one field bare, without
+    `field:` (format/layout.md section 5.1).
+    """
+    return KeySpec(
+        record_key=config.record_key,
+        partition_by=config.partition_by if config.key_kind is not KeyKind.NON_PARTITION else (),
+        is_composite=len(config.record_key) > 1,
+        is_hive_style=config.is_hive_style,
+        is_url_encoded=config.is_url_encoded,
+    )

@@ -1,0 +1,105 @@
+"""The active timeline as a value, read anew for each call."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from functools import cached_property
+
+from pyhudi.errors import NotFound
+from pyhudi.format.instants import format_instant
+from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.layout import TimelineLayout
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Every instant of the active timeline at its highest state, ordered by requested time.
+
+    `until`: a reader that travels back sees no write requested after it; None is now.
+    """
+
+    layout: TimelineLayout
+    instants: tuple[Instant, ...]
+    until: str | None = None
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    @cached_property
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed instants that may have written data, ordered by requested time."""
+        writes = (i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
+        return tuple(i for i in writes if self.until is None or i.requested <= self.until)
+
+    @cached_property
+    def pending(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def pending_services(self) -> tuple[Instant, ...]:
+        """Pending compactions and clusterings; on layout 1 a pending replacecommit may be a clustering."""
+        return tuple(i for i in self.pending if i.action in PENDING_SERVICE_ACTIONS)
+
+    @cached_property
+    def completed_requested_times(self) -> frozenset[str]:
+        return frozenset(i.requested for i in self.completed_writes)
+
+    @cached_property
+    def completion_times(self) -> dict[str, str]:
+        """Requested time -> completion time of completed writes."""
+        return {i.requested: i.completed for i in self.completed_writes if i.completed is not None}
+
+    @cached_property
+    def start(self) -> str | None:
+        """The requested time of the first write that no savepoint pins; instants before it are archived."""
+        pinned = {i.requested for i in self.instants if i.action == "savepoint" and i.is_completed}
+        writes = (i for i in self.instants if i.comparable_action in WRITE_ACTIONS)
+        return next((i.requested for i in writes if i.requested not in pinned), None)
+
+    @cached_property
+    def _pending_requested_times(self) -> frozenset[str]:
+        return frozenset(i.requested for i in self.pending)
+
+    def is_committed(self, requested: str) -> bool:
+        """Whether a write at this requested time is completed: on this timeline, or archived before it.
+
+        Spec: format/timeline.md section 7, "Committed test".
+        """
+        if requested in self.completed_requested_times:
+            return True
+        if requested in self._pending_requested_times or (self.until is not None and requested > self.until):
+            return False
+        return self.start is not None and requested < self.start
+
+    @cached_property
+    def newest(self) -> str | None:
+        """The newest time that any instant of this timeline carries, requested or completion."""
+        times = [i.requested for i in self.instants] + [i.completed for i in self.instants if i.completed]
+        return max(times, default=None)
+
+    def get_completed(self, requested: str) -> Instant:
+        for instant in self.completed_writes:
+            if instant.requested == requested:
+                return instant
+        raise NotFound(f"instant '{requested}': no completed write of that requested time on the active timeline")
+
+    def up_to(self, requested: str) -> "Timeline":
+        """This timeline as a reader at `requested` sees it. Spec: format/queries.md section 1, "Time travel"."""
+        return replace(self, until=requested)
+
+
+def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Timeline:
+    """List the timeline's folder once and keep the highest state of each instant. One list request."""
+    highest: dict[tuple[str, str], Instant] = {}
+    for file in storage.list(layout.folder):
+        instant = layout.parse(file.path.rpartition("/")[2])
+        if instant is None:
+            continue
+        if instant.is_completed and instant.completed is None:
+            instant = replace(instant, completed=format_instant(file.modified_ms, zone))
+        key = instant.requested, instant.comparable_action
+        known = highest.get(key)
+        if known is None or STATES.index(instant.state) > STATES.index(known.state):
+            highest[key] = instant
+    return Timeline(layout, tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action))))

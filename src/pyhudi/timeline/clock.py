@@ -1,0 +1,50 @@
+"""Instant times: strictly increasing, unique in a process, never before the newest on the timeline."""
+
+import threading
+from datetime import tzinfo
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from pyhudi.errors import Unavailable
+from pyhudi.format.instants import format_instant, parse_instant_ms
+
+SKEW_MAX_MS = 60_000
+"""A clock that stands further behind the newest instant than this is an error, not a wait."""
+
+
+class Clock(Protocol):
+    """The wall clock, passed in."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the Unix epoch."""
+
+    def sleep_ms(self, wait_ms: int) -> None:
+        """Wait."""
+
+
+_last_issued_ms: WeakKeyDictionary[Clock, int] = WeakKeyDictionary()
+_issuing = threading.Lock()
+
+
+def issue_instant(clock: Clock, zone: tzinfo, *, after: str | None) -> str:
+    """A new instant, later than `after` and than every one issued from this clock before.
+
+    Waits while the clock stands before `after` (another writer's clock ran ahead).
+    Raises: Unavailable when it stands behind by more than `SKEW_MAX_MS`.
+    """
+    floor_ms = parse_instant_ms(after, zone) if after is not None else 0
+    with _issuing:
+        now_ms = clock.now_ms()
+        behind_ms = floor_ms - now_ms
+        if behind_ms > SKEW_MAX_MS:
+            raise Unavailable(
+                f"the clock stands {behind_ms:,} ms behind the newest instant '{after}' of the table: expected at "
+                f"most {SKEW_MAX_MS:,} ms; set the clock, or the time zone of a table whose "
+                "hoodie.table.timeline.timezone is LOCAL"
+            )
+        floor_ms = max(floor_ms, _last_issued_ms.get(clock, 0))
+        while now_ms <= floor_ms:
+            clock.sleep_ms(floor_ms - now_ms + 1)
+            now_ms = clock.now_ms()
+        _last_issued_ms[clock] = now_ms
+        return format_instant(now_ms, zone)

@@ -1,0 +1,85 @@
+"""Where a timeline lies and how its files are called: one value a layout, chosen once from the table."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.errors import Unsupported
+from pyhudi.model.instant import COMPLETED_ACTION, Instant, State
+
+_ACTIONS = frozenset(
+    {"commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering", "clean", "rollback"}
+    | {"restore", "savepoint", "indexing", "schemacommit"}
+)
+_NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?")
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLayout:
+    """One timeline layout: folders and file names.
+
+    `has_completion_times`: completed names carry their completion time (layout 2); otherwise the
+    completed file's modification time stands for it.
+
+    Spec: format/timeline.md sections 1 to 3.
+    """
+
+    version: int
+    folder: str
+    history_folder: str
+    has_completion_times: bool
+
+    def parse(self, name: str) -> Instant | None:
+        """The instant and state that a file name of the timeline's folder states; None for others."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        requested, completed, action, suffix = match.groups()
+        if action == "inflight" and suffix is None and completed is None:
+            return Instant(requested, "commit", "INFLIGHT")
+        if action not in _ACTIONS or (completed is not None and suffix is not None):
+            return None
+        if completed is not None and not self.has_completion_times:
+            return None
+        state: State = "COMPLETED" if suffix is None else "REQUESTED" if suffix == "requested" else "INFLIGHT"
+        is_legacy = state == "COMPLETED" and self.has_completion_times and completed is None
+        return Instant(requested, action, state, completed, is_legacy)
+
+    def format(self, instant: Instant) -> str:
+        """The name of the file that holds this instant at this state."""
+        match instant.state:
+            case "REQUESTED":
+                return f"{instant.requested}.{instant.action}.requested"
+            case "INFLIGHT":
+                kind = "inflight" if instant.action == "commit" else f"{instant.action}.inflight"
+                return f"{instant.requested}.{kind}"
+            case "COMPLETED":
+                action = COMPLETED_ACTION.get(instant.action, instant.action)
+                if not self.has_completion_times or instant.is_legacy:
+                    return f"{instant.requested}.{action}"
+                assert instant.completed is not None
+                return f"{instant.requested}_{instant.completed}.{action}"
+
+    def path(self, instant: Instant) -> str:
+        return f"{self.folder}/{self.format(instant)}"
+
+
+def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
+    """The layout that a table's properties name.
+
+    Raises: Unsupported for a layout that this release does not know.
+    """
+    version = properties.get("hoodie.timeline.layout.version", "1")
+    match version:
+        case "1":
+            archive = properties.get("hoodie.archivelog.folder") or "archived"
+            return TimelineLayout(1, ".hoodie", f".hoodie/{archive}", has_completion_times=False)
+        case "2":
+            folder = f".hoodie/{properties.get('hoodie.timeline.path') or 'timeline'}"
+            history = properties.get("hoodie.timeline.history.path") or "history"
+            return TimelineLayout(2, folder, f"{folder}/{history}", has_completion_times=True)
+        case _:
+            raise Unsupported(
+                f"hoodie.timeline.layout.version={version}: expected 1 or 2; the table was written by a "
+                "release that this one does not know"
+            )

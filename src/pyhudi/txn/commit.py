@@ -1,0 +1,62 @@
+"""Completing an action: the one step after which it has happened."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.layout import TimelineLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The action is on the timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Somebody else's file stands under this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """The store did not say, and could not be asked."""
+
+    cause: str
+
+
+CommitOutcome: TypeAlias = Landed | Lost | Unanswered
+
+
+def complete(storage: Storage, layout: TimelineLayout, instant: Instant, content: bytes) -> CommitOutcome:
+    """Put the completed file of an instant. An answer that got lost is looked up, never guessed."""
+    assert instant.is_completed
+    path = layout.path(instant)
+    try:
+        return Landed() if storage.put_new(path, content) else Lost()
+    except Unavailable as error:
+        try:
+            if storage.head(path) is None:
+                raise
+            return Landed() if storage.get(path) == content else Lost()
+        except Unavailable as again:
+            if again is error:
+                raise
+            return Unanswered(str(again))
+
+
+def settle(outcome: CommitOutcome, instant: Instant) -> None:
+    """Return for an action that landed. Raises: Conflict when it lost; OutcomeUnknown when nobody can say."""
+    match outcome:
+        case Landed():
+            return
+        case Lost():
+            raise Conflict(
+                f"{instant.action} '{instant.requested}': another writer completed an action under this name; retry"
+            )
+        case Unanswered(cause):
+            raise OutcomeUnknown(
+                f"{instant.action} '{instant.requested}': the store did not say whether the commit landed ({cause}); look "
+                "at the timeline before writing again, and delete nothing"
+            )

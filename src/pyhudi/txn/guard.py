@@ -1,0 +1,241 @@
+"""The table's guard: who holds it is the only pyhudi writer of the table, on this machine.
+
+A lock of the operating system dies with its process, so a guard that is held has a living holder and what
+pyhudi left pending under a free guard is dead. The lock does not tell two handles of one process apart on
+every system; a second lock, within the process, does.
+
+Fork: a child holds nothing. It closes its copy of the lock's file at once (`os.register_at_fork`), or the
+lock would outlive its holder; a guard's `with` block that ends in the child leaves the parent's lock alone.
+Programs that a writer starts get no copy (`O_CLOEXEC`).
+"""
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Protocol, assert_never
+
+from pyhudi.errors import Conflict, Unavailable
+from pyhudi.storage.open import LocalPlace, MemoryPlace, parse_place
+from pyhudi.storage.protocol import StorageLocation
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+GUARD_FILE = ".hoodie/.pyhudi_guard"
+
+_OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_TEXT_BYTES_MAX = 4_096
+_LOCKED_BYTE = 1 << 30  # Windows locks bytes, and keeps others from reading them: not those of the text
+_TRIES = 10
+
+
+class Guard(Protocol):
+    """The right to write a table, held by one writer at a time."""
+
+    def acquire(self, purpose: str, now: str) -> AbstractContextManager[None]:
+        """Hold the guard while the context lasts. `purpose` and `now` are shown to those who find it held.
+
+        Not reentrant: a second `acquire` conflicts, also in the same thread.
+        Raises: Conflict at once when it is held, naming the holder; Unavailable when locks do not work there.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a guard, what for, and since when by the holder's clock."""
+
+    pid: int
+    host: str
+    purpose: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since})"
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self)).encode()[:_TEXT_BYTES_MAX]
+
+    @classmethod
+    def decode(cls, text: bytes) -> "Holder | None":
+        """The holder, or None where the text is of no one: another writer may be writing it just now."""
+        try:
+            fields = json.loads(text)
+            return cls(int(fields["pid"]), *(str(fields[name]) for name in ("host", "purpose", "since")))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+class MemoryGuard:
+    """The guard of `memory://NAME`."""
+
+    def __init__(self, name: str) -> None:
+        self._key = f"memory://{name}"
+
+    @contextmanager
+    def acquire(self, purpose: str, now: str) -> Iterator[None]:
+        with _held_in_process(self._key, _this_process(purpose, now), table=self._key):
+            yield
+
+
+class LocalGuard:
+    """The guard of a table in a local folder: a locked file in `.hoodie`, which is never deleted.
+
+    Acquiring it makes the file and, for a table that is only being created, its folder.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root)
+
+    @contextmanager
+    def acquire(self, purpose: str, now: str) -> Iterator[None]:
+        holder = _this_process(purpose, now)
+        key = os.path.realpath(self._root)
+        with _held_in_process(key, holder, table=self._root), _locked_file(self._root, holder):
+            yield
+
+
+def open_guard(location: StorageLocation) -> Guard:
+    """The guard of the table at a location. No request before it is acquired."""
+    place = parse_place(location.uri)
+    match place:
+        case LocalPlace(root):
+            return LocalGuard(root)
+        case MemoryPlace(name):
+            return MemoryGuard(name)
+        case _:
+            assert_never(place)
+
+
+# What this process holds. The lock is held only to look and to change, never while a table is being written.
+_lock = threading.Lock()
+_holders: dict[str, Holder] = {}
+_descriptors: set[int] = set()
+
+
+def _forget_parent() -> None:
+    """In a forked child: it holds nothing, and its copies of the locked files must not keep them locked."""
+    global _lock
+    _lock = threading.Lock()
+    _holders.clear()
+    for descriptor in _descriptors:
+        with suppress(OSError):
+            os.close(descriptor)
+    _descriptors.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+
+
+def _this_process(purpose: str, now: str) -> Holder:
+    return Holder(os.getpid(), socket.gethostname(), purpose, now)
+
+
+def _conflict(table: str, holder: Holder | None) -> Conflict:
+    return Conflict(
+        f"{table}: expected no other writer, found the table held by {holder or 'another process'}; "
+        "wait for it to end, then retry from the new snapshot"
+    )
+
+
+@contextmanager
+def _held_in_process(key: str, holder: Holder, *, table: str) -> Iterator[None]:
+    with _lock:
+        other = _holders.setdefault(key, holder)
+    if other is not holder:
+        raise _conflict(table, other)
+    try:
+        yield
+    finally:
+        with _lock:
+            if _holders.get(key) is holder:  # not so in a forked child
+                del _holders[key]
+
+
+@contextmanager
+def _locked_file(root: str, holder: Holder) -> Iterator[None]:
+    path = os.path.join(root, *GUARD_FILE.split("/"))
+    try:
+        descriptor = _lock_file(path, root)
+    except OSError as error:
+        raise Unavailable(
+            f"{path}: cannot lock it: {error.strerror or error}; pyhudi writes only where files can be locked"
+        ) from error
+    try:
+        _descriptors.add(descriptor)
+        _write_text(descriptor, holder.encode())
+        yield
+    finally:
+        if os.getpid() == holder.pid:
+            _descriptors.discard(descriptor)
+            _write_text(descriptor, b"")
+            _unlock(descriptor)
+            os.close(descriptor)
+
+
+def _lock_file(path: str, root: str) -> int:
+    """The descriptor of the locked guard file.
+
+    A file that was deleted between our opening and our locking it guards nothing: then try anew.
+    """
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    for _ in range(_TRIES):
+        descriptor = os.open(path, _OPEN_GUARD, 0o666)
+        try:
+            if not _try_lock(descriptor):
+                raise _conflict(root, Holder.decode(_read_text(descriptor)))
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    raise Unavailable(f"{path}: expected to stay, found it deleted {_TRIES} times; nothing may delete it")
+
+
+def _read_text(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, _TEXT_BYTES_MAX)
+
+
+def _write_text(descriptor: int, text: bytes) -> None:
+    """Replace the text. Nobody's safety hangs on it: a full disk must not keep a writer from its work."""
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, text)
+
+
+if sys.platform == "win32":
+
+    def _try_lock(descriptor: int) -> bool:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,56 @@
+"""Signs of life: a file for each running write, renewed while it runs."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyhudi.errors import NotFound, Unavailable
+from pyhudi.format.names import HEARTBEATS, heartbeat_path
+from pyhudi.storage.protocol import Storage
+
+OURS = b"pyhudi"
+"""The content of our heartbeats, which Apache Hudi (it writes and needs none) does not look at: it tells a
+pending write of ours, which is dead once its guard is free, from another writer's."""
+
+
+def is_alive_elsewhere(storage: Storage, requested: str, *, now_ms: int, expires_ms: int) -> bool:
+    """Whether another kind of writer renewed this instant's heartbeat within `expires_ms`.
+
+    Spec: format/actions.md section 3.
+    """
+    path = heartbeat_path(requested)
+    info = storage.head(path)
+    if info is None or now_ms - info.modified_ms > expires_ms:
+        return False
+    try:
+        return storage.get(path) != OURS
+    except NotFound:
+        return False
+
+
+@contextmanager
+def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[None]:
+    """Renew an instant's heartbeat until the block ends. Removing the file is the caller's, once it has committed."""
+    path = heartbeat_path(requested)
+    storage.put(path, OURS)
+    stop = threading.Event()
+
+    def renew() -> None:
+        while not stop.wait(interval_ms / 1000):
+            try:
+                storage.put(path, OURS)
+            except Unavailable:
+                continue  # the next beat may get through; two in a row may fail before anybody gives us up
+
+    thread = threading.Thread(target=renew, name=f"pyhudi-heartbeat-{requested}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def remove_heartbeat(storage: Storage, requested: str) -> None:
+    """Delete an instant's heartbeat, where there is one."""
+    storage.delete(f"{HEARTBEATS}/{requested}")

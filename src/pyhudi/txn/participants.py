@@ -1,0 +1,22 @@
+"""Who else takes part in a commit: called under the guard, in this order."""
+
+from typing import Protocol
+
+from pyhudi.model.commit import CommitMetadata
+from pyhudi.table.snapshot import Snapshot
+
+
+class CommitParticipant(Protocol):
+    """Something that is kept true with the table, such as its metadata table."""
+
+    def roll_back(self, target: str, rollback: str) -> None:
+        """Undo what was taken over for the write requested at `target`; `rollback` is the rollback's requested time.
+
+        Called again after a crash: what is undone already stays undone.
+        """
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Get ready for a write: no dead write is left, and the write has not been requested yet."""
+
+    def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Take over what the write at `requested` did. It completes right after, or is rolled back later."""

@@ -1,0 +1,148 @@
+"""Rolling back writes that died: their files go, then their instants. Every step can be repeated."""
+
+from collections.abc import Callable, Sequence
+
+from pyhudi.errors import Conflict
+from pyhudi.format.commit import (
+    decode_rollback_plan,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.model.commit import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+)
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.listing import StorageListing
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.heartbeat import is_alive_elsewhere, remove_heartbeat
+from pyhudi.txn.markers import read_markers, remove_markers
+from pyhudi.txn.participants import CommitParticipant
+
+
+def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
+    """Pending writes that nobody will complete, newest first. The caller holds the guard.
+
+    Raises: Conflict for one that another writer keeps alive, and for a pending rollback or restore of
+    another writer that only it can finish.
+    """
+    dead = []
+    for instant in timeline.pending:
+        if instant.action == "restore":
+            raise Conflict(f"restore '{instant.requested}' is pending: expected none; let its writer finish it, then retry")
+        if instant.action not in WRITE_ACTIONS:
+            continue
+        if is_alive_elsewhere(storage, instant.requested, now_ms=now_ms, expires_ms=heartbeat_expires_ms):
+            raise Conflict(
+                f"{instant.action} '{instant.requested}' of another writer is running (its heartbeat is alive); "
+                "retry when it is done"
+            )
+        dead.append(instant)
+    return sorted(dead, key=lambda instant: instant.requested, reverse=True)
+
+
+def run_rollback(
+    storage: Storage,
+    timeline: Timeline,
+    target: Instant,
+    *,
+    issue_instant: Callable[[], str],
+    participants: Sequence[CommitParticipant],
+) -> str:
+    """Roll a pending write back. Returns the rollback's requested time.
+
+    A rollback of this target that is pending already is finished under its own plan and time.
+    Order: plan, files, participants, completion, then the target's own instant files, so that a crash at
+    any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
+    """
+    assert not target.is_completed
+    requested, plan = _pending_plan(storage, timeline, target) or (None, None)
+    layout = timeline.layout
+    if requested is None or plan is None:
+        plan = _plan(storage, target)
+        requested = issue_instant()
+        storage.put_new(layout.path(Instant(requested, "rollback", "REQUESTED")), encode_rollback_plan(plan))
+    storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
+    for request in plan.rollback_requests or ():
+        storage.delete_many(join(request.partition_path, _name(path)) for path in request.files_to_be_deleted)
+    for participant in participants:
+        participant.roll_back(target.requested, requested)
+    completed = Instant(requested, "rollback", "COMPLETED", issue_instant())
+    storage.put_new(layout.path(completed), encode_rollback_metadata(_metadata(plan, target, requested)))
+    remove_pending_instant(storage, timeline, target)
+    return requested
+
+
+def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant) -> None:
+    """Delete the inflight, then the requested file of an instant, then its markers and heartbeat.
+
+    The requested file goes last of the two: the instant stays known while anything of it is there.
+    """
+    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "INFLIGHT")))
+    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "REQUESTED")))
+    remove_markers(storage, target.requested)
+    remove_heartbeat(storage, target.requested)
+
+
+def _pending_plan(storage: Storage, timeline: Timeline, target: Instant) -> tuple[str, RollbackPlan] | None:
+    for instant in timeline.pending:
+        if instant.action != "rollback":
+            continue
+        path = timeline.layout.path(Instant(instant.requested, "rollback", "REQUESTED"))
+        plan = decode_rollback_plan(storage.get(path), path=path)
+        if plan.instant_to_rollback is not None and plan.instant_to_rollback.requested == target.requested:
+            return instant.requested, plan
+    return None
+
+
+def _plan(storage: Storage, target: Instant) -> RollbackPlan:
+    """The target's files: those that its markers name or, where it left none, those that carry its time."""
+    markers = read_markers(storage, target.requested)
+    by_partition: dict[str, list[str]] = {}
+    if markers is not None:
+        for marker in markers:
+            partition, _, name = marker.data_path.rpartition("/")
+            by_partition.setdefault(partition, []).append(name)
+    else:
+        listing = StorageListing(storage)
+        for partition in listing.partitions():
+            names = [file.name for file in listing.files(partition) if _written_at(file.name) == target.requested]
+            if names:
+                by_partition[partition] = names
+    root = storage.location.uri.rstrip("/")
+    requests = tuple(
+        RollbackRequest(partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names))
+        for partition, names in sorted(by_partition.items())
+    )
+    return RollbackPlan(InstantInfo(target.requested, target.action), requests)
+
+
+def _written_at(name: str) -> str | None:
+    if base := BaseFileName.parse(name):
+        return base.requested
+    log = LogFileName.parse(name)
+    return log.instant if log else None
+
+
+def _metadata(plan: RollbackPlan, target: Instant, requested: str) -> RollbackMetadata:
+    partitions = {
+        request.partition_path: RollbackPartitionMetadata(request.partition_path, request.files_to_be_deleted)
+        for request in plan.rollback_requests or ()
+    }
+    return RollbackMetadata(
+        start_rollback_time=requested,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(len(p.success_delete_files) for p in partitions.values()),
+        commits_rollback=(target.requested,),
+        partition_metadata=partitions,
+        instants_rollback=(InstantInfo(target.requested, target.action),),
+    )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

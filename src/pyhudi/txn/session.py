@@ -1,0 +1,171 @@
+"""A writer's turn at a table: under its guard, after the dead have been cleared away."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+
+from pyhudi.errors import Unsupported
+from pyhudi.format.commit import encode_commit_avro
+from pyhudi.format.instants import format_instant
+from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.config import WRITABLE_VERSIONS, TableConfig
+from pyhudi.table.properties_file import recover_table_properties
+from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
+from pyhudi.timeline.clock import Clock, issue_instant
+from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.guard import Guard
+from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.markers import read_markers, remove_markers
+from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.rollback import find_dead_writes, run_rollback
+
+Participants = Callable[[Snapshot, Callable[[], str]], Sequence[CommitParticipant]]
+
+
+@dataclass(frozen=True)
+class TableAccess:
+    """How a table is reached, and everything that a writer may not make up itself."""
+
+    storage: Storage
+    location: StorageLocation
+    guard: Guard
+    clock: Clock
+    new_uuid: Callable[[], str]
+    process_zone: Callable[[], tzinfo]
+    open_listing: OpenListing
+
+    def snapshot(self) -> Snapshot:
+        return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatSettings:
+    """`interval_ms`: between two beats. `misses`: beats that may be missed before a writer counts as dead."""
+
+    interval_ms: int
+    misses: int
+
+    @property
+    def expires_ms(self) -> int:
+        return self.interval_ms * (self.misses + 1)
+
+
+@dataclass(frozen=True)
+class WriteSession:
+    """What a writer holds while it is its turn."""
+
+    access: TableAccess
+    snapshot: Snapshot
+    heartbeat: HeartbeatSettings
+    participants: Sequence[CommitParticipant]
+    issue_instant: Callable[[], str]
+
+    @contextmanager
+    def action(self, inflight: bytes) -> Iterator[str]:
+        """A commit from requested to just before completion, with its heartbeat; gives its requested time.
+
+        When the block raises an Exception the commit is rolled back at once and the error goes on.
+        """
+        storage, layout = self.access.storage, self.snapshot.timeline.layout
+        requested = self.issue_instant()
+        target = Instant(requested, "commit", "INFLIGHT")
+        try:
+            with beating(storage, requested, interval_ms=self.heartbeat.interval_ms):
+                storage.put_new(layout.path(Instant(requested, "commit", "REQUESTED")), b"")
+                storage.put_new(layout.path(target), inflight)
+                yield requested
+        except Exception:
+            self._roll_back(target)
+            raise
+
+    def complete(self, requested: str, metadata: CommitMetadata) -> str:
+        """Reconcile the markers, tell the participants, complete. Returns the completion time.
+
+        Files that markers name and the metadata does not are of lost task attempts: they go first.
+        Spec: format/actions.md section 1.
+        """
+        storage, layout = self.access.storage, self.snapshot.timeline.layout
+        written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
+        markers = read_markers(storage, requested) or []
+        storage.delete_many(marker.data_path for marker in markers if marker.data_path not in written)
+        for participant in self.participants:
+            participant.before_completion(requested, metadata)
+        completed = Instant(requested, "commit", "COMPLETED", self.issue_instant())
+        settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)
+        assert completed.completed is not None
+        return completed.completed
+
+    def forget(self, requested: str) -> None:
+        """Remove the markers and the heartbeat of a commit that completed."""
+        remove_markers(self.access.storage, requested)
+        remove_heartbeat(self.access.storage, requested)
+
+    def _roll_back(self, target: Instant) -> None:
+        run_rollback(
+            self.access.storage,
+            self.snapshot.timeline,
+            target,
+            issue_instant=self.issue_instant,
+            participants=self.participants,
+        )
+
+
+@contextmanager
+def write_session(
+    access: TableAccess, *, purpose: str, heartbeat: HeartbeatSettings, participants: Participants
+) -> Iterator[WriteSession]:
+    """Take the table's guard, finish or undo what the dead left, and give the table as it then is.
+
+    Raises: Conflict when another writer holds the table; Unsupported when this release cannot write it.
+    """
+    now_ms = access.clock.now_ms()
+    with access.guard.acquire(purpose, format_instant(now_ms, UTC)):
+        recover_table_properties(access.storage)
+        snapshot = access.snapshot()
+        refuse_unwritable(snapshot.config, access.location.uri)
+        newest = [snapshot.timeline.newest or ""]
+
+        def issue() -> str:
+            newest[0] = issue_instant(access.clock, snapshot.zone, after=newest[0] or None)
+            return newest[0]
+
+        taking_part = participants(snapshot, issue)
+        dead = find_dead_writes(
+            access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
+        )
+        for instant in dead:
+            run_rollback(
+                access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part
+            )
+        if dead:
+            snapshot = access.snapshot()
+        for participant in taking_part:
+            participant.begin(snapshot)
+        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue)
+
+
+def refuse_unwritable(config: TableConfig, uri: str) -> None:
+    """Refuse a table that this release reads but cannot write. Raises: Unsupported, naming what stands in the way."""
+    if config.version not in WRITABLE_VERSIONS:
+        raise Unsupported(
+            f"{uri}: table version {config.version}: this release writes version "
+            f"{', '.join(map(str, WRITABLE_VERSIONS))} only; write with Apache Hudi, or create a new table"
+        )
+    wanted = {
+        "hoodie.table.type": ("COPY_ON_WRITE",),
+        "hoodie.table.cdc.enabled": ("false",),
+        "hoodie.populate.meta.fields": ("true",),
+        "hoodie.partition.metafile.use.base.format": ("false",),
+        "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX", "NON_PARTITION", "SIMPLE_AVRO", "COMPLEX_AVRO"),
+        "hoodie.record.merge.mode": ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+        "hoodie.index.type": ("SIMPLE",),
+    }
+    for key, known in wanted.items():
+        value = config.properties.get(key, "")
+        if value and value not in known:
+            raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
+    if not config.record_key:
+        raise Unsupported(f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet")

@@ -1,0 +1,167 @@
+"""Base files exactly as Apache Hudi's: Parquet with its footer entries, written as a stream."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.format.bloom import BloomFilter
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.storage.protocol import Storage
+
+RECORD_KEY = META_FIELDS[2]
+SEQUENCE_NUMBER = META_FIELDS[1]
+
+AVRO_SCHEMA = "parquet.avro.schema"
+WRITER_MODEL = "writer.model.name"
+BLOOM_FILTER = "org.apache.hudi.bloomfilter"
+BLOOM_KIND = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+
+ROW_GROUP_ROWS_MAX = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileSettings:
+    """How base files are written. Units: bytes.
+
+    `row_group_size_bytes` counts Arrow bytes in memory, before encoding.
+    """
+
+    compression: str
+    file_size_max_bytes: int
+    row_group_size_bytes: int
+    page_size_bytes: int
+    bloom_kind: str | None
+    bloom_entries: int
+    bloom_false_positive_rate: float
+    bloom_entries_max: int
+
+    def new_bloom(self) -> BloomFilter | None:
+        if self.bloom_kind is None:
+            return None
+        return BloomFilter.create(
+            self.bloom_kind,  # type: ignore[arg-type]  # checked where the option is read
+            entries=self.bloom_entries,
+            false_positive_rate=self.bloom_false_positive_rate,
+            entries_max=self.bloom_entries_max,
+        )
+
+
+class BaseFileWriter:
+    """One base file being written; visible, whole, once `with` ends without an exception.
+
+    Memory: the rows of one row group. Spec: format/layout.md section 7.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        avro_schema: str,
+        settings: BaseFileSettings,
+        *,
+        bloom: BloomFilter | None,
+        key_range: tuple[str, str] | None = None,
+    ) -> None:
+        self._settings, self._avro_schema = settings, avro_schema
+        self._schema, self._bloom, self._range = schema, bloom, key_range
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._pending_rows = 0
+        self.rows = 0
+        self._stack = ExitStack()
+        self._sink = self._stack.enter_context(storage.put_stream(path))
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression=settings.compression,
+            use_dictionary=[name for name in _leaf_names(schema) if name not in (RECORD_KEY, SEQUENCE_NUMBER)],
+            data_page_size=settings.page_size_bytes,
+            store_schema=False,
+            version="2.6",
+        )
+
+    def write(self, batch: pa.RecordBatch, *, new_keys: pa.Array | None) -> None:
+        """Append rows. `new_keys`: record keys that the Bloom filter and the key range do not know yet."""
+        if len(batch) == 0:
+            return
+        if new_keys is not None and len(new_keys):
+            self._note_keys(new_keys)
+        self._pending.append(batch)
+        self._pending_bytes += batch.nbytes
+        self._pending_rows += len(batch)
+        self.rows += len(batch)
+        if (
+            self._pending_bytes >= self._settings.row_group_size_bytes
+            or self._pending_rows >= ROW_GROUP_ROWS_MAX
+        ):
+            self._flush()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that have left for the storage so far."""
+        return self._sink.tell()
+
+    def _note_keys(self, keys: pa.Array) -> None:
+        if self._bloom is not None:
+            self._bloom.add(keys)
+        seen = pc.min_max(keys).as_py()
+        low, high = self._range if self._range is not None else (seen["min"], seen["max"])
+        self._range = min(low, seen["min"]), max(high, seen["max"])
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema), ROW_GROUP_ROWS_MAX)
+            self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
+
+    def _footer(self) -> dict[str, str]:
+        footer = {AVRO_SCHEMA: self._avro_schema, WRITER_MODEL: "avro"}
+        if self._bloom is not None:
+            assert self._settings.bloom_kind is not None
+            footer[BLOOM_FILTER] = self._bloom.encode()
+            if self._settings.bloom_kind != "SIMPLE":
+                footer[BLOOM_KIND] = self._settings.bloom_kind
+            if self._range is not None:
+                footer[MIN_KEY], footer[MAX_KEY] = self._range
+        return footer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            with self._stack:
+                self._flush()
+                self._writer.add_key_value_metadata(self._footer())
+                self._writer.close()
+        else:
+            # Closing writes a footer into a file that is then thrown away; left open, it would
+            # be written when the writer is collected.
+            try:
+                self._writer.close()
+            finally:
+                self._stack.__exit__(kind, error, trace)
+
+
+def _leaf_names(schema: pa.Schema) -> list[str]:
+    """Column paths as Parquet names leaves, for settings that go by column."""
+    return [path for field in schema for path in _leaves(field.name, field.type)]
+
+
+def _leaves(path: str, kind: pa.DataType) -> list[str]:
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
+    if pa.types.is_list(kind):
+        return _leaves(f"{path}.list.element", kind.value_type)
+    if pa.types.is_map(kind):
+        return _leaves(f"{path}.key_value.key", kind.key_type) + _leaves(f"{path}.key_value.value", kind.item_type)
+    return [path]

@@ -1,0 +1,225 @@
+"""The file-group handle: one file group's incoming rows become its next base file.
+
+A module-level function over frozen values and Arrow batches, run by a thread in this process or by
+a Spark task, with the same result.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Conflict
+from pyhudi.format.bloom import BloomFilter
+from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, MarkerKind, MarkerName, join, marker_folder
+from pyhudi.format.properties import encode_partition_metadata
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.merge.latest import latest_per_key
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
+from pyhudi.write.merge_handle import MergeOutcome, merge_base_file
+from pyhudi.write.plan import FileGroupTask
+
+IS_DELETED = "_hoodie_is_deleted"
+ARRIVAL = "__pyhudi_arrival"
+"""A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """What all file groups of one write share. Picklable.
+
+    `schema`, `avro_schema`: rows as stored, meta fields included. `ordering`: the columns that settle
+    rows of one key; empty: the last to arrive wins. `compares_stored`: ordering also decides against
+    the stored row (event-time ordering). `combines`: one row a key within the input. `matches_keys`:
+    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert).
+    """
+
+    location: StorageLocation
+    requested: str
+    epoch_ms: int
+    schema: pa.Schema
+    avro_schema: str
+    settings: BaseFileSettings
+    ordering: tuple[str, ...]
+    compares_stored: bool
+    combines: bool
+    matches_keys: bool
+    is_delete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """What became of one base file: names and counts, the only thing that returns from a task."""
+
+    bucket: int
+    partition: str
+    file_id: str
+    file_name: str
+    previous_instant: str | None
+    previous_file: str | None
+    writes: int
+    inserts: int
+    updates: int
+    deletes: int
+    size_bytes: int
+
+
+def run_file_group(
+    target: WriteTarget,
+    task: FileGroupTask,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    write_token: str,
+    storage: Storage | None = None,
+) -> list[WriteStatus]:
+    """Write one file group; none where nothing changed in it.
+
+    `batches`: the incoming rows with `_hoodie_record_key` and the table's columns (a delete: the key and
+    the ordering columns). Memory: the incoming rows of this file group, save for a new group without
+    combining, which streams; the key column and one row group of the file that is rewritten.
+    """
+    store = storage if storage is not None else open_storage(target.location)
+    if task.is_new_partition:
+        content = encode_partition_metadata(requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms)
+        store.put_new(join(task.partition, PARTITION_METAFILE), content)
+    if task.base_file is None:
+        return _create(store, target, task, _settled(target, task, batches), write_token)
+    return _rewrite(store, target, task, _collected(target, batches), write_token)
+
+
+def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    rows = pa.Table.from_batches(list(batches))
+    if not target.combines:
+        return rows
+    arrival = (ARRIVAL,) if ARRIVAL in rows.column_names else ()
+    return latest_per_key(rows, key=RECORD_KEY, order=(*target.ordering, *arrival))
+
+
+def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
+    stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
+    for batch in stream:
+        if IS_DELETED in batch.schema.names and target.matches_keys:
+            batch = batch.filter(pc.invert(pc.fill_null(batch.column(IS_DELETED), False)))
+        if len(batch):
+            yield batch
+
+
+def _create(
+    store: Storage, target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch], write_token: str
+) -> list[WriteStatus]:
+    """New rows into new file groups: the task's own, and further ones each time the size is reached."""
+    statuses: list[WriteStatus] = []
+    first = next(batches, None)
+    prefix, _, number = task.file_id.rpartition("-")
+    sequence = 0
+    while first is not None:
+        file_id = f"{prefix}-{int(number) + len(statuses)}"
+        name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
+        with _open_writer(store, target, task.partition, name, "CREATE") as writer:
+            while first is not None and writer.size_bytes < target.settings.file_size_max_bytes:
+                keys = first.column(RECORD_KEY)
+                writer.write(stored_rows(target, task, first, name, sequence), new_keys=keys)
+                sequence += len(first)
+                first = next(batches, None)
+        statuses.append(
+            WriteStatus(
+                task.bucket, task.partition, file_id, name, None, None,
+                writes=writer.rows, inserts=writer.rows, updates=0, deletes=0, size_bytes=written_size(store, task, name),
+            )  # fmt: skip
+        )
+    return statuses
+
+
+def _rewrite(
+    store: Storage, target: WriteTarget, task: FileGroupTask, rows: pa.Table, write_token: str
+) -> list[WriteStatus]:
+    """The stored rows merged with the incoming ones into the file group's next base file."""
+    assert task.base_file is not None
+    name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    outcome: MergeOutcome | None = merge_base_file(
+        store,
+        old_path=join(task.partition, task.base_file),
+        rows=rows,
+        is_delete=_delete_mask(target, rows),
+        as_stored=lambda batch, start: stored_rows(target, task, batch, name, start),
+        open_writer=lambda bloom, key_range: _open_writer(
+            store, target, task.partition, name, "MERGE", bloom=bloom, key_range=key_range
+        ),
+        file_name=name,
+        schema=target.schema,
+        settings=target.settings,
+        ordering=target.ordering if target.compares_stored else (),
+        matches_keys=target.matches_keys,
+    )
+    if outcome is None:
+        return []
+    status = WriteStatus(
+        task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
+        writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
+        size_bytes=written_size(store, task, name),
+    )  # fmt: skip
+    return [status]
+
+
+def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
+    if target.is_delete:
+        return np.ones(len(rows), dtype=bool)
+    if IS_DELETED in rows.column_names and target.matches_keys:
+        return np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
+    return np.zeros(len(rows), dtype=bool)
+
+
+def stored_rows(target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, file_name: str, start: int) -> pa.RecordBatch:
+    """Incoming rows as they are stored: with their meta fields, in the table's column order.
+
+    `start`: how many rows of this task came before; it numbers them. Seen: the sequence number is
+    `<instant>_<task>_<n>`.
+    """
+    count = len(rows)
+    numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
+    meta = {
+        META_FIELDS[0]: pa.repeat(target.requested, count),
+        META_FIELDS[1]: pc.binary_join_element_wise(f"{target.requested}_{task.bucket}_", numbers, ""),
+        META_FIELDS[2]: rows.column(RECORD_KEY),
+        META_FIELDS[3]: pa.repeat(task.partition, count),
+        META_FIELDS[4]: pa.repeat(file_name, count),
+    }
+    columns = [meta[field.name] if field.name in meta else rows.column(field.name) for field in target.schema]
+    return pa.RecordBatch.from_arrays(columns, schema=target.schema)
+
+
+def _open_writer(
+    store: Storage,
+    target: WriteTarget,
+    partition: str,
+    name: str,
+    kind: MarkerKind,
+    *,
+    bloom: BloomFilter | None = None,
+    key_range: tuple[str, str] | None = None,
+) -> BaseFileWriter:
+    """Put the marker, then open the base file. Spec: format/actions.md section 2."""
+    path = join(partition, name)
+    folder = marker_folder(target.requested)
+    store.put_new(f"{folder}/{MarkerName(path, kind).format()}", b"")
+    return BaseFileWriter(
+        store, path, target.schema, target.avro_schema, target.settings,
+        bloom=bloom if bloom is not None else target.settings.new_bloom(), key_range=key_range,
+    )  # fmt: skip
+
+
+def written_size(store: Storage, task: FileGroupTask, name: str) -> int:
+    """The size of a file just written. Raises: Conflict when it is gone: another writer rolled this write back."""
+    info = store.head(join(task.partition, name))
+    if info is None:
+        raise Conflict(
+            f"{join(task.partition, name)}: just written, now gone; another writer took this write for dead and "
+            "rolled it back; run it again"
+        )
+    return info.size_bytes
+

@@ -1,0 +1,177 @@
+"""Merging a base file with incoming rows, by columns, streaming the base file."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.format.bloom import BloomFilter
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.merge.latest import incoming_wins, match_rows
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.read_files import open_parquet
+from pyhudi.write.base_file_writer import (
+    BLOOM_FILTER,
+    BLOOM_KIND,
+    MAX_KEY,
+    MIN_KEY,
+    RECORD_KEY,
+    BaseFileSettings,
+    BaseFileWriter,
+)
+
+BATCH_ROWS = 131_072
+FILE_NAME = META_FIELDS[4]
+
+AsStored = Callable[[pa.RecordBatch, int], pa.RecordBatch]
+OpenWriter = Callable[[BloomFilter | None, tuple[str, str] | None], AbstractContextManager[BaseFileWriter]]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOutcome:
+    """Rows of the new file, and of them or against it: inserted, updated, deleted."""
+
+    writes: int
+    inserts: int
+    updates: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """What becomes of each stored row: `take` is the incoming row that replaces it, or -1; `drop`: deleted.
+
+    `new`: indices of the incoming rows that no stored row met and that are not deletes.
+    """
+
+    take: np.ndarray
+    drop: np.ndarray
+    new: np.ndarray
+
+
+def merge_base_file(
+    storage: Storage,
+    *,
+    old_path: str,
+    rows: pa.Table,
+    is_delete: np.ndarray,
+    as_stored: AsStored,
+    open_writer: OpenWriter,
+    file_name: str,
+    schema: pa.Schema,
+    settings: BaseFileSettings,
+    ordering: Sequence[str],
+    matches_keys: bool,
+) -> MergeOutcome | None:
+    """Existing rows in their old order, replaced or dropped where an incoming row wins, then the inserts.
+
+    None, and no file, when no row changes. Untouched rows keep every value but `_hoodie_file_name`.
+    Memory: key and ordering columns of the old file, the incoming rows, one row group.
+
+    Spec: format/layout.md section 6 and section 7, "COW output of updates".
+    """
+    with closing(open_parquet(storage, old_path)) as old:
+        settled = _settle(old, rows, is_delete, ordering=ordering, matches_keys=matches_keys)
+        updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
+        if not updates and not deletes and not len(settled.new):
+            return None
+        bloom, key_range = _known_keys(old, settings) if not deletes else (None, None)
+        knows_old_keys = key_range is not None
+        incoming = _one_batch(rows)
+        with open_writer(bloom, key_range) as writer:
+            start = 0
+            taken = 0
+            for batch in old.iter_batches(BATCH_ROWS, use_threads=False):
+                span = slice(start, start + len(batch))
+                start += len(batch)
+                stored = conform_batch(batch, schema, path=old_path)
+                merged = _merge_batch(stored, settled.take[span], settled.drop[span], incoming, as_stored, taken, file_name)
+                taken += int((settled.take[span] >= 0).sum())
+                writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
+            if len(settled.new):
+                inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
+                writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
+        return MergeOutcome(writer.rows, len(settled.new), updates, deletes)
+
+
+def _settle(
+    old: pq.ParquetFile, rows: pa.Table, is_delete: np.ndarray, *, ordering: Sequence[str], matches_keys: bool
+) -> _Settled:
+    stored_count = old.metadata.num_rows
+    if not matches_keys:
+        nothing = np.full(stored_count, -1, dtype=np.int32)
+        return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.arange(len(rows)))
+    present = [name for name in ordering if name in old.schema_arrow.names and name in rows.column_names]
+    stored = old.read([RECORD_KEY, *present], use_threads=False)
+    match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))
+    met = np.zeros(len(rows), dtype=bool)
+    met[match[match >= 0]] = True
+    at = np.flatnonzero(match >= 0)
+    if present and len(present) == len(ordering) and len(at):
+        incoming = [_one(rows.column(name)).take(pa.array(match[at])) for name in present]
+        before = [_one(stored.column(name)).take(pa.array(at)).cast(new.type) for name, new in zip(present, incoming, strict=True)]
+        match[at[~incoming_wins(incoming, before)]] = -1
+    drop = np.zeros(stored_count, dtype=bool)
+    drop[match >= 0] = is_delete[match[match >= 0]]
+    return _Settled(np.where(drop, -1, match).astype(np.int32), drop, np.flatnonzero(~met & ~is_delete))
+
+
+def _merge_batch(
+    stored: pa.RecordBatch,
+    take: np.ndarray,
+    drop: np.ndarray,
+    incoming: pa.RecordBatch,
+    as_stored: AsStored,
+    start: int,
+    file_name: str,
+) -> pa.RecordBatch:
+    replaced = np.flatnonzero(take >= 0)
+    columns = list(stored.columns)
+    if len(replaced):
+        fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
+        mask = pa.array(take >= 0)
+        columns = [_replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)]
+    at = stored.schema.get_field_index(FILE_NAME)
+    columns[at] = pa.repeat(file_name, len(stored))
+    merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
+    return merged.filter(pa.array(~drop)) if drop.any() else merged
+
+
+def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array) -> pa.Array:
+    """`old` with the masked rows taken from `new`, in order."""
+    if not pa.types.is_nested(old.type):
+        return pc.replace_with_mask(old, mask, new)
+    picks = np.arange(len(old))
+    picks[positions] = len(old) + np.arange(len(new))
+    return pa.concat_arrays([old, new]).take(pa.array(picks))
+
+
+def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
+    """The old file's Bloom filter and key range, to go on with; none where it is of another make.
+
+    Sound while no key leaves the file: the new filter is then the old one with the new keys added,
+    bit for bit what adding all of them gives.
+    """
+    fresh = settings.new_bloom()
+    footer = {key.decode(): value.decode() for key, value in (old.metadata.metadata or {}).items() if key != b"ARROW:schema"}
+    text, low, high = footer.get(BLOOM_FILTER), footer.get(MIN_KEY), footer.get(MAX_KEY)
+    if fresh is None or text is None or low is None or high is None:
+        return None, None
+    if footer.get(BLOOM_KIND, "SIMPLE") != settings.bloom_kind:
+        return None, None
+    known = BloomFilter.decode(settings.bloom_kind, text)  # type: ignore[arg-type]
+    return (known, (low, high)) if known.parameters == fresh.parameters else (None, None)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def _one_batch(rows: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_one(column) for column in rows.columns], schema=rows.schema)

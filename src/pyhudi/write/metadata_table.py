@@ -1,0 +1,222 @@
+"""Writing the metadata table: its creation, a deltacommit for each commit, and undoing one."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from pyhudi.errors import Bug
+from pyhudi.format.commit import encode_commit_avro, encode_rollback_metadata, encode_rollback_plan
+from pyhudi.format.hfile.writer import encode_hfile
+from pyhudi.format.instants import INIT_INSTANT
+from pyhudi.format.log.delete import encode_delete_content
+from pyhudi.format.log.writer import encode_delete_block, encode_hfile_block
+from pyhudi.format.metadata_record import (
+    FILES_TYPE,
+    METADATA_RECORD_SCHEMA,
+    PARTITION_LIST_TYPE,
+    PARTITIONS_KEY,
+    FilesRecord,
+    FileState,
+    encode_files_record,
+    files_key,
+)
+from pyhudi.format.schema import without_meta_fields
+from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, BaseFileName, LogFileName, join
+from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
+from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.model.commit import (
+    CommitMetadata,
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    WriteStat,
+)
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.txn.commit import complete, settle
+
+WRITE_TOKEN = "0-0-0"
+
+
+@dataclass(frozen=True)
+class MetadataTableWriter:
+    """Keeps the metadata table true with its data table: a participant of every commit.
+
+    `issue_instant`: new times, later than any on either timeline. The caller holds the guard.
+    """
+
+    storage: Storage
+    zone: tzinfo
+    issue_instant: Callable[[], str]
+
+    def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """One deltacommit at the write's own time, complete before the write is.
+
+        Spec: format/metadata-table.md section 8.
+        """
+        table = open_metadata_table(self.storage, self.zone)
+        write_deltacommit(table, requested, files_records(metadata), issue_instant=self.issue_instant)
+
+    def roll_back(self, target: str, rollback: str) -> None:
+        """Roll the target's deltacommit back, at the same time as the data table's rollback."""
+        table = open_metadata_table(self.storage, self.zone)
+        theirs = [i for i in table.timeline if i.requested == target and i.action == "deltacommit"]
+        if theirs:
+            roll_back_deltacommit(table, theirs[0], rollback, issue_instant=self.issue_instant)
+
+
+def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
+    """What a commit changes in `files`, by key: its partitions, and the new files of each."""
+    new: dict[str, dict[str, int]] = {}
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            if stat.path:
+                files = new.setdefault(partition, {})
+                files[stat.path.rpartition("/")[2]] = stat.file_size_in_bytes or 0
+    return listing_records(new)
+
+
+def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
+    """Records for partitions and their files, the list of partitions among them."""
+    records = {
+        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in of.items()})
+        for partition, of in files.items()
+    }
+    partitions = {files_key(partition): FileState(0, False) for partition in files}
+    return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, partitions)}
+
+
+def write_deltacommit(
+    table: MetadataTable, requested: str, records: Mapping[str, FilesRecord], *, issue_instant: Callable[[], str]
+) -> None:
+    """One log file with the records, between requested and completed."""
+    storage, layout = table.storage, table.timeline.layout
+    for state in ("REQUESTED", "INFLIGHT"):
+        storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
+    name = LogFileName(FILES_GROUP, requested, 1, WRITE_TOKEN).format()
+    block = encode_hfile_block(
+        encode_hfile(_cells(records, None), schema_text=METADATA_RECORD_SCHEMA),
+        instant_time=requested,
+        schema_text=METADATA_RECORD_SCHEMA,
+    )
+    storage.put(join(FILES, name), block)
+    stat = WriteStat(
+        file_id=FILES_GROUP, path=join(FILES, name), prev_commit=requested, num_writes=len(records),
+        num_update_writes=len(records), total_write_bytes=len(block), partition_path=FILES,
+        file_size_in_bytes=len(block), log_version=1, log_offset=0, base_file="", log_files=(name,),
+    )  # fmt: skip
+    _complete(table, Instant(requested, "deltacommit", "COMPLETED", issue_instant()), stat, "UPSERT_PREPPED")
+
+
+def roll_back_deltacommit(
+    table: MetadataTable, target: Instant, rollback: str, *, issue_instant: Callable[[], str]
+) -> None:
+    """Delete what a deltacommit wrote and its instant, leaving a rollback in its place.
+
+    Order: the completed file goes first, so that no reader takes the deltacommit for whole meanwhile.
+    """
+    storage, layout = table.storage, table.timeline.layout
+    if target.is_completed:
+        storage.delete(layout.path(target))
+    names = [f.path for f in storage.list(FILES) if _log_instant(f.path) == target.requested]
+    root = storage.location.uri.rstrip("/")
+    paths = tuple(f"{root}/{name}" for name in names)
+    info = InstantInfo(target.requested, "deltacommit")
+    plan = RollbackPlan(info, (RollbackRequest(FILES, files_to_be_deleted=paths),) if paths else ())
+    storage.put_new(layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(plan))
+    storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
+    storage.delete_many(names)
+    done = RollbackMetadata(
+        start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=len(paths),
+        commits_rollback=(target.requested,),
+        partition_metadata={FILES: RollbackPartitionMetadata(FILES, paths)} if paths else {},
+        instants_rollback=(info,),
+    )  # fmt: skip
+    already = any(i.requested == rollback and i.is_completed for i in table.timeline)
+    if not already:
+        completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
+        settle(complete(storage, layout, completed, encode_rollback_metadata(done)), completed)
+    for state in ("INFLIGHT", "REQUESTED"):
+        storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
+
+
+def create_metadata_table(
+    storage: Storage,
+    config: TableConfig,
+    files: Mapping[str, Mapping[str, int]],
+    *,
+    epoch_ms: int,
+    zone: tzinfo,
+    issue_instant: Callable[[], str],
+) -> None:
+    """A new metadata table with the `files` partition, holding the given committed files (partition -> name -> bytes).
+
+    Leftovers of an earlier one go first. The caller then names `files` in the data table's properties; until
+    then nobody reads it. Spec: format/metadata-table.md sections 1, 7 and 13.
+    """
+    own = metadata_storage(storage)
+    own.delete_prefix("")
+    own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
+    table = open_metadata_table(storage, zone)
+    layout = table.timeline.layout
+    own.put_new(join(FILES, PARTITION_METAFILE), encode_partition_metadata(requested=INIT_INSTANT, partition=FILES, epoch_ms=epoch_ms))
+    for state in ("REQUESTED", "INFLIGHT"):
+        own.put_new(layout.path(Instant(INIT_INSTANT, "deltacommit", state)), b"")
+    # An empty delete block makes the file group visible even where it has no base file.
+    log_name = LogFileName(FILES_GROUP, INIT_INSTANT, 1, WRITE_TOKEN).format()
+    own.put(join(FILES, log_name), encode_delete_block(encode_delete_content(()), instant_time=INIT_INSTANT))
+    stat = write_base_file(table, INIT_INSTANT, listing_records(files))
+    _complete(table, Instant(INIT_INSTANT, "deltacommit", "COMPLETED", issue_instant()), stat, "BULK_INSERT")
+
+
+def write_base_file(table: MetadataTable, requested: str, records: Mapping[str, FilesRecord]) -> WriteStat:
+    """The `files` group's base file at an instant, with all of the records."""
+    name = BaseFileName(FILES_GROUP, WRITE_TOKEN, requested, ".hfile").format()
+    content = encode_hfile(_cells(records, name), schema_text=METADATA_RECORD_SCHEMA)
+    table.storage.put(join(FILES, name), content)
+    return WriteStat(
+        file_id=FILES_GROUP, path=join(FILES, name), prev_commit="null", num_writes=len(records), num_inserts=len(records),
+        total_write_bytes=len(content), partition_path=FILES, file_size_in_bytes=len(content),
+    )  # fmt: skip
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of a data table's metadata table. Spec: format/metadata-table.md section 1."""
+    if not config.layout.has_completion_times:
+        raise Bug(f"a metadata table for table version {config.version} is not written by this release")
+    return {
+        "hoodie.table.name": f"{config.name}_metadata",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": str(config.layout.version),
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        "hoodie.table.timeline.timezone": "UTC" if config.is_utc else "LOCAL",
+    }
+
+
+def _complete(table: MetadataTable, instant: Instant, stat: WriteStat, operation: str) -> None:
+    metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)})
+    settle(complete(table.storage, table.timeline.layout, instant, encode_commit_avro(metadata)), instant)
+
+
+def _cells(records: Mapping[str, FilesRecord], base_file: str | None) -> Iterable[tuple[bytes, bytes]]:
+    return sorted((key.encode(), encode_files_record(record, base_file_name=base_file)) for key, record in records.items())
+
+
+def _log_instant(path: str) -> str | None:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    return name.instant if name else None

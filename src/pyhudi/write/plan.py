@@ -1,0 +1,125 @@
+"""Where each row goes: the plan of a write, pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyhudi.format.names import file_group_id
+from pyhudi.table.file_system_view import FileSlice
+
+FILE_OVERHEAD_BYTES = 500_000
+"""What a base file weighs beside its rows: the default Bloom filter's text and the footer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProfile:
+    """What the input asks for: rows to insert by partition, rows to update or delete by file group."""
+
+    inserts: Mapping[str, int]
+    updates: Mapping[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupTask:
+    """One file group to write. `bucket` counts from 0; `base_file` is the file it is rewritten from, or None.
+
+    `inserts`: rows planned to be new in it; `updates`: rows tagged with it.
+    """
+
+    bucket: int
+    partition: str
+    file_id: str
+    base_file: str | None
+    base_instant: str | None
+    inserts: int
+    updates: int
+    is_new_partition: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """The file groups of a write, by bucket number."""
+
+    tasks: tuple[FileGroupTask, ...]
+
+    def update_buckets(self) -> dict[tuple[str, str], int]:
+        """(partition, file id) -> bucket, for the file groups that exist."""
+        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.base_file is not None}
+
+    def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
+        """Partition -> (bucket, planned rows), for the file groups that take new rows."""
+        bins: dict[str, list[tuple[int, int]]] = {}
+        for task in self.tasks:
+            if task.inserts:
+                bins.setdefault(task.partition, []).append((task.bucket, task.inserts))
+        return bins
+
+
+def plan_write(
+    profile: WorkloadProfile,
+    slices: Mapping[str, Sequence[FileSlice]],
+    *,
+    record_size_bytes: int,
+    file_size_max_bytes: int,
+    small_file_limit_bytes: int,
+    new_uuid: Callable[[], str],
+) -> WritePlan:
+    """Rewrite the file groups that hold updates; put inserts into small files first, then into new groups.
+
+    `slices`: the newest slices by existing partition. `small_file_limit_bytes` 0: inserts always open
+    new groups. New groups of a partition get equal shares, as many as the target size asks for.
+    Pure but for `new_uuid`; ties are broken by (partition, file id).
+    """
+    assert record_size_bytes >= 1
+    assert file_size_max_bytes >= 1
+    tasks: list[FileGroupTask] = []
+    partitions = sorted(set(profile.inserts) | {partition for partition, _ in profile.updates})
+    for partition in partitions:
+        existing = slices.get(partition, ())
+        left = profile.inserts.get(partition, 0)
+        filled: dict[str, int] = {}
+        for piece in _small_files(existing, small_file_limit_bytes):
+            assert piece.base_file is not None
+            room = (file_size_max_bytes - piece.base_file.size_bytes) // record_size_bytes
+            take = min(left, max(0, room))
+            if take:
+                filled[piece.file_id] = take
+                left -= take
+        for piece in sorted(existing, key=lambda piece: piece.file_id):
+            updates = profile.updates.get((partition, piece.file_id), 0)
+            if updates or piece.file_id in filled:
+                assert piece.base_file is not None
+                tasks.append(
+                    FileGroupTask(
+                        len(tasks), partition, piece.file_id, piece.base_file.name.format(), piece.base_instant,
+                        filled.get(piece.file_id, 0), updates, is_new_partition=False,
+                    )  # fmt: skip
+                )
+        rows_max = max(1, (file_size_max_bytes - FILE_OVERHEAD_BYTES) // record_size_bytes)
+        for rows in equal_shares(left, -(-left // rows_max)):
+            file_id = file_group_id(new_uuid(), 0)
+            is_new = partition not in slices
+            tasks.append(FileGroupTask(len(tasks), partition, file_id, None, None, rows, 0, is_new_partition=is_new))
+    return WritePlan(tuple(tasks))
+
+
+def equal_shares(total: int, count: int) -> list[int]:
+    """`total` in `count` shares that differ by one at most, the larger ones first."""
+    if count == 0:
+        return []
+    share, rest = divmod(total, count)
+    return [share + (at < rest) for at in range(count)]
+
+
+def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
+    small = [p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes]
+    return sorted(small, key=lambda p: (p.base_file.size_bytes if p.base_file else 0, p.file_id))
+
+
+def record_size(rows: int, size_bytes: int, files: int, *, default_bytes: int) -> int:
+    """Bytes a row by what an earlier write measured, the fixed weight of its files set aside.
+
+    `default_bytes` where it wrote too little to tell: fewer than 1,000 rows.
+    """
+    if rows < 1_000:
+        return default_bytes
+    return max(1, (size_bytes - files * FILE_OVERHEAD_BYTES) // rows, size_bytes // rows // 20)

@@ -1,0 +1,49 @@
+"""Our reading of a predicate could differ from Spark's: both answer the same list of cases."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.unit.table.test_predicate import CASES, kept, table
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.filterPushdown": "false",  # statistics would drop NaN rows that Spark keeps
+}
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    """A session of these settings; what was there before is put back, and it is not stopped."""
+    sql = pytest.importorskip("pyspark.sql")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = builder.getOrCreate()
+    before = {name: session.conf.get(name) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    yield session
+    for name, value in before.items():
+        session.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def frame(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path: Path = tmp_path_factory.mktemp("predicate") / "rows.parquet"
+    pq.write_table(table(), path)
+    return session.read.parquet(str(path))
+
+
+@pytest.mark.parametrize("text, ids", CASES, ids=[text for text, _ in CASES])
+def test_spark_keeps_the_same_rows(frame: Any, text: str, ids: list[int]) -> None:
+    by_spark = [row["id"] for row in frame.filter(text).orderBy("id").select("id").collect()]
+    assert by_spark == ids
+    assert kept(text) == ids

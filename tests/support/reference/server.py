@@ -1,0 +1,131 @@
+"""The far side: one Spark session that obeys JSON commands, one a line.
+
+Runs in the environment of `environment.py`, so it imports the standard library and PySpark only.
+Standard input brings {"command": name, ...arguments}; standard output answers {"value": ...} or
+{"error": ...}. Whatever Spark, the JVM or a library prints goes to standard error.
+
+    python -m tests.support.reference.server '{"spark.master": "local[2]", ...}'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Handler = Callable[..., Any]
+
+ERROR_LINES = 12
+MICROS = "spark.sql.parquet.outputTimestampType"
+
+
+def serve(
+    start: Callable[[Mapping[str, str]], SparkSession], commands: Callable[..., dict[str, Handler]]
+) -> None:
+    """Start a session with the settings in the first argument; obey until `stop` or the end of input."""
+    answers = _claim_standard_output()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    try:
+        spark = start(json.loads(sys.argv[1]))
+    except Exception as error:
+        _answer(answers, {"error": describe_error(error)})
+        return
+    handlers = commands(spark)
+    _answer(answers, {"value": {"spark": spark.version, "python": sys.version.split()[0]}})
+    for line in sys.stdin:
+        message = json.loads(line)
+        name = message.pop("command")
+        if name == "stop":
+            break
+        try:
+            _answer(answers, {"value": handlers[name](**message)})
+        except Exception as error:
+            traceback.print_exc()
+            _answer(answers, {"error": describe_error(error)})
+    spark.stop()
+    _answer(answers, {"value": None})
+
+
+def start_session(settings: Mapping[str, str]) -> SparkSession:
+    """A Spark session with these settings."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
+    """What the reference does when asked; each value is what JSON can carry."""
+
+    def read(path: str, options: dict[str, str], where: str | None = None) -> dict[str, Any] | None:
+        frame = spark.read.format("hudi").options(**options).load(path)
+        return store(spark, frame if where is None else frame.where(where))
+
+    def write(path: str, input: str, options: dict[str, str], mode: str) -> None:
+        spark.read.parquet(input).write.format("hudi").options(**options).mode(mode).save(path)
+
+    def sql(text: str) -> dict[str, Any] | None:
+        return store(spark, spark.sql(text))
+
+    return {"read": read, "write": write, "sql": sql}
+
+
+def store(spark: SparkSession, frame: DataFrame) -> dict[str, Any] | None:
+    """Write the rows where the client can fetch them: Parquet, timestamps in microseconds.
+
+    None for a statement that gives no columns. Columns of no type (`NULL`) are stored as text.
+    """
+    from pyspark.sql import functions as functions
+    from pyspark.sql.types import NullType
+
+    if not frame.columns:
+        return None
+    for field in frame.schema.fields:
+        if isinstance(field.dataType, NullType):
+            frame = frame.withColumn(field.name, functions.col(f"`{field.name}`").cast("string"))
+    folder = tempfile.mkdtemp(prefix="answer-")
+    before = spark.conf.get(MICROS) or "INT96"
+    spark.conf.set(MICROS, "TIMESTAMP_MICROS")
+    try:
+        frame.write.mode("overwrite").parquet(folder)
+    finally:
+        spark.conf.set(MICROS, before)
+    files = sorted(str(file) for file in Path(folder).glob("*.parquet"))
+    return {"folder": folder, "files": files, "schema": frame.schema.simpleString()}
+
+
+def describe_error(error: BaseException) -> dict[str, str]:
+    """Class and first lines of an error; for one from the JVM also its causes, which hold the reason."""
+    text = str(error)
+    lines = [line for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines[ERROR_LINES:] if line.startswith("Caused by:")]
+    return {"class": type(error).__name__, "message": "\n".join(lines[:ERROR_LINES] + causes)}
+
+
+def _claim_standard_output() -> TextIO:
+    """Keep standard output for answers; what anybody else prints, the JVM too, goes to standard error."""
+    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return ours
+
+
+def _answer(answers: TextIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    serve(start_session, hudi_commands)

@@ -1,0 +1,71 @@
+"""`import pyhudi` could be slow, or pull in an engine that the user does not have.
+
+It runs in a fresh interpreter, which reports how long the import took and what came with it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE_DIR = Path(__file__).parents[2] / "src"
+SECONDS_MAX = 1.0
+TRIES = 4  # the first may read from a cold disk or write bytecode; the best one counts
+
+PROBE = """
+import json, sys, time
+start = time.process_time()      # other work on the machine must not count
+import pyhudi
+seconds = time.process_time() - start
+tops = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps({"seconds": seconds, "modules": sorted(tops), "file": pyhudi.__file__}))
+"""
+
+
+def run_probe(program: str = PROBE) -> dict[str, object]:
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SOURCE_DIR)},
+    )
+    assert answer.returncode == 0, answer.stderr
+    result = json.loads(answer.stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+@pytest.mark.parametrize("module", ["pyspark", "py4j", "pandas"])
+def test_import_brings_no_engine(module: str) -> None:
+    modules = run_probe()["modules"]
+
+    assert isinstance(modules, list)
+    assert "pyhudi" in modules
+    assert module not in modules
+
+
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "pandas"):
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_import_works_where_pyspark_and_pandas_are_absent() -> None:
+    assert run_probe(ABSENT + PROBE)["file"] == str(SOURCE_DIR / "pyhudi" / "__init__.py")
+
+
+def test_import_takes_less_than_a_second() -> None:
+    seconds = []
+    for _ in range(TRIES):
+        seconds.append(float(str(run_probe()["seconds"])))
+        if seconds[-1] < SECONDS_MAX:
+            return
+    pytest.fail(f"import pyhudi took {min(seconds):.2f} s at best, at most {SECONDS_MAX} s")

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The tests of every change: first those without Spark, in parallel; then those with it, in one process.
+# PYTEST_WORKERS sets the number of processes (auto).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+JAVA_HOME="$(tools/find_java.sh)"
+export JAVA_HOME
+python=.venv/bin/python
+found_any=no
+failed=0
+
+run() {
+    local title="$1" status=0
+    shift
+    echo "== $title"
+    "$python" -m pytest tests --durations=5 "$@" || status=$?
+    case "$status" in
+        0) found_any=yes ;;
+        5) echo "none of these tests exist yet" ;;
+        130 | 2) exit "$status" ;;      # interrupted, or broken before the first test
+        *)
+            found_any=yes
+            failed=1
+            ;;
+    esac
+}
+
+run "1/2 Tests without Spark" -m "not spark and not interop and not long" -n "${PYTEST_WORKERS:-auto}" --dist worksteal
+run "2/2 Tests with Spark" -m "spark and not interop and not long"
+
+if [ "$found_any" = no ]; then
+    echo "no tests were found" >&2
+    exit 1
+fi
+if [ "$failed" != 0 ]; then
+    echo "== Tests failed; see the summaries above" >&2
+    exit 1
+fi
+echo "== All tests passed"
