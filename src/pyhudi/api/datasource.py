@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
-from pyhudi.model.options import merge_options
+from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
+from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ _NAME = "hoodie.table.name"
 _WRITER_NAME = "hoodie.datasource.write.table.name"
 _KEY = "hoodie.datasource.write.recordkey.field"
 _PARTITION = "hoodie.datasource.write.partitionpath.field"
-_ORDERING = ("hoodie.table.ordering.fields", "hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field")
+_ORDERING = (
+    "hoodie.table.ordering.fields",
+    "hoodie.datasource.write.precombine.field",
+    "hoodie.table.precombine.field",
+)
 _OPERATION = "hoodie.datasource.write.operation"
 _TYPE = "hoodie.datasource.write.table.type"
 _VERSION = "hoodie.write.table.version"
@@ -48,7 +53,6 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
             pass
         case "overwrite":
             if exists:
-                _create(path, merged, check_only=True)
                 open_storage(parse_location(path, None)).delete_prefix("")
                 exists = False
         case "ignore":
@@ -56,9 +60,31 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
                 return
         case "error" | "errorifexists" | "default":
             if exists:
-                raise Invalid(f"{path}: a table is here already; write with mode('append'), or 'overwrite' to make it anew")
+                raise Invalid(
+                    f"{path}: a table is here already; write with mode('append'), or 'overwrite' to make it anew"
+                )
         case _:
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
     table = HudiTable.open(path) if exists else _create(path, merged)
-    writer_options = {k: v for k, v in merged.items() if k not in (_OPERATION, _WRITER_NAME)}
-    getattr(table, operation)(dataframe, options=writer_options)
+    getattr(table, operation)(dataframe, options={k: v for k, v in merged.items() if k != _OPERATION})
+
+
+def _create(path: str, options: Mapping[str, str]) -> HudiTable:
+    """The table that a first write asks for. Raises: Invalid when it does not say the table's name."""
+    name = find_fact(options, Fact.NAME)
+    if not isinstance(name, str):
+        raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
+    return HudiTable.create(
+        path,
+        name=name,
+        record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
+        partition_by=_columns(find_fact(options, Fact.PARTITION_BY)),
+        ordering=_columns(find_fact(options, Fact.ORDERING)),
+        table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
+        table_version=int(str(find_fact(options, Fact.VERSION) or 8)),
+        properties={name: options[name] for name in _STORED if name in options},
+    )
+
+
+def _columns(fact: FactValue | None) -> tuple[str, ...]:
+    return fact if isinstance(fact, tuple) else ()

@@ -57,7 +57,9 @@ def arrow_schema(schema: Any) -> pa.Schema:
         return schema
     if hasattr(schema, "__arrow_c_schema__"):
         return pa.schema(schema)
-    raise Invalid(f"schema of type {type(schema).__qualname__}: expected a pyarrow.Schema or anything with __arrow_c_schema__")
+    raise Invalid(
+        f"schema of type {type(schema).__qualname__}: expected a pyarrow.Schema or anything with __arrow_c_schema__"
+    )
 
 
 def spark_engine() -> ModuleType:

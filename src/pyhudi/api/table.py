@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Self
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api import frames
-from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
+from pyhudi.api.access import commit_texts, metadata_upkeep, refuse_unbuilt, table_access
 from pyhudi.api.scan import Scan
 from pyhudi.engine.arrow_source import ArrowSource
 from pyhudi.engine.local import LocalExecutor
@@ -19,10 +19,8 @@ from pyhudi.format.instants import instant_from_user
 from pyhudi.format.keys import record_keys
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.schema import META_FIELDS, avro_from_arrow, canonical_arrow, record_name
-from pyhudi.metadata.files_partition import open_listing
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import check_table_facts, merge_options
-from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_earliest_retained
@@ -31,10 +29,8 @@ from pyhudi.table.creation import NewTable, column_names, new_table_properties, 
 from pyhudi.table.incremental import commit_range, plan_incremental
 from pyhudi.table.predicate import parse_predicate
 from pyhudi.table.read_plan import plan_snapshot, refuse_unreadable, select_columns
-from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.guard import Guard, open_guard
-from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.guard import Guard
 from pyhudi.txn.session import HeartbeatSettings, TableAccess, write_session
 from pyhudi.write.operation import WriteResult, prepare_write, run_write
 from pyhudi.write.settings import WriteSettings
@@ -47,7 +43,7 @@ if TYPE_CHECKING:
 
 TimeLike = str | date | datetime
 OnCommit = Callable[[WriteResult], None]
-Where = str | pc.Expression
+Where: TypeAlias = Any  # Spark SQL text, or a pyarrow.compute.Expression, which has no type of its own
 
 
 class HudiTable:
@@ -91,7 +87,7 @@ class HudiTable:
 
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """
-        access = _access(path, storage_options, storage, clock, random, lock)
+        access = table_access(path, storage_options, storage, clock, random, lock)
         given = merge_options(write=properties, opened=None, table={})
         WriteSettings.from_options(given)
         keys = column_names(record_key, what="record_key")
@@ -103,7 +99,9 @@ class HudiTable:
             for what, names in (("record_key", keys), ("partition_by", partitions), ("ordering", order)):
                 missing = [n for n in names if n not in columns.names]
                 if missing:
-                    raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
+                    raise Invalid(
+                        f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}"
+                    )
             text = avro_from_arrow(columns, record_name=record_name(name))
         new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
         write_new_table(access.storage, new_table_properties(new), epoch_ms=access.clock.now_ms())
@@ -126,7 +124,7 @@ class HudiTable:
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
         """
-        access = _access(path, storage_options, storage, clock, random, lock)
+        access = table_access(path, storage_options, storage, clock, random, lock)
         merge_options(write=options, opened=None, table={})
         return cls(access, options or {}, LocalExecutor())
 
@@ -254,13 +252,19 @@ class HudiTable:
             until = instant_from_user(as_of, snapshot.zone, what="as_of")
             retained = read_earliest_retained(snapshot.storage, snapshot.timeline)
             if retained is not None and until < retained:
-                raise NotFound(f"as_of='{as_of}': the files of that time were cleaned away; the earliest kept commit is '{retained}'")
+                raise NotFound(
+                    f"as_of='{as_of}': the files of that time were cleaned away; the earliest kept commit is '{retained}'"
+                )
             snapshot, label = snapshot.at(until), f"{query} as of {until}"
         refuse_unreadable(snapshot)
         schema = select_columns(snapshot, columns, meta_fields=meta_fields)
         predicate = None if where is None else parse_predicate(where, snapshot.schema_with_meta)
         plan = plan_snapshot(
-            snapshot, schema=schema, predicate=predicate, where=None if where is None else str(where), query=label
+            snapshot,
+            schema=schema,
+            predicate=predicate,
+            where=None if where is None else str(where),
+            query=label,
         )
         return Scan(self._access.storage, plan, self._to_spark)
 
@@ -299,14 +303,18 @@ class HudiTable:
             rows = frames.arrow_table(keys)
             missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
             if missing:
-                raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+                raise Invalid(
+                    f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}"
+                )
             wanted = record_keys(rows, snapshot.key_spec).combine_chunks()
         else:
             wanted = pa.array(list(keys), pa.string())
         return self.scan(where=pc.is_in(pc.field(META_FIELDS[2]), value_set=wanted)).to_arrow()
 
     def __repr__(self) -> str:
-        return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
+        return (
+            f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
+        )
 
     def _config(self) -> TableConfig:
         return self._access.snapshot().config
@@ -323,9 +331,10 @@ class HudiTable:
         on_commit: OnCommit | None,
     ) -> WriteResult:
         snapshot = self._access.snapshot()
-        merged = merge_options(write=options, opened=self._options, table=_writer_defaults(snapshot.config))
-        check_table_facts(merged, snapshot.config.as_facts())
+        merged = merge_options(write=options, opened=self._options, table=snapshot.config.properties)
+        check_table_facts(merged, snapshot.config.facts())
         settings = WriteSettings.from_options(merged)
+        refuse_unbuilt(settings)
         access, source = self._source(data, settings)
         try:
             prepared = prepare_write(snapshot, source, operation)
@@ -333,11 +342,11 @@ class HudiTable:
                 access,
                 purpose=f"{operation.value.lower()} of table '{self.name}'",
                 heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-                participants=lambda of, issue: [_metadata_upkeep(access, of, issue, settings)],
+                participants=lambda of, issue: [metadata_upkeep(access, of, issue, settings)],
             ) as session:
                 result = run_write(
                     session, source, prepared, settings,
-                    extra_metadata={**settings.commit_metadata(merged), **_texts(extra_metadata)},
+                    extra_metadata={**settings.commit_metadata(merged), **commit_texts(extra_metadata)},
                 )  # fmt: skip
         finally:
             source.close()
@@ -350,53 +359,7 @@ class HudiTable:
         dataframe = frames.spark_dataframe(data)
         if dataframe is not None:
             engine = frames.spark_engine()
-            return engine.spark_access(self._access, dataframe), engine.SparkSource(dataframe, self._access.location)
+            return engine.spark_access(self._access, dataframe), engine.SparkSource(
+                dataframe, self._access.location
+            )
         return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)
-
-
-def _access(
-    path: str | os.PathLike[str],
-    storage_options: Mapping[str, str] | None,
-    storage: Storage | None,
-    clock: Clock | None,
-    random: Callable[[], str] | None,
-    lock: Guard | None,
-) -> TableAccess:
-    location = storage.location if storage is not None else parse_location(path, storage_options)
-    return TableAccess(
-        storage=storage if storage is not None else open_storage(location),
-        location=location,
-        guard=lock if lock is not None else open_guard(location),
-        clock=clock if clock is not None else SYSTEM_CLOCK,
-        new_uuid=random if random is not None else random_uuid,
-        process_zone=process_zone,
-        open_listing=open_listing,
-    )
-
-
-def _metadata_upkeep(
-    access: TableAccess, snapshot: Snapshot, issue_instant: Callable[[], str], settings: WriteSettings
-) -> CommitParticipant:
-    return MetadataTableUpkeep(
-        storage=access.storage,
-        clock=access.clock,
-        zone=snapshot.zone,
-        issue_instant=issue_instant,
-        is_enabled=settings.metadata_enabled,
-        deltacommits_max=settings.metadata_deltacommits_max,
-    )
-
-
-def _writer_defaults(config: TableConfig) -> dict[str, str]:
-    """The writer keys among a table's properties."""
-    return {key: value for key, value in config.properties.items() if key.startswith("hoodie.")}
-
-
-def _texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
-    extra = dict(extra_metadata or {})
-    for key, value in extra.items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
-    if "schema" in extra:
-        raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
-    return extra

@@ -17,11 +17,18 @@ from typing import Final, Literal, Self, TypeAlias, assert_never
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
-from pyhudi.format.murmur import mixed_tail, mixed_word
+from pyhudi.format.murmur import (
+    LANES,
+    Bytes,
+    Offsets,
+    is_lane_run,
+    next_hashes,
+    prepare_lanes,
+    word_count_max,
+)
 
 BloomKind: TypeAlias = Literal["SIMPLE", "DYNAMIC_V0"]
 
@@ -38,13 +45,6 @@ _INT_MAX = 2**31 - 1
 _HASH_COUNT_MAX = 1_100
 """The smallest positive rate a double holds asks for 1,075 hashes."""
 
-_LANES = 8
-"""Keys hashed side by side: their hash chains are independent, so the processor overlaps them."""
-
-_Bytes: TypeAlias = npt.NDArray[np.uint8]
-_Words: TypeAlias = npt.NDArray[np.uint32]
-_Offsets: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
-
 
 @dataclass(slots=True)
 class BloomFilter:
@@ -59,7 +59,7 @@ class BloomFilter:
     hash_count: int
     entries: int
     entries_max: int
-    rows: _Bytes = field(repr=False)
+    rows: Bytes = field(repr=False)
     last_row_key_count: int = 0
 
     @classmethod
@@ -116,7 +116,7 @@ class BloomFilter:
                 case _:
                     assert_never(self.kind)
 
-    def _add_growing(self, data: _Bytes, offsets: _Offsets) -> None:
+    def _add_growing(self, data: Bytes, offsets: Offsets) -> None:
         """Fill the last row, append rows up to the maximum, then go round robin over all of them.
 
         Seen: Hudi 0.15 and 1.2.0: the first key beyond the maximum goes to row 0 without moving the
@@ -229,7 +229,7 @@ def _decode_head(data: bytes, at: int, path: str) -> tuple[int, int]:
     return hash_count, bit_count
 
 
-def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: bytes, path: str) -> _Bytes:
+def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: bytes, path: str) -> Bytes:
     """The rows of a filter, each behind a head equal to the first one, that fill the rest of the bytes."""
     step = len(head) + row_size
     if len(data) - at != row_count * step:
@@ -241,10 +241,10 @@ def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: byte
         if not np.array_equal(rows[index, : len(head)], expected_head):
             found = rows[index, : len(head)].tobytes().hex(" ")
             raise CorruptFile(path, at + index * step, expected=f"the head {head.hex(' ')}", found=found)
-    return np.ascontiguousarray(rows[:, len(head) :])
+    return rows[:, len(head) :].copy()
 
 
-def _key_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[tuple[_Bytes, _Offsets, int]]:
+def _key_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[tuple[Bytes, Offsets, int]]:
     """The bytes and the offsets of each chunk, without a copy; offsets count from the start of the bytes."""
     for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
         if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
@@ -258,71 +258,17 @@ def _key_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[tuple[_Bytes, _Off
         if len(chunk) == 0:
             continue
         _, offsets, data = chunk.buffers()
-        positions: _Offsets = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * int(width[-1]))
+        positions: Offsets = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * int(width[-1]))
         content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
         yield content, positions, len(chunk)
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_empty(offsets: _Offsets) -> int:
+def _first_empty(offsets: Offsets) -> int:
     for index in range(offsets.size - 1):
         if offsets[index] == offsets[index + 1]:
             return index
     return -1
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _lane_run(offsets: _Offsets, start: int) -> bool:
-    """Whether the next keys all have the length of the first of them."""
-    if start + _LANES > offsets.size - 1:
-        return False
-    size = offsets[start + 1] - offsets[start]
-    for lane in range(1, _LANES):  # noqa: SIM110 - no generators in compiled code
-        if offsets[start + lane + 1] - offsets[start + lane] != size:
-            return False
-    return True
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _prepare(
-    data: _Bytes,
-    offsets: _Offsets,
-    start: int,
-    lanes: int,
-    words: _Words,
-    tails: _Words,
-) -> None:
-    """Mix the words and the tail of keys of equal length once; all hashes of a key use them."""
-    size = offsets[start + 1] - offsets[start]
-    word_count = size // 4
-    for lane in range(lanes):
-        at = offsets[start + lane]
-        for word in range(word_count):
-            words[word, lane] = np.uint32(mixed_word(data, at + 4 * word))
-        tails[lane] = np.uint32(mixed_tail(data, at + 4 * word_count, at + size))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _next_hashes(
-    h: _Words,
-    size: int,
-    words: _Words,
-    tails: _Words,
-) -> None:
-    """Replace each lane's hash by the next of its chain: the hash of its key, seeded with the last hash."""
-    m = np.uint32(0x5BD1E995)
-    for lane in range(_LANES):
-        h[lane] = h[lane] ^ np.uint32(size)
-    for word in range(size // 4):
-        for lane in range(_LANES):
-            h[lane] = np.uint32(h[lane] * m) ^ words[word, lane]
-    if size % 4:
-        for lane in range(_LANES):
-            h[lane] = np.uint32((h[lane] ^ tails[lane]) * m)
-    for lane in range(_LANES):
-        x = np.uint32(h[lane] ^ (h[lane] >> np.uint32(13)))
-        x = np.uint32(x * m)
-        h[lane] = np.uint32(x ^ (x >> np.uint32(15)))
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -333,35 +279,26 @@ def _position(h: np.uint32, bit_count: int) -> np.uint32:
 
 
 @numba.njit(cache=True, nogil=True)
-def _scratch(offsets: _Offsets) -> int:
-    """The number of words of the longest key."""
-    longest = np.int64(0)
-    for index in range(offsets.size - 1):
-        longest = max(longest, np.int64(offsets[index + 1] - offsets[index]))
-    return int(longest // 4 + 1)
-
-
-@numba.njit(cache=True, nogil=True)
 def _set_bits(
-    rows: _Bytes, row: int, row_step: int, data: _Bytes, offsets: _Offsets, bit_count: int, hash_count: int
+    rows: Bytes, row: int, row_step: int, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int
 ) -> None:
     """Set the bits of keys, the first key's in `row`, each next one's `row_step` rows on, cyclically."""
-    words = np.zeros((_scratch(offsets), _LANES), np.uint32)
-    tails = np.zeros(_LANES, np.uint32)
-    h = np.zeros(_LANES, np.uint32)
-    targets = np.zeros(_LANES, np.uint32)
+    words = np.zeros((word_count_max(offsets), LANES), np.uint32)
+    tails = np.zeros(LANES, np.uint32)
+    h = np.zeros(LANES, np.uint32)
+    targets = np.zeros(LANES, np.uint32)
     key_count = offsets.size - 1
     start = 0
     while start < key_count:
-        lanes = _LANES if _lane_run(offsets, start) else 1
-        _prepare(data, offsets, start, lanes, words, tails)
+        lanes = LANES if is_lane_run(offsets, start) else 1
+        prepare_lanes(data, offsets, start, lanes, words, tails)
         size = offsets[start + 1] - offsets[start]
         h[:] = 0
         for lane in range(lanes):
             targets[lane] = row
             row = (row + row_step) % rows.shape[0]
         for _ in range(hash_count):
-            _next_hashes(h, size, words, tails)
+            next_hashes(h, size, words, tails)
             for lane in range(lanes):
                 position = _position(h[lane], bit_count)
                 rows[targets[lane], position >> 3] |= np.uint8(1) << np.uint8(position & 7)
@@ -370,18 +307,18 @@ def _set_bits(
 
 @numba.njit(cache=True, nogil=True)
 def _test_bits(
-    rows: _Bytes, data: _Bytes, offsets: _Offsets, bit_count: int, hash_count: int, answers: _Bytes
+    rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int, answers: Bytes
 ) -> None:
     """Write 1 for each key whose bits are all set in one row."""
-    words = np.zeros((_scratch(offsets), _LANES), np.uint32)
-    tails = np.zeros(_LANES, np.uint32)
-    h = np.zeros(_LANES, np.uint32)
-    alive = np.zeros((rows.shape[0], _LANES), np.uint8)
+    words = np.zeros((word_count_max(offsets), LANES), np.uint32)
+    tails = np.zeros(LANES, np.uint32)
+    h = np.zeros(LANES, np.uint32)
+    alive = np.zeros((rows.shape[0], LANES), np.uint8)
     key_count = offsets.size - 1
     start = 0
     while start < key_count:
-        lanes = _LANES if _lane_run(offsets, start) else 1
-        _prepare(data, offsets, start, lanes, words, tails)
+        lanes = LANES if is_lane_run(offsets, start) else 1
+        prepare_lanes(data, offsets, start, lanes, words, tails)
         size = offsets[start + 1] - offsets[start]
         h[:] = 0
         alive[:, :lanes] = size > 0
@@ -389,7 +326,7 @@ def _test_bits(
         for _ in range(hash_count):
             if candidates == 0:
                 break
-            _next_hashes(h, size, words, tails)
+            next_hashes(h, size, words, tails)
             for lane in range(lanes):
                 position = _position(h[lane], bit_count)
                 for index in range(rows.shape[0]):

@@ -7,6 +7,7 @@ has no kernel that spells a type as Java does.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,7 +70,9 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
     """
     if not spec.partition_by:
-        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
+        return pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])]
+        )
     levels = []
     for name in spec.partition_by:
         text = value_text(rows.column(name), name)
@@ -128,13 +131,22 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_string(kind):
         return column
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_large_string(kind):
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_large_string(kind)
+    ):
         return column.cast(pa.string())
     if pa.types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
         # Python's and Java's decimals print by the same rule, which Arrow's do not follow below 1E-6.
-        return column.cast(pa.string()) if kind.scale <= 6 else _map_distinct(column, lambda v: None if v is None else str(v))
+        return (
+            column.cast(pa.string())
+            if kind.scale <= 6
+            else _map_distinct(column, lambda v: None if v is None else str(v))
+        )
     if pa.types.is_floating(kind):
         spell = java_float if pa.types.is_float32(kind) else java_double
         return _map_distinct(column, lambda v: None if v is None else spell(v))
@@ -165,7 +177,9 @@ def _java_number(value: float, shortest: str) -> str:
     mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
-    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
+    exponent = (
+        int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
+    )
     digits = digits.rstrip("0") or "0"
     if value == 0:
         return f"{sign}0.0"
@@ -178,10 +192,12 @@ def _java_number(value: float, shortest: str) -> str:
 
 
 def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(pc.equal(pc.fill_null(text, NULL_COMPONENT), ""), EMPTY_COMPONENT, pc.fill_null(text, NULL_COMPONENT))
+    return pc.if_else(
+        pc.equal(pc.fill_null(text, NULL_COMPONENT), ""), EMPTY_COMPONENT, pc.fill_null(text, NULL_COMPONENT)
+    )
 
 
-def _map_distinct(column: pa.ChunkedArray, spell: Callable[[object], str | None]) -> pa.ChunkedArray:
+def _map_distinct(column: pa.ChunkedArray, spell: Callable[[Any], str | None]) -> pa.ChunkedArray:
     """Apply a function to the distinct values of a column, null included."""
     encoded = column.combine_chunks()
     encoded = encoded if isinstance(encoded, pa.Array) else pa.concat_arrays(encoded.chunks)

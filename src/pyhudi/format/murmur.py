@@ -4,9 +4,18 @@ Importing this module imports numba; only modules about Bloom filters and key ha
 All arithmetic is on 64-bit unsigned integers cut to 32 bits, so no step can overflow.
 """
 
+from typing import TypeAlias
+
 import numba
 import numpy as np
 import numpy.typing as npt
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint32]
+Offsets: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+
+LANES = 8
+"""Keys hashed side by side: their hash chains are independent, so the processor overlaps them."""
 
 _M = np.uint64(0x5BD1E995)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -15,7 +24,7 @@ _SIGN = np.uint64(0xFFFFFF00)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def mixed_word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+def mixed_word(data: Bytes, at: int) -> np.uint64:
     """The part of a hash step that does not depend on the seed: one little-endian word, mixed."""
     word = np.uint64(data[at])
     word |= np.uint64(data[at + 1]) << _R8
@@ -27,7 +36,7 @@ def mixed_word(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def mixed_tail(data: npt.NDArray[np.uint8], start: int, end: int) -> np.uint64:
+def mixed_tail(data: Bytes, start: int, end: int) -> np.uint64:
     """The last 1 to 3 bytes as they enter the hash: sign-extended, the last one least significant.
 
     Hadoop's Murmur2 takes them in this order; the usual one reverses it.
@@ -50,7 +59,7 @@ def finished(h: np.uint64) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def murmur2(data: npt.NDArray[np.uint8], seed: int) -> int:
+def murmur2(data: Bytes, seed: int) -> int:
     """The hash of some bytes, as a signed 32-bit number.
 
     Spec: format/layout.md section 7.1.
@@ -63,3 +72,66 @@ def murmur2(data: npt.NDArray[np.uint8], seed: int) -> int:
     if words_end < size:
         h = ((h ^ mixed_tail(data, words_end, size)) * _M) & _LOW
     return int(np.int32(np.uint32(finished(h))))
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def is_lane_run(offsets: Offsets, start: int) -> bool:
+    """Whether the next keys all have the length of the first of them."""
+    if start + LANES > offsets.size - 1:
+        return False
+    size = offsets[start + 1] - offsets[start]
+    for lane in range(1, LANES):  # noqa: SIM110 - no generators in compiled code
+        if offsets[start + lane + 1] - offsets[start + lane] != size:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def prepare_lanes(
+    data: Bytes,
+    offsets: Offsets,
+    start: int,
+    lanes: int,
+    words: Words,
+    tails: Words,
+) -> None:
+    """Mix the words and the tail of keys of equal length once; all hashes of a key use them."""
+    size = offsets[start + 1] - offsets[start]
+    word_count = size // 4
+    for lane in range(lanes):
+        at = offsets[start + lane]
+        for word in range(word_count):
+            words[word, lane] = np.uint32(mixed_word(data, at + 4 * word))
+        tails[lane] = np.uint32(mixed_tail(data, at + 4 * word_count, at + size))
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def next_hashes(
+    h: Words,
+    size: int,
+    words: Words,
+    tails: Words,
+) -> None:
+    """Replace each lane's hash by the next of its chain: the hash of its key, seeded with the last hash."""
+    m = np.uint32(0x5BD1E995)
+    for lane in range(LANES):
+        h[lane] = h[lane] ^ np.uint32(size)
+    for word in range(size // 4):
+        for lane in range(LANES):
+            h[lane] = np.uint32(h[lane] * m) ^ words[word, lane]
+    if size % 4:
+        for lane in range(LANES):
+            h[lane] = np.uint32((h[lane] ^ tails[lane]) * m)
+    for lane in range(LANES):
+        x = np.uint32(h[lane] ^ (h[lane] >> np.uint32(13)))
+        x = np.uint32(x * m)
+        h[lane] = np.uint32(x ^ (x >> np.uint32(15)))
+
+
+@numba.njit(cache=True, nogil=True)
+def word_count_max(offsets: Offsets) -> int:
+    """The number of words of the longest key."""
+    longest = np.int64(0)
+    for index in range(offsets.size - 1):
+        longest = max(longest, np.int64(offsets[index + 1] - offsets[index]))
+    return int(longest // 4 + 1)

@@ -65,7 +65,13 @@ class LogFileName:
         match = _LOG_FILE.fullmatch(name)
         if match is None:
             return None
-        return cls(match["file_id"], match["instant"], int(match["version"]), match["write_token"], match["suffix"] or "")
+        return cls(
+            match["file_id"],
+            match["instant"],
+            int(match["version"]),
+            match["write_token"],
+            match["suffix"] or "",
+        )
 
     def format(self) -> str:
         token = f"_{self.write_token}" if self.write_token is not None else ""

@@ -23,7 +23,9 @@ def parse_properties(content: bytes) -> dict[str, str]:
 def format_properties(properties: Mapping[str, str], *, comments: tuple[str, ...] = ()) -> bytes:
     """A Java properties text: comment lines, then `key=value` lines in the mapping's order."""
     lines = [f"#{comment}" for comment in comments]
-    lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()]
+    lines += [
+        f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()
+    ]
     return ("\n".join(lines) + "\n").encode("latin-1")
 
 

@@ -28,7 +28,11 @@ class KeysOfPartition:
 
 
 def locate_keys(
-    storage: Storage, keys: dict[str, KeysOfPartition], slices: Sequence[FileSlice], rows: int, executor: Executor
+    storage: Storage,
+    keys: dict[str, KeysOfPartition],
+    slices: Sequence[FileSlice],
+    rows: int,
+    executor: Executor,
 ) -> np.ndarray:
     """For each input row the position in `slices` of the file group that holds its key, or -1.
 

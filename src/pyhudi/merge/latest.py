@@ -18,7 +18,9 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
         return rows
     codes = keys.combine_chunks().dictionary_encode()
     codes = codes if isinstance(codes, pa.DictionaryArray) else codes.unify_dictionaries().combine_chunks()
-    sortable = pa.table([codes.indices, *(rows.column(name) for name in order)], names=["", *map(str, range(len(order)))])
+    sortable = pa.table(
+        [codes.indices, *(rows.column(name) for name in order)], names=["", *map(str, range(len(order)))]
+    )
     by = [(name, "ascending") for name in sortable.column_names]
     # The sort is stable, so that of equal ordering values the last to arrive stays last.
     permutation = pc.sort_indices(sortable, sort_keys=by, null_placement="at_start").to_numpy()
@@ -27,14 +29,16 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
     return rows.take(pa.array(np.sort(permutation[is_last])))
 
 
-def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def match_rows(
+    stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray
+) -> np.ndarray:
     """For each stored row the index of the incoming row of its key, or -1.
 
     Shape: (n,) int32. `incoming_keys` are distinct. Stored keys may repeat (bulk inserted twice):
     each of them matches.
     """
     found = pc.index_in(stored_keys, value_set=_array(incoming_keys))
-    return np.asarray(pc.fill_null(_array(found), -1), dtype=np.int32)
+    return np.array(pc.fill_null(_array(found), -1), dtype=np.int32)
 
 
 def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> np.ndarray:
@@ -44,7 +48,7 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
     other; a stored null counts as least. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.
     """
     assert len(incoming) == len(stored) >= 1
-    wins = None
+    wins: np.ndarray | None = None
     for new, old in zip(reversed(incoming), reversed(stored), strict=True):
         old_is_null = np.asarray(pc.is_null(old))
         greater = np.asarray(pc.fill_null(pc.greater(new, old), False)) | old_is_null
@@ -52,6 +56,7 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
             wins = greater | np.asarray(pc.fill_null(pc.equal(new, old), False))
         else:
             wins = greater | (np.asarray(pc.fill_null(pc.equal(new, old), False)) & wins)
+    assert wins is not None
     return wins
 
 

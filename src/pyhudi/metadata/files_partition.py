@@ -41,7 +41,11 @@ class MetadataListing:
 
     def files(self, partition: str) -> list[ListedFile]:
         record = self._record(files_key(partition))
-        return [ListedFile(name, size) for name, size in sorted(record.live.items())] if record is not None else []
+        return (
+            [ListedFile(name, size) for name, size in sorted(record.live.items())]
+            if record is not None
+            else []
+        )
 
     def _record(self, key: str) -> FilesRecord | None:
         merged: FilesRecord | None = None
@@ -99,7 +103,9 @@ def _slice_cells(
         for block in read_blocks(table.storage.get(path), path=path):
             if block.type is BlockType.COMMAND:
                 rolled_back = {block.header[HeaderKey.TARGET_INSTANT_TIME]}
-                blocks = [(of, b) for of, b in blocks if b.header.get(HeaderKey.INSTANT_TIME) not in rolled_back]
+                blocks = [
+                    (of, b) for of, b in blocks if b.header.get(HeaderKey.INSTANT_TIME) not in rolled_back
+                ]
             elif block.type is BlockType.HFILE_DATA and is_valid(block.header[HeaderKey.INSTANT_TIME]):
                 blocks.append((path, block))
     for path, block in blocks:

@@ -28,10 +28,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`accepts`: values that this release keeps, in any case of letters, None for all; "" is `left empty`.
-
-    `knows`: further values of Apache Hudi's; where there are any, a value in neither list is a mistake.
-    `note`: why it has no effect, or when more comes.
+    """`accepts`: values that this release keeps, in any case of letters; None: all. An empty text always
+    passes, as if the option were left out. `knows`: further values of Apache Hudi's; where there are any, a value in
+    neither list is a mistake. `note`: why it has no effect, or when more comes.
     """
 
     kind: Kind
@@ -138,7 +137,7 @@ _FACTS: dict[str, Entry] = {
         "hoodie.compaction.record.merger.strategy",
         accepts=("", *_MERGE_STRATEGIES), note="these are event time and commit time; " + _COMES_LATER,
     ),
-    **_fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="change data: later"),
+    **_fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="it comes later"),
     **_fact(Fact.TIMEZONE, "hoodie.table.timeline.timezone"),
 }  # fmt: skip
 
@@ -165,7 +164,6 @@ _SETTINGS: dict[str, Entry] = {
             "hoodie.index.bloom.num_entries",
             "hoodie.index.bloom.fpp", "hoodie.bloom.index.filter.dynamic.max.entries",
             "hoodie.combine.before.insert", "hoodie.combine.before.upsert", "hoodie.combine.before.delete",
-            "hoodie.datasource.write.insert.drop.duplicates", "hoodie.datasource.insert.dup.policy",
             "hoodie.metadata.enable", "hoodie.metadata.compact.max.delta.commits",
             "hoodie.allow.empty.commit",
             "hoodie.datasource.write.commitmeta.key.prefix",
@@ -173,7 +171,15 @@ _SETTINGS: dict[str, Entry] = {
         ),
         Entry(Kind.SETTING),
     ),
-    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": Entry(Kind.SETTING),
+    "hoodie.datasource.write.insert.drop.duplicates": Entry(
+        Kind.SETTING, ("", "false"), note="an insert looks no keys up yet; use upsert"
+    ),
+    "hoodie.datasource.insert.dup.policy": Entry(
+        Kind.SETTING, ("none",), ("drop", "fail"), "an insert looks no keys up yet; use upsert"
+    ),
+    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": Entry(
+        Kind.SETTING, ("", "false"), note="timestamps in keys are numbers; text comes with a later release"
+    ),
     "hoodie.index.type": Entry(Kind.SETTING, ("SIMPLE",), _INDEXES,
     "other indexes come later"),
     "hoodie.bulkinsert.sort.mode": Entry(

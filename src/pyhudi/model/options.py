@@ -84,8 +84,8 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
         first = next(iter(found))
         if value != found[first]:
             raise Invalid(
-                f"option '{name}'='{options[name]}': contradicts option '{first}'='{options[first]}'; expected "
-                "one value"
+                f"option '{name}'='{options[name]}': contradicts option '{first}'='{options[first]}'; "
+                "expected one value"
             )
     return next(iter(found.values()), None)
 
@@ -109,8 +109,8 @@ def option_texts(
         newest = canonical_name(name)
         if texts.get(newest, text) != text:
             raise Invalid(
-                f"option '{name}'='{text}': contradicts option '{spelled[newest]}'='{texts[newest]}', which is "
-                "another spelling of it; keep one"
+                f"option '{name}'='{text}': contradicts option '{spelled[newest]}'='{texts[newest]}', which "
+                "is another spelling of it; keep one"
             )
         texts[newest], spelled[newest] = text, name
     return texts
@@ -121,7 +121,7 @@ def check_value(name: str, text: str, entry: Entry) -> None:
 
     Raises: Unsupported for a promise that cannot be kept; Invalid for a value that nobody knows.
     """
-    if entry.accepts is None:
+    if entry.accepts is None or text.strip() == "":
         return
     accepted = {value.lower() for value in entry.accepts}
     asked = [short_class_name(value).lower() for value in text.split(",")]

@@ -79,4 +79,3 @@ def _operations(table: MetadataTable) -> list[CompactionOperation]:
         )
         for piece in table.slices(FILES)
     ]
-

@@ -89,7 +89,9 @@ class MetadataTableUpkeep:
 
     def _drop_all(self, config: TableConfig) -> None:
         if config.metadata_partitions or config.properties.get(METADATA_PARTITIONS_INFLIGHT):
-            log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
+            log.warning(
+                "%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri
+            )
             self._set_partitions(config, ())
             drop_index_definitions(self.storage, config.metadata_partitions)
             self.storage.delete_prefix(METADATA_TABLE)

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.model.table_facts import TableFacts
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 
 READABLE_VERSIONS = (6, 8, 9)
@@ -64,6 +65,25 @@ class TableConfig:
         """The zone of instants: UTC, or the process's where the table says LOCAL."""
         return UTC if self.is_utc else process_zone
 
+    def facts(self) -> TableFacts:
+        """What options of a write are held against."""
+        return TableFacts(
+            name=self.name,
+            table_type=self.table_type,
+            version=self.version,
+            record_key=self.record_key,
+            partition_by=self.partition_by,
+            ordering=self.ordering,
+            key_generator=self.key_kind.value,
+            merge_mode=self.merge_mode.value,
+            is_hive_style=self.is_hive_style,
+            is_url_encoded=self.is_url_encoded,
+            timezone="UTC" if self.is_utc else "LOCAL",
+            database=self.properties.get("hoodie.database.name", ""),
+            has_meta_fields=self.has_meta_fields,
+            is_cdc_enabled=_flag(self.properties, "hoodie.table.cdc.enabled"),
+        )
+
 
 def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
     """The facts in a data table's properties.
@@ -86,7 +106,9 @@ def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
         version=version,
         layout=timeline_layout(properties),
         record_key=_fields(properties.get("hoodie.table.recordkey.fields")),
-        partition_by=tuple(f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))),
+        partition_by=tuple(
+            f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))
+        ),
         ordering=_fields(
             properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field")
         ),
@@ -126,7 +148,9 @@ def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> Non
         value = properties.get(key, "")
         if value and value.lower() not in {k.lower() for k in known}:
             wanted = f"'{known[0]}'" if known else "none"
-            raise Unsupported(f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table")
+            raise Unsupported(
+                f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table"
+            )
 
 
 def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:
@@ -134,7 +158,9 @@ def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:
     for known in get_args(TableType):
         if text == known:
             return known  # type: ignore[no-any-return]  # one of the literals
-    raise CorruptFile(path, 0, expected="COPY_ON_WRITE or MERGE_ON_READ as hoodie.table.type", found=f"'{text}'")
+    raise CorruptFile(
+        path, 0, expected="COPY_ON_WRITE or MERGE_ON_READ as hoodie.table.type", found=f"'{text}'"
+    )
 
 
 def _key_kind(properties: Mapping[str, str]) -> KeyKind:
@@ -156,7 +182,9 @@ def _key_kind(properties: Mapping[str, str]) -> KeyKind:
     partition_fields = _fields(properties.get("hoodie.table.partition.fields"))
     if not partition_fields:
         return KeyKind.NON_PARTITION
-    is_simple = len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
+    is_simple = (
+        len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
+    )
     return KeyKind.SIMPLE if is_simple else KeyKind.COMPLEX
 
 
@@ -174,7 +202,9 @@ def _merge_mode(properties: Mapping[str, str], version: int) -> MergeMode:
         case "OverwriteWithLatestAvroPayload":
             return MergeMode.COMMIT_TIME
         case "":
-            ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields")
+            ordering = properties.get("hoodie.table.precombine.field") or properties.get(
+                "hoodie.table.ordering.fields"
+            )
             return MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
         case _:
             return MergeMode.CUSTOM

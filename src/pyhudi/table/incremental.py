@@ -57,7 +57,12 @@ def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
 
 
 def plan_incremental(
-    snapshot: Snapshot, span: CommitRange, *, schema: pa.Schema, predicate: Predicate | None, where: str | None
+    snapshot: Snapshot,
+    span: CommitRange,
+    *,
+    schema: pa.Schema,
+    predicate: Predicate | None,
+    where: str | None,
 ) -> ReadPlan:
     """Rows that a commit of the range wrote last, as they stood at its end.
 
@@ -69,7 +74,9 @@ def plan_incremental(
     timeline or the table has no meta fields.
     """
     if not snapshot.config.has_meta_fields:
-        raise Unsupported("incremental: the table has hoodie.populate.meta.fields=false, so its rows carry no commit time")
+        raise Unsupported(
+            "incremental: the table has hoodie.populate.meta.fields=false, so its rows carry no commit time"
+        )
     _refuse_archived(snapshot, span)
     chosen = instants_in(snapshot, span)
     latest: dict[tuple[str, str], PlannedFile] = {}
@@ -101,7 +108,9 @@ def _present(snapshot: Snapshot, latest: dict[tuple[str, str], PlannedFile]) -> 
         files += [file for file_id, file in wanted.items() if file_id not in missing]
         if missing:
             files += [
-                PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
+                PlannedFile(
+                    join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes
+                )
                 for piece in snapshot.slices(partition)
                 if piece.file_id in missing and piece.base_file is not None
             ]

@@ -100,7 +100,9 @@ def select_columns(snapshot: Snapshot, columns: Sequence[str] | None, *, meta_fi
         names = list(columns)
     unknown = [name for name in names if name not in full.names]
     if unknown:
-        raise Invalid(f"columns: no column '{unknown[0]}' in table '{snapshot.config.name}'; it has {', '.join(full.names)}")
+        raise Invalid(
+            f"columns: no column '{unknown[0]}' in table '{snapshot.config.name}'; it has {', '.join(full.names)}"
+        )
     return pa.schema([full.field(name) for name in names])
 
 

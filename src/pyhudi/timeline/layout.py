@@ -8,7 +8,16 @@ from pyhudi.errors import Unsupported
 from pyhudi.model.instant import COMPLETED_ACTION, Instant, State
 
 _ACTIONS = frozenset(
-    {"commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "clustering", "clean", "rollback"}
+    {
+        "commit",
+        "deltacommit",
+        "replacecommit",
+        "compaction",
+        "logcompaction",
+        "clustering",
+        "clean",
+        "rollback",
+    }
     | {"restore", "savepoint", "indexing", "schemacommit"}
 )
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?")

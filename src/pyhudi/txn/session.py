@@ -159,13 +159,23 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
-        "hoodie.table.keygenerator.type": ("SIMPLE", "COMPLEX", "NON_PARTITION", "SIMPLE_AVRO", "COMPLEX_AVRO"),
+        "hoodie.table.keygenerator.type": (
+            "SIMPLE",
+            "COMPLEX",
+            "NON_PARTITION",
+            "SIMPLE_AVRO",
+            "COMPLEX_AVRO",
+        ),
         "hoodie.record.merge.mode": ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
         "hoodie.index.type": ("SIMPLE",),
     }
     for key, known in wanted.items():
         value = config.properties.get(key, "")
         if value and value not in known:
-            raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
+            raise Unsupported(
+                f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only"
+            )
     if not config.record_key:
-        raise Unsupported(f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet")
+        raise Unsupported(
+            f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet"
+        )

@@ -84,7 +84,9 @@ def run_file_group(
     """
     store = storage if storage is not None else open_storage(target.location)
     if task.is_new_partition:
-        content = encode_partition_metadata(requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms)
+        content = encode_partition_metadata(
+            requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms
+        )
         store.put_new(join(task.partition, PARTITION_METAFILE), content)
     if task.base_file is None:
         return _create(store, target, task, _settled(target, task, batches), write_token)
@@ -99,7 +101,9 @@ def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Tab
     return latest_per_key(rows, key=RECORD_KEY, order=(*target.ordering, *arrival))
 
 
-def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _settled(
+    target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
     stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
     for batch in stream:
@@ -110,7 +114,11 @@ def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.Reco
 
 
 def _create(
-    store: Storage, target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch], write_token: str
+    store: Storage,
+    target: WriteTarget,
+    task: FileGroupTask,
+    batches: Iterator[pa.RecordBatch],
+    write_token: str,
 ) -> list[WriteStatus]:
     """New rows into new file groups: the task's own, and further ones each time the size is reached."""
     statuses: list[WriteStatus] = []
@@ -128,8 +136,17 @@ def _create(
                 first = next(batches, None)
         statuses.append(
             WriteStatus(
-                task.bucket, task.partition, file_id, name, None, None,
-                writes=writer.rows, inserts=writer.rows, updates=0, deletes=0, size_bytes=written_size(store, task, name),
+                task.bucket,
+                task.partition,
+                file_id,
+                name,
+                None,
+                None,
+                writes=writer.rows,
+                inserts=writer.rows,
+                updates=0,
+                deletes=0,
+                size_bytes=written_size(store, task, name),
             )  # fmt: skip
         )
     return statuses
@@ -174,7 +191,9 @@ def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
     return np.zeros(len(rows), dtype=bool)
 
 
-def stored_rows(target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, file_name: str, start: int) -> pa.RecordBatch:
+def stored_rows(
+    target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, file_name: str, start: int
+) -> pa.RecordBatch:
     """Incoming rows as they are stored: with their meta fields, in the table's column order.
 
     `start`: how many rows of this task came before; it numbers them. Seen: the sequence number is
@@ -222,4 +241,3 @@ def written_size(store: Storage, task: FileGroupTask, name: str) -> int:
             "rolled it back; run it again"
         )
     return info.size_bytes
-

@@ -90,7 +90,9 @@ def merge_base_file(
                 span = slice(start, start + len(batch))
                 start += len(batch)
                 stored = conform_batch(batch, schema, path=old_path)
-                merged = _merge_batch(stored, settled.take[span], settled.drop[span], incoming, as_stored, taken, file_name)
+                merged = _merge_batch(
+                    stored, settled.take[span], settled.drop[span], incoming, as_stored, taken, file_name
+                )
                 taken += int((settled.take[span] >= 0).sum())
                 writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
             if len(settled.new):
@@ -114,7 +116,10 @@ def _settle(
     at = np.flatnonzero(match >= 0)
     if present and len(present) == len(ordering) and len(at):
         incoming = [_one(rows.column(name)).take(pa.array(match[at])) for name in present]
-        before = [_one(stored.column(name)).take(pa.array(at)).cast(new.type) for name, new in zip(present, incoming, strict=True)]
+        before = [
+            _one(stored.column(name)).take(pa.array(at)).cast(new.type)
+            for name, new in zip(present, incoming, strict=True)
+        ]
         match[at[~incoming_wins(incoming, before)]] = -1
     drop = np.zeros(stored_count, dtype=bool)
     drop[match >= 0] = is_delete[match[match >= 0]]
@@ -135,7 +140,9 @@ def _merge_batch(
     if len(replaced):
         fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
         mask = pa.array(take >= 0)
-        columns = [_replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)]
+        columns = [
+            _replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)
+        ]
     at = stored.schema.get_field_index(FILE_NAME)
     columns[at] = pa.repeat(file_name, len(stored))
     merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
@@ -151,14 +158,20 @@ def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array
     return pa.concat_arrays([old, new]).take(pa.array(picks))
 
 
-def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
+def _known_keys(
+    old: pq.ParquetFile, settings: BaseFileSettings
+) -> tuple[BloomFilter | None, tuple[str, str] | None]:
     """The old file's Bloom filter and key range, to go on with; none where it is of another make.
 
     Sound while no key leaves the file: the new filter is then the old one with the new keys added,
     bit for bit what adding all of them gives.
     """
     fresh = settings.new_bloom()
-    footer = {key.decode(): value.decode() for key, value in (old.metadata.metadata or {}).items() if key != b"ARROW:schema"}
+    footer = {
+        key.decode(): value.decode()
+        for key, value in (old.metadata.metadata or {}).items()
+        if key != b"ARROW:schema"
+    }
     text, low, high = footer.get(BLOOM_FILTER), footer.get(MIN_KEY), footer.get(MAX_KEY)
     if fresh is None or text is None or low is None or high is None:
         return None, None

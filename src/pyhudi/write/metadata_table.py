@@ -20,9 +20,9 @@ from pyhudi.format.metadata_record import (
     encode_files_record,
     files_key,
 )
-from pyhudi.format.schema import without_meta_fields
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, BaseFileName, LogFileName, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
+from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import (
     CommitMetadata,
@@ -82,7 +82,9 @@ def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
     """Records for partitions and their files, the list of partitions among them."""
     records = {
-        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in of.items()})
+        files_key(partition): FilesRecord(
+            FILES_TYPE, {name: FileState(size, False) for name, size in of.items()}
+        )
         for partition, of in files.items()
     }
     partitions = {files_key(partition): FileState(0, False) for partition in files}
@@ -90,7 +92,11 @@ def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRe
 
 
 def write_deltacommit(
-    table: MetadataTable, requested: str, records: Mapping[str, FilesRecord], *, issue_instant: Callable[[], str]
+    table: MetadataTable,
+    requested: str,
+    records: Mapping[str, FilesRecord],
+    *,
+    issue_instant: Callable[[], str],
 ) -> None:
     """One log file with the records, between requested and completed."""
     storage, layout = table.storage, table.timeline.layout
@@ -159,10 +165,15 @@ def create_metadata_table(
     """
     own = metadata_storage(storage)
     own.delete_prefix("")
-    own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
+    own.put(
+        PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False)
+    )
     table = open_metadata_table(storage, zone)
     layout = table.timeline.layout
-    own.put_new(join(FILES, PARTITION_METAFILE), encode_partition_metadata(requested=INIT_INSTANT, partition=FILES, epoch_ms=epoch_ms))
+    own.put_new(
+        join(FILES, PARTITION_METAFILE),
+        encode_partition_metadata(requested=INIT_INSTANT, partition=FILES, epoch_ms=epoch_ms),
+    )
     for state in ("REQUESTED", "INFLIGHT"):
         own.put_new(layout.path(Instant(INIT_INSTANT, "deltacommit", state)), b"")
     # An empty delete block makes the file group visible even where it has no base file.
@@ -209,12 +220,17 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def _complete(table: MetadataTable, instant: Instant, stat: WriteStat, operation: str) -> None:
-    metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)})
+    metadata = CommitMetadata(
+        {FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)}
+    )
     settle(complete(table.storage, table.timeline.layout, instant, encode_commit_avro(metadata)), instant)
 
 
 def _cells(records: Mapping[str, FilesRecord], base_file: str | None) -> Iterable[tuple[bytes, bytes]]:
-    return sorted((key.encode(), encode_files_record(record, base_file_name=base_file)) for key, record in records.items())
+    return sorted(
+        (key.encode(), encode_files_record(record, base_file_name=base_file))
+        for key, record in records.items()
+    )
 
 
 def _log_instant(path: str) -> str | None:

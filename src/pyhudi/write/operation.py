@@ -57,9 +57,15 @@ def prepare_write(snapshot: Snapshot, source: WriteSource, operation: Operation)
     text = snapshot.schema_text
     if operation is Operation.DELETE:
         if text is None:
-            raise Invalid(f"delete from table '{config.name}': expected rows to delete from, found a table without a schema")
+            raise Invalid(
+                f"delete from table '{config.name}': expected rows to delete from, found a table without a schema"
+            )
         schema = columns_for_delete(
-            source.schema, snapshot.schema, needed=keys.columns, ordering=config.ordering, table_name=config.name
+            source.schema,
+            snapshot.schema,
+            needed=keys.columns,
+            ordering=config.ordering,
+            table_name=config.name,
         )
     elif text is None:
         schema = first_schema(source.schema)
@@ -88,7 +94,9 @@ def run_write(
     """
     snapshot = session.snapshot
     if snapshot.schema_text is not None and snapshot.schema_text != prepared.schema_text:
-        raise Conflict(f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again")
+        raise Conflict(
+            f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
+        )
     slices = _slices(snapshot, prepared.counts)
     profile = _profile(source, prepared, slices)
     frozen = _clustering_groups(snapshot)
@@ -180,7 +188,9 @@ def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings)
         stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes]
         rows = sum(s.num_writes or 0 for s in stats)
         if rows >= 1_000:
-            return record_size(rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess)
+            return record_size(
+                rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess
+            )
     return guess
 
 
@@ -202,7 +212,9 @@ def _clustering_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     return frozenset(groups)
 
 
-def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:
+def _target(
+    session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str
+) -> WriteTarget:
     config = session.snapshot.config
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
@@ -247,7 +259,9 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     for task in plan.tasks:
         of = stats.setdefault(task.partition, [WriteStat(file_id="", prev_commit="null")])
         if task.base_file is not None:
-            of.append(WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates))
+            of.append(
+                WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates)
+            )
     inserts: dict[str, int] = {}
     for task in plan.tasks:
         inserts[task.partition] = inserts.get(task.partition, 0) + task.inserts
@@ -260,7 +274,11 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
 def _refuse_missing_facts(config: TableConfig, schema: pa.Schema, operation: Operation) -> None:
     """The key, partition and ordering columns must be among the columns written."""
     ordering = () if operation is Operation.DELETE else config.ordering
-    for what, names in (("record key", config.record_key), ("partition", config.partition_by), ("ordering", ordering)):
+    for what, names in (
+        ("record key", config.record_key),
+        ("partition", config.partition_by),
+        ("ordering", ordering),
+    ):
         for name in names:
             if name not in schema.names:
                 raise Invalid(

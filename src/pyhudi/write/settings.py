@@ -1,26 +1,30 @@
-"""How writes are carried out: options as typed settings, each with its unit, its default and the reason for it."""
+"""How writes are carried out: options as typed settings, each with unit, default and reason."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Self, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pyhudi.errors import Invalid
+from pyhudi.model.options import COMMIT_METADATA_PREFIX
 from pyhudi.model.table_facts import parse_flag
 
-Compression: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "uncompressed"]
+Compression: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
 DuplicatePolicy: TypeAlias = Literal["none", "drop", "fail"]
 IndexType: TypeAlias = Literal["SIMPLE"]
+OperationName: TypeAlias = Literal["upsert", "insert", "bulk_insert", "delete"]
 SortMode: TypeAlias = Literal["NONE"]
 
-COMMIT_METADATA_PREFIX: Final = "hoodie.datasource.write.commitmeta.key.prefix"
+_T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Settings of writes to copy-on-write tables. Sizes are bytes; defaults are Apache Hudi's where none is argued.
+    """Settings of writes to copy-on-write tables. Sizes are bytes; where no reason is given, the default is
+    Apache Hudi's.
 
-    `compression`: zstd, as fast as snappy here and a third smaller.
+    `operation`: what `df.write.format("hudi")` does; the methods of a table say it themselves.
+    `compression`: zstd, about as fast as snappy and a third smaller; "none" as pyarrow spells uncompressed.
     `file_size_max_bytes`: 120 MiB, a file that one task rewrites in seconds.
     `small_file_limit_bytes`: files below it take new rows first; 0: none does.
     `row_group_size_bytes`: counts Arrow bytes in memory, so it bounds what a writer holds.
@@ -34,6 +38,7 @@ class WriteSettings:
     `commit_metadata_prefix`: options that begin so go into the commit; empty: none do.
     """
 
+    operation: OperationName = "upsert"
     compression: Compression = "zstd"
     file_size_max_bytes: int = 125_829_120
     small_file_limit_bytes: int = 104_857_600
@@ -63,10 +68,111 @@ class WriteSettings:
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """The settings that options ask for; options of other concerns are left alone.
 
-        Raises: Invalid for a value that cannot be one, naming the option, what was found and what is expected.
+        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
-        o = _Options(options)
+        o, d = _Options(options), cls()
+        small_limit = o.count("hoodie.parquet.small.file.limit", d.small_file_limit_bytes, least=0)
+        index_type = o.choice("hoodie.index.type", d.index_type, get_args(IndexType))
+        sort_mode = o.choice("hoodie.bulkinsert.sort.mode", d.bulk_insert_sort_mode, get_args(SortMode))
+        metadata_max = o.count("hoodie.metadata.compact.max.delta.commits", d.metadata_deltacommits_max)
         return cls(
-            compression=o.choice("hoodie.parquet.compression.codec", Compression, cls.of("compression")),
-            file_size_max_bytes=o.count("hoodie.parquet.max.file.size", cls.of("file_size_max_bytes")),
+            operation=o.choice("hoodie.datasource.write.operation", d.operation, get_args(OperationName)),
+            compression=_compression(o, d.compression),
+            file_size_max_bytes=o.count("hoodie.parquet.max.file.size", d.file_size_max_bytes),
+            small_file_limit_bytes=small_limit,
+            row_group_size_bytes=o.count("hoodie.parquet.block.size", d.row_group_size_bytes),
+            page_size_bytes=o.count("hoodie.parquet.page.size", d.page_size_bytes),
+            record_size_estimate_bytes=o.count(
+                "hoodie.copyonwrite.record.size.estimate", d.record_size_estimate_bytes
+            ),
+            bloom_enabled=o.flag("hoodie.parquet.bloom.filter.enabled", d.bloom_enabled),
+            bloom_kind=o.choice("hoodie.bloom.index.filter.type", d.bloom_kind, get_args(BloomKind)),
+            bloom_entries=o.count("hoodie.index.bloom.num_entries", d.bloom_entries),
+            bloom_false_positive_rate=o.rate("hoodie.index.bloom.fpp", d.bloom_false_positive_rate),
+            bloom_entries_max=o.count("hoodie.bloom.index.filter.dynamic.max.entries", d.bloom_entries_max),
+            combine_before_insert=o.flag("hoodie.combine.before.insert", d.combine_before_insert),
+            combine_before_upsert=o.flag("hoodie.combine.before.upsert", d.combine_before_upsert),
+            combine_before_delete=o.flag("hoodie.combine.before.delete", d.combine_before_delete),
+            insert_duplicates=_insert_duplicates(o, d.insert_duplicates),
+            index_type=index_type,
+            bulk_insert_sort_mode=sort_mode,
+            metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
+            metadata_deltacommits_max=metadata_max,
+            allow_empty_commit=o.flag("hoodie.allow.empty.commit", d.allow_empty_commit),
+            commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
+            is_logical_timestamp_consistent=o.flag(_LOGICAL_TIMESTAMP, d.is_logical_timestamp_consistent),
+            heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
+            heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
         )
+
+    def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
+        """The options that go into the commit's extra metadata, under their whole names."""
+        prefix = self.commit_metadata_prefix
+        return {name: text for name, text in options.items() if prefix and name.startswith(prefix)}
+
+
+_LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options read as what they are to be; one that is absent or empty gives the default."""
+
+    texts: Mapping[str, str]
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.texts.get(name, "")
+        return parse_flag(name, text) if text.strip() else default
+
+    def count(self, name: str, default: int, *, least: int = 1) -> int:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit()) or int(text) < least:
+            raise Invalid(f"option '{name}'='{text}': expected a whole number of at least {least:,}")
+        return int(text)
+
+    def rate(self, name: str, default: float) -> float:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 < value < 1:
+            raise Invalid(f"option '{name}'='{text}': expected a number between 0 and 1, both excluded")
+        return value
+
+    def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:
+        """One of `known`, in any case of letters."""
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        for value in known:
+            if value.lower() == text.lower():
+                return cast(_T, value)
+        raise Invalid(f"option '{name}'='{text}': expected {' or '.join(known)}")
+
+
+def _compression(options: _Options, default: Compression) -> Compression:
+    named = options.choice(
+        "hoodie.parquet.compression.codec", "", ("zstd", "gzip", "snappy", "lz4", "uncompressed")
+    )
+    return cast(Compression, "none" if named == "uncompressed" else named or default)
+
+
+def _insert_duplicates(options: _Options, default: DuplicatePolicy) -> DuplicatePolicy:
+    """What an insert does with stored keys, from the older flag and the newer policy."""
+    policy_name, flag_name = (
+        "hoodie.datasource.insert.dup.policy",
+        "hoodie.datasource.write.insert.drop.duplicates",
+    )
+    policy = options.choice(policy_name, default, get_args(DuplicatePolicy))
+    if not options.flag(flag_name, False):
+        return policy
+    if policy == "fail":
+        raise Invalid(
+            f"option '{flag_name}'='true': contradicts option '{policy_name}'='fail'; expected one of them"
+        )
+    return "drop"

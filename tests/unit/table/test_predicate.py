@@ -652,7 +652,7 @@ def test_a_file_is_pruned_only_where_no_row_can_be_kept(where, statistics, can_m
 )
 def test_only_comparisons_that_arrow_reads_alike_are_pushed_down(where, expected) -> None:
     pushed = as_expression(parse_predicate(where, SCHEMA), SCHEMA)
-    assert (pushed is None) if expected is None else pushed.equals(expected)
+    assert str(pushed) == str(expected)
 
 
 def test_nothing_is_pushed_down_to_a_file_where_the_column_is_absent_or_of_another_type() -> None:
@@ -714,7 +714,8 @@ def leaves(draw: Callable) -> str:
     if kind == 0:
         return f"{column} is {draw(st.sampled_from(['', 'not ']))}null"
     if kind == 1:
-        return f"{column} in ({draw(literal)}, {draw(literal)})"
+        listed = literal.filter(lambda text: column != "d" or not text.startswith("'"))
+        return f"{column} in ({draw(listed)}, {draw(listed)})"
     if kind == 2:
         return f"{column} between {draw(literal)} and {draw(literal)}"
     if kind == 3:
@@ -759,3 +760,12 @@ def test_a_predicate_its_negation_and_its_null_test_keep_each_row_once(text: str
     texts = (text, f"not ({text})", f"({text}) is null")
     counts = [len(parse_predicate(each, SMALL).filter(data)) for each in texts]
     assert sum(counts) == len(data)
+
+
+@given(rows=SMALL_ROWS, low=st.integers(-3, 3), negated=st.booleans(), nulls=st.booleans())
+def test_pruning_by_an_arrow_expression_never_loses_a_row(rows, low, negated, nulls) -> None:
+    data = pa.Table.from_pylist(rows, SMALL)
+    expression = (pc.field("i") > low) | (pc.field("s") == "ab") & (pc.field("d") != 1.5)
+    expression = expression | pc.field("i").is_null() if nulls else expression
+    predicate = parse_predicate(~expression if negated else expression, SMALL)
+    assert_nothing_is_lost(predicate.filter(data), data, predicate)

@@ -58,7 +58,13 @@ def _is_plain(node: object) -> bool:
         expression = pending.pop()
         seen += 1
         name = expression.getClass().getSimpleName()
-        if seen > _NODES_MAX or not expression.deterministic() or "UDF" in name or "Subquery" in name or "Invoke" in name:
+        if (
+            seen > _NODES_MAX
+            or not expression.deterministic()
+            or "UDF" in name
+            or "Subquery" in name
+            or "Invoke" in name
+        ):
             return False
         children = expression.children()
         pending += [children.apply(i) for i in range(children.size())]

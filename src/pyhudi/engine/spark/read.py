@@ -11,7 +11,13 @@ from pyspark.sql import types as t
 
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.schema import spark_schema
-from pyhudi.engine.spark.session import core_count, is_classic, refuse_unshared, use_running_interpreter, with_settings
+from pyhudi.engine.spark.session import (
+    core_count,
+    is_classic,
+    refuse_unshared,
+    use_running_interpreter,
+    with_settings,
+)
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate

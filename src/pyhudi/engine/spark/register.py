@@ -20,7 +20,9 @@ Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
 def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
     """Wrap the classes of the session's kind, once a process."""
     is_connect = session_class.__module__.startswith("pyspark.sql.connect")
-    module = importlib.import_module("pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter")
+    module = importlib.import_module(
+        "pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter"
+    )
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
             continue
@@ -34,7 +36,9 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
 def _state(builder: Any) -> dict[str, Any]:
     """What was said to one reader or writer so far."""
-    return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})  # type: ignore[no-any-return]
+    return builder.__dict__.setdefault(
+        _STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()}
+    )  # type: ignore[no-any-return]
 
 
 def _note_calls(kind: type) -> None:
@@ -79,7 +83,9 @@ def _end_load(kind: type, load: Load) -> None:
     original = kind.__dict__["load"]
 
     @functools.wraps(original)
-    def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
+    def call(
+        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object
+    ) -> Any:
         state = _state(self)
         if (format or state["format"]) not in _FORMATS:
             return original(self, path, format, schema, **options)
@@ -112,7 +118,12 @@ def _end_save(kind: type, save: Save) -> None:
             names = [columns] if isinstance(columns, str) else list(columns)
             given.setdefault("hoodie.datasource.write.partitionpath.field", ",".join(names))
         target = _one_path(path, given)
-        save(self._df, target, mode or state["mode"] or "error", {k: v for k, v in given.items() if k != "path"})
+        save(
+            self._df,
+            target,
+            mode or state["mode"] or "error",
+            {k: v for k, v in given.items() if k != "path"},
+        )
 
     kind.save = call  # type: ignore[attr-defined]
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
-from pyhudi.engine.spark.keys import partition_path, quoted, record_key
+from pyhudi.engine.nulls import refuse_null_ordering
 from pyhudi.engine.spark.kept import keep_input
+from pyhudi.engine.spark.keys import partition_path, quoted, record_key
 from pyhudi.engine.spark.read import read_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema, spark_type
 from pyhudi.engine.spark.session import core_count, session_of
@@ -17,7 +18,6 @@ from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import check_partition_path, null_key_message
 from pyhudi.format.names import join
 from pyhudi.format.schema import META_FIELDS
-from pyhudi.engine.nulls import refuse_null_ordering
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.base_file_writer import RECORD_KEY
@@ -69,10 +69,17 @@ class SparkSource:
         self._rows = kept.withColumns(
             {RECORD_KEY: record_key(spec.keys, spec.schema), PATH: partition_path(spec.keys, spec.schema)}
         )
-        is_null = [f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(spec.ordering)]
+        is_null = [
+            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}")
+            for i, name in enumerate(spec.ordering)
+        ]
         found = (
             self._rows.groupBy(PATH)
-            .agg(f.count(f.lit(1)).alias("rows"), f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"), *is_null)
+            .agg(
+                f.count(f.lit(1)).alias("rows"),
+                f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
+                *is_null,
+            )
             .collect()
         )
         if bad := sum(row["bad"] for row in found):
@@ -94,9 +101,15 @@ class SparkSource:
         if self._total <= BROADCAST_ROWS_MAX:
             keys = f.broadcast(keys)
         paths = [join(s.partition, s.base_file.name.format()) for s in slices if s.base_file is not None]
-        stored = read_files(self._spark, self._location, paths, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())])))
+        stored = read_files(
+            self._spark, self._location, paths, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())]))
+        )
         stored = stored.select(f.col(RECORD_KEY), f.col("_metadata.file_name").alias(FILE))
-        names = [Row(**{FILE: s.base_file.name.format(), PATH: s.partition, SLICE: at}) for at, s in enumerate(slices) if s.base_file]
+        names = [
+            Row(**{FILE: s.base_file.name.format(), PATH: s.partition, SLICE: at})
+            for at, s in enumerate(slices)
+            if s.base_file
+        ]
         of_files = self._spark.createDataFrame(names, f"{FILE} string, {PATH} string, {SLICE} int")
         located = stored.join(f.broadcast(of_files), FILE).select(PATH, RECORD_KEY, SLICE)
         hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
@@ -108,7 +121,9 @@ class SparkSource:
         return self._profile(slices)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        rows = self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
+        rows = (
+            self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
+        )
         placed = self._placed(rows, plan, only_tagged=target.is_delete)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
         shuffled = to_tasks(placed.drop(PATH), BUCKET, task_count).sortWithinPartitions(BUCKET)
@@ -185,7 +200,9 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
 
 def _must_have(bucket: Column) -> Column:
     """The bucket, or an error in the task for a row that was given none: rows are never dropped in silence."""
-    return f.coalesce(bucket, f.raise_error(f.lit("pyhudi: a row without a file group; please report this")).cast("int"))
+    return f.coalesce(
+        bucket, f.raise_error(f.lit("pyhudi: a row without a file group; please report this")).cast("int")
+    )
 
 
 def _as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:

@@ -15,7 +15,9 @@ from pyhudi.write.plan import FileGroupTask
 BUCKET = "__pyhudi_bucket"
 
 _ARROW_OF = {"int": pa.int64(), "str": pa.string(), "str | None": pa.string()}
-STATUS_SCHEMA = pa.schema([pa.field(f.name, _ARROW_OF[str(getattr(f.type, "__name__", f.type))]) for f in fields(WriteStatus)])
+STATUS_SCHEMA = pa.schema(
+    [pa.field(f.name, _ARROW_OF[str(getattr(f.type, "__name__", f.type))]) for f in fields(WriteStatus)]
+)
 
 
 def write_task(

@@ -25,6 +25,9 @@ HEADER_SIZE: Final = _HEADER.size
 CHECKSUM_CHUNK: Final = 16 * 1024
 _GZIP = 31
 """zlib's window setting for one gzip stream; it writes no name and no time."""
+_GZIP_SYSTEM_AT = 9
+_GZIP_SYSTEM = b"\xff"
+"""The operating system byte is set to "unknown", as Java does, so that the bytes are the same anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,8 @@ def encode_block(
     stored = bytes(payload)
     if codec is Codec.GZ:
         stream = zlib.compressobj(wbits=_GZIP)
-        stored = stream.compress(payload) + stream.flush()
+        packed = stream.compress(payload) + stream.flush()
+        stored = packed[:_GZIP_SYSTEM_AT] + _GZIP_SYSTEM + packed[_GZIP_SYSTEM_AT + 1 :]
     data_size = HEADER_SIZE + len(stored)
     rest_size = len(stored) + checksums_size(data_size)
     numbers = (rest_size, len(payload), previous_offset, checksum_type, CHECKSUM_CHUNK, data_size)

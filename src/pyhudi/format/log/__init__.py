@@ -1,1 +1,1 @@
-
+"""Log files: blocks appended to a file slice."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
+from pyhudi.errors import Unsupported
 from pyhudi.table.predicate.casts import can_cast, canonical_array, cast_array
 from pyhudi.table.predicate.evaluate import compare, fold
 from pyhudi.table.predicate.nodes import (
@@ -62,7 +63,7 @@ def partition_can_match(predicate: Predicate, values: Mapping[str, Value]) -> bo
     if predicate.condition is None:
         return True
     if isinstance(predicate.condition, pc.Expression):
-        guarantees = [_equals(name, value) for name, value in values.items()]
+        guarantees = [_equals(predicate.schema, name, value) for name, value in values.items()]
         return _expression_can_match(predicate, guarantees, values)
     constants = {
         column.path: scalar
@@ -78,7 +79,7 @@ def statistics_can_match(predicate: Predicate, statistics: Mapping[str, ColumnRa
     if predicate.condition is None:
         return True
     if isinstance(predicate.condition, pc.Expression):
-        guarantees = [_within(name, known) for name, known in statistics.items()]
+        guarantees = [_within(predicate.schema, name, known) for name, known in statistics.items()]
         return _expression_can_match(predicate, guarantees, statistics)
     bounds = {
         column.path: _bounds_of_range(column, statistics[name])
@@ -108,7 +109,7 @@ def _scalar(value: Value, kind: pa.DataType) -> pa.Scalar | None:
             result = cast_array(array, kind)
         else:
             result = pa.array([array[0].as_py()], kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, Unsupported):
         return None
     return result[0] if result[0].is_valid else None
 
@@ -168,26 +169,32 @@ def _field(name: str) -> pc.Expression:
     return pc.field(*name.split("."))
 
 
-def _equals(name: str, value: Value) -> pc.Expression | None:
+def _typed(schema: pa.Schema, name: str, value: Value) -> pa.Scalar | None:
+    """The value in the type of the column: Arrow simplifies only between equal types."""
+    if value is None or name not in schema.names:
+        return None
+    return _scalar(value, schema.field(name).type)
+
+
+def _equals(schema: pa.Schema, name: str, value: Value) -> pc.Expression | None:
     if value is None or (isinstance(value, pa.Scalar) and not value.is_valid):
         return _field(name).is_null()
-    if value != value:  # NaN equals nothing in Arrow
+    typed = _typed(schema, name, value)
+    if typed is None or typed.as_py() != typed.as_py():  # NaN equals nothing in Arrow
         return None
-    return _field(name) == value
+    return _field(name) == typed
 
 
-def _within(name: str, known: ColumnRange) -> pc.Expression | None:
+def _within(schema: pa.Schema, name: str, known: ColumnRange) -> pc.Expression | None:
     if known.row_count is not None and known.null_count == known.row_count:
         return _field(name).is_null()
-    if known.min is None or known.max is None or _has_nan(known):
+    low, high = _typed(schema, name, known.min), _typed(schema, name, known.max)
+    if low is None or high is None or (is_float(low.type) and known.nan_count != 0):
         return None
-    inside = (_field(name) >= known.min) & (_field(name) <= known.max)
-    return inside if known.null_count == 0 else inside | _field(name).is_null()
-
-
-def _has_nan(known: ColumnRange) -> bool:
-    values = [v.as_py() if isinstance(v, pa.Scalar) else v for v in (known.min, known.max)]
-    return known.nan_count != 0 and any(isinstance(value, float) for value in values)
+    at_least, at_most, is_null = _field(name) >= low, _field(name) <= high, _field(name).is_null()
+    if known.null_count == 0:
+        return at_least & at_most
+    return (at_least | is_null) & (at_most | is_null)
 
 
 def _expression_can_match(

@@ -17,6 +17,7 @@ _BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
 _TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
 _INTEGER = r"^(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.[0-9]*)?|\.[0-9]*)$"
 _FLOAT = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?$"
+_HEXADECIMAL = r"^[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?[0-9]+[dDfF]?$"
 _SPECIAL_FLOATS = {"nan": "nan"} | {
     f"{sign}{name}": f"{sign}inf" for sign in ("", "+", "-") for name in ("inf", "infinity")
 }
@@ -66,13 +67,15 @@ def text_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def text_to_float(values: pa.Array, target: pa.DataType) -> pa.Array:
     text = trimmed(values)
+    _refuse(text, _HEXADECIMAL, "a hexadecimal number")
     plain = pc.if_else(pc.match_substring_regex(text, _FLOAT), text, None)
     numbers = pc.utf8_rtrim(plain, characters="dDfF").cast(target)
     lowered = pc.utf8_lower(text)
     for name, value in _SPECIAL_FLOATS.items():
         is_special = pc.fill_null(pc.equal(lowered, name), False)
         numbers = pc.if_else(is_special, pa.scalar(float(value), target), numbers)
-    return numbers
+    is_signed_nan = pc.fill_null(pc.match_substring_regex(text, "^[+-]NaN$"), False)
+    return pc.if_else(is_signed_nan, pa.scalar(float("nan"), target), numbers)
 
 
 def text_to_wide_decimal(values: pa.Array) -> pa.Array:
@@ -112,10 +115,10 @@ def text_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
     fraction = pc.utf8_slice_codeunits(pc.struct_field(parts, "f"), 0, 6)
     micros = _as_integers(pc.utf8_rpad(pc.fill_null(fraction, ""), 6, "0"), 0)
     total = ((days * 24 + hour) * 60 + minute) * 60 + second
+    offset_hours, offset_minutes, offset_seconds = (_integers(parts, name, 0) for name in ("oh", "om", "os"))
+    offset = (offset_hours * 60 + offset_minutes) * 60 + offset_seconds
+    is_valid &= (offset <= 18 * 3600) & (offset_minutes < 60) & (offset_seconds < 60)
     if target == TIMESTAMP:
-        offset_hours, offset_minutes, offset_seconds = (_integers(parts, n, 0) for n in ("oh", "om", "os"))
-        offset = (offset_hours * 60 + offset_minutes) * 60 + offset_seconds
-        is_valid &= (offset <= 18 * 3600) & (offset_minutes < 60) & (offset_seconds < 60)
         is_west = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
         total = total - np.where(is_west.to_numpy(zero_copy_only=False), -offset, offset)
     is_valid &= np.abs(total) < 9_000_000_000_000
@@ -128,7 +131,7 @@ def _refuse(text: pa.Array, pattern: str, what: str) -> None:
     named = pc.fill_null(pc.match_substring_regex(text, _TIMESTAMP), False)
     strays = pc.and_not(found, named)
     if pc.any(strays).as_py():
-        raise Unsupported(f"text as a timestamp: {text.filter(strays)[0].as_py()!r} has {what}")
+        raise Unsupported(f"a cast of the text {text.filter(strays)[0].as_py()!r}: it has {what}")
 
 
 def _days_of(parts: pa.Array) -> tuple[Integers, Booleans]:

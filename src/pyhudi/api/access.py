@@ -1,0 +1,73 @@
+"""Putting the layers together: how a table is reached, and who takes part in its commits."""
+
+import os
+from collections.abc import Callable, Mapping
+
+from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.metadata.files_partition import open_listing
+from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
+from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.guard import Guard, open_guard
+from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.session import TableAccess
+from pyhudi.write.settings import WriteSettings
+
+
+def table_access(
+    path: str | os.PathLike[str],
+    storage_options: Mapping[str, str] | None,
+    storage: Storage | None,
+    clock: Clock | None,
+    random: Callable[[], str] | None,
+    lock: Guard | None,
+) -> TableAccess:
+    location = storage.location if storage is not None else parse_location(path, storage_options)
+    return TableAccess(
+        storage=storage if storage is not None else open_storage(location),
+        location=location,
+        guard=lock if lock is not None else open_guard(location),
+        clock=clock if clock is not None else SYSTEM_CLOCK,
+        new_uuid=random if random is not None else random_uuid,
+        process_zone=process_zone,
+        open_listing=open_listing,
+    )
+
+
+def metadata_upkeep(
+    access: TableAccess, snapshot: Snapshot, issue_instant: Callable[[], str], settings: WriteSettings
+) -> CommitParticipant:
+    return MetadataTableUpkeep(
+        storage=access.storage,
+        clock=access.clock,
+        zone=snapshot.zone,
+        issue_instant=issue_instant,
+        is_enabled=settings.metadata_enabled,
+        deltacommits_max=settings.metadata_deltacommits_max,
+    )
+
+
+def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
+    extra = dict(extra_metadata or {})
+    for key, value in extra.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
+    if "schema" in extra:
+        raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
+    return extra
+
+
+def refuse_unbuilt(settings: WriteSettings) -> None:
+    """Refuse settings that are understood but not built yet. Raises: Unsupported, naming them."""
+    if settings.insert_duplicates != "none":
+        raise Unsupported(
+            "dropping or refusing rows whose key is stored already (insert): use upsert with this release"
+        )
+    if settings.is_logical_timestamp_consistent:
+        raise Unsupported(
+            "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true: this release spells "
+            "timestamps in keys as numbers"
+        )

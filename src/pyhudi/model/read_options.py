@@ -1,0 +1,71 @@
+"""What a reader asks for by options, as `spark.read.format("hudi")` takes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.model.options import check_value, option_texts
+from pyhudi.model.table_facts import parse_flag
+
+QueryType: TypeAlias = Literal["snapshot", "incremental"]
+
+QUERY_TYPE = "hoodie.datasource.query.type"
+AS_OF = "as.of.instant"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+METADATA = "hoodie.metadata.enable"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """`as_of`: of a snapshot, None for the newest. `start`, `end`: of an incremental query, `(start, end]`.
+
+    Times are texts as the caller gave them. `metadata_enabled`: files may be listed by the metadata table.
+    """
+
+    query_type: QueryType = "snapshot"
+    as_of: str | None = None
+    start: str | None = None
+    end: str | None = None
+    metadata_enabled: bool = True
+
+
+def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
+    """The request in the options of a reader. Options of writers are known but left alone.
+
+    A read-optimized query of a copy-on-write table is a snapshot. Beginning and end count for incremental
+    queries only, as they do in Apache Hudi.
+    Spec: format/queries.md section 1.
+
+    Raises: Invalid for unknown names and for requests without sense; Unsupported for what comes later.
+    """
+    texts = option_texts(options)
+    for name, text in texts.items():
+        entry = find_entry(name)
+        if entry.kind is Kind.READ:
+            check_value(name, text, entry)
+    metadata_enabled = parse_flag(METADATA, texts.get(METADATA, "") or "true")
+    query, as_of = texts.get(QUERY_TYPE, "") or "snapshot", texts.get(AS_OF) or None
+    match query.lower():
+        case "snapshot" | "read_optimized":
+            return ReadRequest("snapshot", as_of=as_of, metadata_enabled=metadata_enabled)
+        case "incremental":
+            start, end = texts.get(BEGIN) or None, texts.get(END) or None
+            if start is None:
+                raise Invalid(
+                    f"option '{QUERY_TYPE}'='{query}': expected option '{BEGIN}', found none; "
+                    "'000' is the beginning"
+                )
+            if as_of is not None:
+                raise Invalid(
+                    f"option '{AS_OF}'='{as_of}': expected none with '{QUERY_TYPE}'='{query}'; use '{END}'"
+                )
+            return ReadRequest("incremental", start=start, end=end, metadata_enabled=metadata_enabled)
+        case "cdc":
+            raise Unsupported(f"option '{QUERY_TYPE}'='{query}': change data come with a later release")
+        case _:
+            raise Invalid(
+                f"option '{QUERY_TYPE}'='{query}': expected snapshot, read_optimized or incremental"
+            )

@@ -1,0 +1,138 @@
+"""A setting could be read from the wrong option, keep a wrong default, or take a bad value for a good one.
+
+Every option is set to something else and must arrive in its field; every bad value must be refused by name.
+"""
+
+from dataclasses import fields
+
+import pytest
+
+from pyhudi.errors import Invalid
+from pyhudi.model.option_names import check_known
+from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.write.settings import WriteSettings
+
+EACH = [
+    ("operation", "hoodie.datasource.write.operation", "BULK_INSERT", "bulk_insert"),
+    ("compression", "hoodie.parquet.compression.codec", "SNAPPY", "snappy"),
+    ("file_size_max_bytes", "hoodie.parquet.max.file.size", "1000", 1000),
+    ("small_file_limit_bytes", "hoodie.parquet.small.file.limit", "0", 0),
+    ("row_group_size_bytes", "hoodie.parquet.block.size", "2000", 2000),
+    ("page_size_bytes", "hoodie.parquet.page.size", "3000", 3000),
+    ("record_size_estimate_bytes", "hoodie.copyonwrite.record.size.estimate", "77", 77),
+    ("bloom_enabled", "hoodie.parquet.bloom.filter.enabled", "False", False),
+    ("bloom_kind", "hoodie.bloom.index.filter.type", "simple", "SIMPLE"),
+    ("bloom_entries", "hoodie.index.bloom.num_entries", "10", 10),
+    ("bloom_false_positive_rate", "hoodie.index.bloom.fpp", "0.000000001", 1e-9),
+    ("bloom_entries_max", "hoodie.bloom.index.filter.dynamic.max.entries", "20", 20),
+    ("combine_before_insert", "hoodie.combine.before.insert", "true", True),
+    ("combine_before_upsert", "hoodie.combine.before.upsert", "false", False),
+    ("combine_before_delete", "hoodie.combine.before.delete", "false", False),
+    ("insert_duplicates", "hoodie.datasource.insert.dup.policy", "fail", "fail"),
+    ("insert_duplicates", "hoodie.datasource.write.insert.drop.duplicates", "true", "drop"),
+    ("index_type", "hoodie.index.type", "simple", "SIMPLE"),
+    ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "", "NONE"),
+    ("metadata_enabled", "hoodie.metadata.enable", "false", False),
+    ("metadata_deltacommits_max", "hoodie.metadata.compact.max.delta.commits", "3", 3),
+    ("allow_empty_commit", "hoodie.allow.empty.commit", "false", False),
+    ("commit_metadata_prefix", "hoodie.datasource.write.commitmeta.key.prefix", "my.", "my."),
+    (
+        "is_logical_timestamp_consistent",
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+        "true",
+        True,
+    ),
+    ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
+    ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
+]
+
+
+@pytest.mark.parametrize("field,option,text,value", EACH)
+def test_an_option_arrives_in_its_field_and_nowhere_else(
+    field: str, option: str, text: str, value: object
+) -> None:
+    check_known(option)
+    settings, default = WriteSettings.from_options({option: text}), WriteSettings()
+
+    assert getattr(settings, field) == value
+    assert all(
+        getattr(settings, f.name) == getattr(default, f.name) for f in fields(settings) if f.name != field
+    )
+
+
+def test_every_field_has_an_option_and_every_option_is_a_setting() -> None:
+    assert {f.name for f in fields(WriteSettings)} == {field for field, *_ in EACH}
+    assert {find_entry(option).kind for _, option, *_ in EACH} == {Kind.SETTING}
+
+
+def test_the_defaults_are_apache_hudis_but_for_the_codec() -> None:
+    settings = WriteSettings.from_options({"hoodie.table.name": "t"})
+
+    assert settings == WriteSettings()
+    assert settings.compression == "zstd"
+    assert (settings.file_size_max_bytes, settings.small_file_limit_bytes) == (125829120, 104857600)
+    assert (settings.bloom_entries, settings.bloom_false_positive_rate) == (60000, 1e-9)
+    assert (settings.combine_before_insert, settings.combine_before_upsert) == (False, True)
+    assert (settings.metadata_enabled, settings.metadata_deltacommits_max) == (True, 10)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "lz4"])
+def test_codecs_keep_their_names(codec: str) -> None:
+    assert WriteSettings.from_options({"hoodie.parquet.compression.codec": codec}).compression == codec
+
+
+def test_uncompressed_is_spelled_as_pyarrow_does() -> None:
+    assert (
+        WriteSettings.from_options({"hoodie.parquet.compression.codec": "UNCOMPRESSED"}).compression == "none"
+    )
+
+
+@pytest.mark.parametrize("option", sorted({option for _, option, *_ in EACH}))
+def test_an_empty_text_is_the_default_but_for_the_prefix(option: str) -> None:
+    settings = WriteSettings.from_options({option: ""})
+
+    if option.endswith("commitmeta.key.prefix"):
+        assert settings.commit_metadata({"_a": "1"}) == {}
+    else:
+        assert settings == WriteSettings()
+
+
+@pytest.mark.parametrize(
+    "option,text,expected",
+    [
+        ("hoodie.datasource.write.operation", "merge", "upsert or insert or bulk_insert or delete"),
+        ("hoodie.parquet.compression.codec", "lzo", "zstd or gzip or snappy or lz4 or uncompressed"),
+        ("hoodie.parquet.max.file.size", "0", "a whole number of at least 1"),
+        ("hoodie.parquet.max.file.size", "120MB", "a whole number of at least 1"),
+        ("hoodie.parquet.small.file.limit", "-1", "a whole number of at least 0"),
+        ("hoodie.client.heartbeat.interval_in_ms", "٣", "a whole number of at least 1"),
+        ("hoodie.index.bloom.fpp", "1", "a number between 0 and 1, both excluded"),
+        ("hoodie.index.bloom.fpp", "nan", "a number between 0 and 1, both excluded"),
+        ("hoodie.index.bloom.fpp", "small", "a number between 0 and 1, both excluded"),
+        ("hoodie.bloom.index.filter.type", "DYNAMIC", "DYNAMIC_V0 or SIMPLE"),
+        ("hoodie.combine.before.upsert", "yes", "true or false"),
+        ("hoodie.datasource.insert.dup.policy", "ignore", "none or drop or fail"),
+        ("hoodie.index.type", "BLOOM", "SIMPLE"),
+        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT", "NONE"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(option: str, text: str, expected: str) -> None:
+    with pytest.raises(Invalid) as error:
+        WriteSettings.from_options({option: text})
+
+    assert str(error.value) == f"option '{option}'='{text}': expected {expected}"
+
+
+def test_dropping_and_failing_on_duplicates_contradict() -> None:
+    flag, policy = "hoodie.datasource.write.insert.drop.duplicates", "hoodie.datasource.insert.dup.policy"
+
+    with pytest.raises(Invalid, match=f"option '{flag}'='true': contradicts option '{policy}'='fail'"):
+        WriteSettings.from_options({flag: "true", policy: "fail"})
+    assert WriteSettings.from_options({flag: "false", policy: "fail"}).insert_duplicates == "fail"
+
+
+def test_options_with_the_prefix_go_into_the_commit() -> None:
+    options = {"_batch": "7", "hoodie.table.name": "t", "my.x": "1"}
+
+    assert WriteSettings().commit_metadata(options) == {"_batch": "7"}
+    assert WriteSettings(commit_metadata_prefix="my.").commit_metadata(options) == {"my.x": "1"}
