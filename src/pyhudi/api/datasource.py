@@ -13,20 +13,16 @@ from pyhudi.storage.open import open_storage, parse_location
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NAME = "hoodie.table.name"
-_WRITER_NAME = "hoodie.datasource.write.table.name"
-_KEY = "hoodie.datasource.write.recordkey.field"
-_PARTITION = "hoodie.datasource.write.partitionpath.field"
-_ORDERING = (
-    "hoodie.table.ordering.fields",
-    "hoodie.datasource.write.precombine.field",
-    "hoodie.table.precombine.field",
-)
 _OPERATION = "hoodie.datasource.write.operation"
-_TYPE = "hoodie.datasource.write.table.type"
-_VERSION = "hoodie.write.table.version"
-
 _CALLS = ("upsert", "insert", "bulk_insert", "delete")
+
+_STORED = (
+    "hoodie.database.name",
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+    "hoodie.record.merge.mode",
+)
+"""Facts of a table that are stored as they are written; the others have arguments of their own."""
 
 
 def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) -> "DataFrame":

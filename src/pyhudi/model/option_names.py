@@ -29,7 +29,6 @@ ALIASES = {
     "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",
     "hoodie.datasource.view.type": "hoodie.datasource.query.type",
     "hoodie.datasource.write.record.merger.impls": "hoodie.write.record.merge.custom.implementation.classes",
-    "hoodie.datasource.write.record.merger.strategy": "hoodie.write.record.merge.strategy.id",
     "hoodie.datasource.write.storage.type": "hoodie.datasource.write.table.type",
     "hoodie.deltastreamer.keygen.datetime.parser.class": "hoodie.keygen.datetime.parser.class",
     "hoodie.deltastreamer.source.kafka.value.deserializer.class": (

@@ -29,8 +29,8 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Entry:
     """`accepts`: values that this release keeps, in any case of letters; None: all. An empty text always
-    passes, as if the option were left out. `knows`: further values of Apache Hudi's; where there are any, a value in
-    neither list is a mistake. `note`: why it has no effect, or when more comes.
+    passes, as if the option were left out. `knows`: further values of Apache Hudi's; where there are
+    any, a value in neither list is a mistake. `note`: why it has no effect, or when more comes.
     """
 
     kind: Kind
@@ -134,7 +134,6 @@ _FACTS: dict[str, Entry] = {
     ),
     **_fact(
         Fact.MERGE_MODE, "hoodie.record.merge.strategy.id", "hoodie.write.record.merge.strategy.id",
-        "hoodie.compaction.record.merger.strategy",
         accepts=("", *_MERGE_STRATEGIES), note="these are event time and commit time; " + _COMES_LATER,
     ),
     **_fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="it comes later"),
@@ -234,6 +233,11 @@ _PROMISES: dict[str, Entry] = {
     **_empty(
         "deletes are a call of their own; other marks of a delete come with a later release",
         "hoodie.payload.delete.field", "hoodie.payload.delete.marker",
+    ),
+    # Before version 8 the id says nothing of the mode: Apache Hudi 0.15 stores one for every payload.
+    **_each(
+        ("hoodie.compaction.record.merger.strategy", "hoodie.datasource.write.record.merger.strategy"),
+        Entry(Kind.PROMISE, _MERGE_STRATEGIES, note=_COMES_LATER),
     ),
     "hoodie.write.record.merge.custom.implementation.classes": Entry(
         Kind.PROMISE, ("", *_MERGERS), note="mergers of your own come with a later release"

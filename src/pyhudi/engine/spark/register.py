@@ -54,6 +54,9 @@ def _note_calls(kind: type) -> None:
     def note_mode(state: dict[str, Any], saveMode: str | None) -> None:  # noqa: N803  # PySpark's own name
         state["mode"] = saveMode
 
+    def note_schema(state: dict[str, Any], schema: object) -> None:
+        state["schema"] = schema
+
     def note_partitions(state: dict[str, Any], *columns: Any) -> None:
         names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
         state["partition_by"] = tuple(names)
@@ -63,6 +66,7 @@ def _note_calls(kind: type) -> None:
         "option": note_option,
         "options": note_options,
         "mode": note_mode,
+        "schema": note_schema,
         "partitionBy": note_partitions,
     }
     for name, note in notes.items():
@@ -90,7 +94,7 @@ def _end_load(kind: type, load: Load) -> None:
         if (format or state["format"]) not in _FORMATS:
             return original(self, path, format, schema, **options)
         given = {**state["options"], **options}
-        if schema is not None:
+        if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
         return load(_session(self), _one_path(path, given), {k: v for k, v in given.items() if k != "path"})
 

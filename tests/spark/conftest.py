@@ -1,0 +1,39 @@
+"""One Spark session for all tests here, and the golden tables unpacked."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.golden_tables import GoldenTables
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A local session. Workers' interpreter is left unset on purpose: pyhudi sees to it itself."""
+    sql = pytest.importorskip("pyspark.sql")
+    before = os.environ.pop("PYSPARK_PYTHON", None)
+    builder = sql.SparkSession.builder.master("local[2]").appName("pyhudi tests")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+    if before is not None:
+        os.environ["PYSPARK_PYTHON"] = before
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
+    return GoldenTables(tmp_path_factory.mktemp("golden"))

@@ -1,0 +1,85 @@
+"""On Spark we could read a table that Apache Hudi wrote other than Apache Hudi reads it.
+
+The answers of golden tables, read by `Scan.to_spark` and by `spark.read.format("hudi")` of a registered
+session, must have the rows that Apache Hudi gave.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyhudi.spark
+from pyhudi import HudiTable
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenAnswer, GoldenTable, GoldenTables, golden_answers, golden_names
+
+pytestmark = pytest.mark.spark
+
+FAMILIES = (
+    *("nonpart", "part", "hive", "complex", "bulk_insert", "small_files", "event_time", "commit_time"),
+    *("urlenc", "schema_promote", "list3", "no_meta", "insert_overwrite", "inflight"),
+)
+NAMES = tuple(n for n in golden_names() if "_v5_" not in n and n.startswith("cow_") and n[4 : n.rindex("_v")] in FAMILIES)
+ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
+BY_FORMAT = tuple(answer for answer in ANSWERS if answer.table.startswith(("cow_part_", "cow_nonpart_", "cow_hive_")))
+
+
+@pytest.fixture(scope="module")
+def registered(spark: Any) -> Any:
+    pyhudi.spark.register(spark)
+    return spark
+
+
+def scanned(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
+    opened = HudiTable.open(table.path)
+    match answer.query:
+        case "snapshot":
+            return opened.scan().to_spark(spark)
+        case "time_travel":
+            return opened.scan(as_of=answer.times[0]).to_spark(spark)
+        case "incremental":
+            return opened.incremental(*table.range_bounds(answer)).to_spark(spark)
+    raise AssertionError(answer.query)
+
+
+def loaded(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
+    reader = spark.read.format("hudi")
+    match answer.query:
+        case "time_travel":
+            reader = reader.option("as.of.instant", answer.times[0])
+        case "incremental":
+            start, end = table.range_bounds(answer)
+            reader = reader.options(
+                **{
+                    "hoodie.datasource.query.type": "incremental",
+                    "hoodie.datasource.read.begin.instanttime": start,
+                    "hoodie.datasource.read.end.instanttime": end,
+                }
+            )
+    return reader.load(str(table.path))
+
+
+def collected(frame: Any) -> pa.Table:
+    """The rows as Arrow; PySpark before 4.0 has another name for it."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    return pa.Table.from_batches(frame._collect_as_arrow())
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=str)
+def test_a_scan_on_spark_has_the_rows_of_apache_hudi(
+    spark: Any, golden: GoldenTables, answer: GoldenAnswer
+) -> None:
+    table = golden.get(answer.table)
+
+    assert_same_rows(collected(scanned(spark, table, answer)), table.expected(answer))
+
+
+@pytest.mark.parametrize("answer", BY_FORMAT, ids=str)
+def test_the_format_hudi_has_the_rows_of_apache_hudi(
+    registered: Any, golden: GoldenTables, answer: GoldenAnswer
+) -> None:
+    table = golden.get(answer.table)
+
+    assert_same_rows(collected(loaded(registered, table, answer)), table.expected(answer))
