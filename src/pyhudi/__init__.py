@@ -1,6 +1,11 @@
-"""Apache Hudi tables in Python."""
+"""Apache Hudi tables in Python.
 
-from pyhudi.api import Explanation, HudiTable, Instant, Scan, WriteResult
+Names other than the errors are loaded when they are first used, so that `import pyhudi` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from pyhudi.errors import (
     Bug,
     Conflict,
@@ -13,6 +18,9 @@ from pyhudi.errors import (
     Unavailable,
     Unsupported,
 )
+
+if TYPE_CHECKING:
+    from pyhudi.api import Explanation, HudiTable, Instant, Scan, WriteResult
 
 __all__ = [
     "Bug",
@@ -31,3 +39,15 @@ __all__ = [
     "Unsupported",
     "WriteResult",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'pyhudi' has no attribute '{name}'")
+    value = getattr(import_module("pyhudi.api"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

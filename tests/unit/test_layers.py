@@ -78,10 +78,19 @@ def imported_names(node: ast.AST, package: str, where: tuple[str, ...]) -> list[
     return [f"{base}.{alias.name}" for alias in node.names]
 
 
+def running(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node of a tree but what stands under `if TYPE_CHECKING:`, which never runs."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        yield from running(node)
+
+
 def imports(package_dir: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Each import of each module: the place to show, the module's parts, the name."""
     for where, tree in source_files(package_dir):
-        for node in ast.walk(tree):
+        for node in running(tree):
             for target in imported_names(node, package_dir.name, where):
                 yield f"{'/'.join(where)}.py:{getattr(node, 'lineno', 0)}", where, target
 
@@ -117,9 +126,7 @@ def misplaced_engines(package_dir: Path) -> Iterator[str]:
         top = target.split(".")[0]
         if top in ("pyspark", "py4j") and not (in_spark_engine or where == ("spark",)):
             yield f"{place}: only engine/spark and spark.py import {top}"
-        if f"{target}.".startswith(f"{spark_engine}.") and not (
-            in_spark_engine or where[0] in ("api", "spark")
-        ):
+        if f"{target}.".startswith(f"{spark_engine}.") and not (in_spark_engine or where[0] in ("api", "spark")):
             yield f"{place}: only api and spark.py import {spark_engine}"
         if top == "pandas" and f"{'/'.join(where)}.py" not in PANDAS_FILES:
             yield f"{place}: pandas is not imported here"

@@ -34,9 +34,7 @@ class Scan:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches, of bounded memory."""
-        return pa.RecordBatchReader.from_batches(
-            self._plan.schema, read_plan_batches(self._storage, self._plan)
-        )
+        return pa.RecordBatchReader.from_batches(self._plan.schema, read_plan_batches(self._storage, self._plan))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for any library that speaks the Arrow PyCapsule stream interface."""

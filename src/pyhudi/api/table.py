@@ -253,7 +253,7 @@ class HudiTable:
             retained = read_earliest_retained(snapshot.storage, snapshot.timeline)
             if retained is not None and until < retained:
                 raise NotFound(
-                    f"as_of='{as_of}': the files of that time were cleaned away; the earliest kept commit is '{retained}'"
+                    f"as_of='{as_of}': its files were cleaned away; the earliest kept commit is '{retained}'"
                 )
             snapshot, label = snapshot.at(until), f"{query} as of {until}"
         refuse_unreadable(snapshot)
@@ -312,9 +312,7 @@ class HudiTable:
         return self.scan(where=pc.is_in(pc.field(META_FIELDS[2]), value_set=wanted)).to_arrow()
 
     def __repr__(self) -> str:
-        return (
-            f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
-        )
+        return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
 
     def _config(self) -> TableConfig:
         return self._access.snapshot().config
@@ -359,7 +357,5 @@ class HudiTable:
         dataframe = frames.spark_dataframe(data)
         if dataframe is not None:
             engine = frames.spark_engine()
-            return engine.spark_access(self._access, dataframe), engine.SparkSource(
-                dataframe, self._access.location
-            )
+            return engine.spark_access(self._access, dataframe), engine.SparkSource(dataframe, self._access.location)
         return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)

@@ -92,18 +92,14 @@ class ArrowSource:
         """
         buckets = np.full(len(self._rows), -1, dtype=np.int64)
         of_slice = plan.update_buckets()
-        to_bucket = np.array(
-            [of_slice.get((s.partition, s.file_id), -1) for s in self._slices] or [-1], dtype=np.int64
-        )
+        to_bucket = np.array([of_slice.get((s.partition, s.file_id), -1) for s in self._slices] or [-1], dtype=np.int64)
         is_known = self._located >= 0
         buckets[is_known] = to_bucket[self._located[is_known]]
         bins = plan.insert_buckets()
         for number, partition in enumerate(self._partitions):
             if partition in bins:
                 new = np.flatnonzero((self._paths == number) & ~is_known)
-                numbers = np.repeat(
-                    [bucket for bucket, _ in bins[partition]], [rows for _, rows in bins[partition]]
-                )
+                numbers = np.repeat([bucket for bucket, _ in bins[partition]], [rows for _, rows in bins[partition]])
                 assert len(numbers) == len(new)
                 buckets[new] = numbers
         return buckets
@@ -113,9 +109,7 @@ class ArrowSource:
             yield from self._rows.slice(int(rows[0]), len(rows)).to_batches(max_chunksize=BATCH_ROWS)
             return
         for start in range(0, len(rows), BATCH_ROWS):
-            yield from (
-                self._rows.take(pa.array(rows[start : start + BATCH_ROWS])).combine_chunks().to_batches()
-            )
+            yield from (self._rows.take(pa.array(rows[start : start + BATCH_ROWS])).combine_chunks().to_batches())
 
 
 def _conform(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

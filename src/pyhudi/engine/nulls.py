@@ -10,6 +10,6 @@ def refuse_null_ordering(nulls: Mapping[str, int]) -> None:
     for name, count in nulls.items():
         if count:
             raise Invalid(
-                f"ordering column '{name}': expected a value in each row, found {count:,} null; fill the column or drop "
-                "these rows"
+                f"ordering column '{name}': expected a value in each row, found {count:,} null; fill the column or "
+                "drop these rows"
             )

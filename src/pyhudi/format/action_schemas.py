@@ -36,9 +36,7 @@ _WRITE_STAT = record(
     *_texts("fileId", "path", "prevCommit"),
     *_longs("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"),
     *_texts("partitionPath"),
-    *_longs(
-        "totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts", "totalLogBlocks"
-    ),
+    *_longs("totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted", "numInserts", "totalLogBlocks"),
     *_longs("totalCorruptLogBlock", "totalRollbackBlocks", "fileSizeInBytes"),
     optional("logVersion", "int"),
     *_longs("logOffset"),
@@ -173,11 +171,7 @@ CLEANER_PLAN = schema_text(
         optional(
             "filePathsToBeDeletedPerPartition",
             mapping(
-                array(
-                    record(
-                        "HoodieCleanFileInfo", *_texts("filePath"), optional("isBootstrapBaseFile", "boolean")
-                    )
-                )
+                array(record("HoodieCleanFileInfo", *_texts("filePath"), optional("isBootstrapBaseFile", "boolean")))
             ),
             doc="This field replaces the field filesToBeDeletedPerPartition",
         ),
@@ -343,9 +337,7 @@ _INDEX_PARTITIONS = array(
 _COPIED_DOC = "This field replaces the field filesToBeDeletedPerPartition"
 
 INDEX_PLAN = schema_text(
-    record(
-        "HoodieIndexPlan", version(), optional("indexPartitionInfos", _INDEX_PARTITIONS), namespace=NAMESPACE
-    )
+    record("HoodieIndexPlan", version(), optional("indexPartitionInfos", _INDEX_PARTITIONS), namespace=NAMESPACE)
 )
 
 INDEX_COMMIT = schema_text(

@@ -62,9 +62,7 @@ def _fields(fields: list[pa.Field], path: str) -> list[pa.Field]:
     names = [one.name for one in fields]
     for name in names:
         if names.count(name) > 1:
-            raise Invalid(
-                f"column '{path}{name}': expected each name once, found {names.count(name)}; rename them"
-            )
+            raise Invalid(f"column '{path}{name}': expected each name once, found {names.count(name)}; rename them")
     return [pa.field(one.name, _canonical(one.type, path + one.name), one.nullable) for one in fields]
 
 
@@ -87,9 +85,7 @@ def _canonical(kind: pa.DataType, path: str) -> pa.DataType:
 
 def _decimal(kind: pa.DataType, path: str) -> pa.DataType:
     if kind.precision > 38 or not 0 <= kind.scale <= kind.precision:
-        raise Invalid(
-            f"column '{path}' of type {kind}: expected at most 38 digits, none beyond them; cast it"
-        )
+        raise Invalid(f"column '{path}' of type {kind}: expected at most 38 digits, none beyond them; cast it")
     return pa.decimal128(kind.precision, kind.scale)
 
 
@@ -125,9 +121,7 @@ def can_promote(source: pa.DataType, target: pa.DataType) -> bool:
         return bool(source.key_type == target.key_type) and _can_follow(source.item_field, target.item_field)
     if pa.types.is_struct(source) and pa.types.is_struct(target):
         before = {one.name: one for one in source}
-        return all(
-            _can_follow(before[one.name], one) if one.name in before else one.nullable for one in target
-        )
+        return all(_can_follow(before[one.name], one) if one.name in before else one.nullable for one in target)
     return False
 
 

@@ -62,9 +62,7 @@ def encode_container(schema_text: str, record: dict[str, object]) -> bytes:
     return header + _long(1) + _long(len(body)) + body + sync
 
 
-def decode_container(
-    content: bytes, schema_texts: dict[str, str], *, path: str
-) -> tuple[str, dict[str, object]]:
+def decode_container(content: bytes, schema_texts: dict[str, str], *, path: str) -> tuple[str, dict[str, object]]:
     """The name and the record of a container file, resolved by name to our schema of that record.
 
     `schema_texts`: record name -> our schema; other records are refused.
@@ -76,9 +74,7 @@ def decode_container(
     except BROKEN_BYTES as error:
         raise CorruptFile(path, len(MAGIC), expected="an Avro record schema", found=_said(error)) from error
     if name not in schema_texts:
-        raise CorruptFile(
-            path, len(MAGIC), expected=f"a record {' or '.join(schema_texts)}", found=f"{name:.60}"
-        )
+        raise CorruptFile(path, len(MAGIC), expected=f"a record {' or '.join(schema_texts)}", found=f"{name:.60}")
     reading = None if written_text == schema_texts[name] else schema_texts[name]
     try:
         record = decode_record(body, written_text, reading)
@@ -90,9 +86,7 @@ def decode_container(
 def split_container(content: bytes, *, path: str) -> tuple[str, bytes, int]:
     """The schema text of a container file, the bytes of its only record, and where they begin."""
     if not content.startswith(MAGIC):
-        raise CorruptFile(
-            path, 0, expected="Avro magic 4f 62 6a 01", found=content[:4].hex(" ") or "no bytes"
-        )
+        raise CorruptFile(path, 0, expected="Avro magic 4f 62 6a 01", found=content[:4].hex(" ") or "no bytes")
     source = io.BytesIO(content)
     source.seek(len(MAGIC))
     try:
@@ -107,16 +101,12 @@ def split_container(content: bytes, *, path: str) -> tuple[str, bytes, int]:
         if codec == b"deflate":
             body = zlib.decompress(body, -zlib.MAX_WBITS)
     except BROKEN_BYTES as error:
-        raise CorruptFile(
-            path, source.tell(), expected="an Avro container file", found=_said(error)
-        ) from error
+        raise CorruptFile(path, source.tell(), expected="an Avro container file", found=_said(error)) from error
     if codec not in (b"null", b"deflate"):
         raise CorruptFile(path, len(MAGIC), expected="codec null or deflate", found=repr(codec[:20]))
     if count != 1 or end != sync or len(sync) != SYNC_SIZE_BYTES:
         found = f"a block of {count:,} records with {len(end):,} bytes after it"
-        raise CorruptFile(
-            path, offset, expected="one block with one record, closed by the sync marker", found=found
-        )
+        raise CorruptFile(path, offset, expected="one block with one record, closed by the sync marker", found=found)
     return schema_text, body, offset
 
 

@@ -168,9 +168,7 @@ class BloomFilter:
         if self.kind == "SIMPLE":
             return base64.b64encode(head + self.rows[0].tobytes()).decode("ascii")
         growth = _GROWTH.pack(self.entries, self.last_row_key_count, len(self.rows))
-        return base64.b64encode(head + growth + b"".join(head + row.tobytes() for row in self.rows)).decode(
-            "ascii"
-        )
+        return base64.b64encode(head + growth + b"".join(head + row.tobytes() for row in self.rows)).decode("ascii")
 
     @classmethod
     def decode(
@@ -196,15 +194,11 @@ class BloomFilter:
             rows = _decode_rows(data, 0, 1, row_size, data[: _HEAD.size], path)
             return cls(kind, bit_count, hash_count, 0, entries_max, rows)
         if len(data) < _HEAD.size + _GROWTH.size:
-            raise CorruptFile(
-                path, len(data), expected="the growth numbers of a dynamic filter", found="the end"
-            )
+            raise CorruptFile(path, len(data), expected="the growth numbers of a dynamic filter", found="the end")
         entries, key_count, row_count = _GROWTH.unpack_from(data, _HEAD.size)
         if entries < 1 or key_count < 0 or row_count < 1:
             found = f"{entries}, {key_count} and {row_count}"
-            raise CorruptFile(
-                path, _HEAD.size, expected="entries, keys and rows of a dynamic filter", found=found
-            )
+            raise CorruptFile(path, _HEAD.size, expected="entries, keys and rows of a dynamic filter", found=found)
         rows = _decode_rows(data, _HEAD.size + _GROWTH.size, row_count, row_size, data[: _HEAD.size], path)
         return cls(kind, bit_count, hash_count, entries, entries_max, rows, key_count)
 
@@ -212,9 +206,7 @@ class BloomFilter:
 def _decode_head(data: bytes, at: int, path: str) -> tuple[int, int]:
     """The hash count and the bit count of a filter's head."""
     if len(data) < at + _HEAD.size:
-        raise CorruptFile(
-            path, len(data), expected=f"{_HEAD.size} bytes of a bloom filter's head", found="the end"
-        )
+        raise CorruptFile(path, len(data), expected=f"{_HEAD.size} bytes of a bloom filter's head", found="the end")
     version, hash_count, hash_type, bit_count = _HEAD.unpack_from(data, at)
     if version > 0 or (version == _VERSION and hash_type == _JENKINS):
         raise Unsupported(f"{path}: a bloom filter of Jenkins hashes; treat its file as one without a filter")
@@ -223,9 +215,7 @@ def _decode_head(data: bytes, at: int, path: str) -> tuple[int, int]:
         raise CorruptFile(path, at, expected=f"version {_VERSION} and hash type {_MURMUR}", found=found)
     if not 1 <= hash_count <= _HASH_COUNT_MAX or bit_count < 1:
         found = f"{hash_count} hashes over {bit_count} bits"
-        raise CorruptFile(
-            path, at + 4, expected=f"1 to {_HASH_COUNT_MAX:,} hashes over some bits", found=found
-        )
+        raise CorruptFile(path, at + 4, expected=f"1 to {_HASH_COUNT_MAX:,} hashes over some bits", found=found)
     return hash_count, bit_count
 
 
@@ -306,9 +296,7 @@ def _set_bits(
 
 
 @numba.njit(cache=True, nogil=True)
-def _test_bits(
-    rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int, answers: Bytes
-) -> None:
+def _test_bits(rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int, answers: Bytes) -> None:
     """Write 1 for each key whose bits are all set in one row."""
     words = np.zeros((word_count_max(offsets), LANES), np.uint32)
     tails = np.zeros(LANES, np.uint32)

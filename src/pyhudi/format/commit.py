@@ -160,9 +160,7 @@ def encode_index_plan(plan: IndexPlan) -> bytes:
 
 def decode_index_commit(content: bytes, *, path: str) -> IndexCommitMetadata:
     """What a completed indexing action says."""
-    return _decode(
-        content, IndexCommitMetadata, "HoodieIndexCommitMetadata", action_schemas.INDEX_COMMIT, path
-    )
+    return _decode(content, IndexCommitMetadata, "HoodieIndexCommitMetadata", action_schemas.INDEX_COMMIT, path)
 
 
 def encode_index_commit(metadata: IndexCommitMetadata) -> bytes:
@@ -207,9 +205,7 @@ _JSON_LOG_STAT = ("log_version", "log_offset", "base_file", "log_files")
 _JSON_RUNTIME = ("total_scan_time", "total_upsert_time", "total_create_time")
 # Numbers that Java holds as primitives: never null in JSON.
 _COUNTERS = frozenset(
-    name
-    for name in (*_JSON_STAT, "log_version", "log_offset")
-    if re.match("num_|total_|file_size|log_", name)
+    name for name in (*_JSON_STAT, "log_version", "log_offset") if re.match("num_|total_|file_size|log_", name)
 )
 
 
@@ -222,9 +218,7 @@ def encode_commit_json(metadata: CommitMetadata) -> bytes:
     """
     stats = metadata.partition_to_write_stats
     top: dict[str, object] = {
-        "partitionToWriteStats": {
-            partition: [_json_stat(s) for s in of_one] for partition, of_one in stats.items()
-        },
+        "partitionToWriteStats": {partition: [_json_stat(s) for s in of_one] for partition, of_one in stats.items()},
         "compacted": metadata.compacted,
         "extraMetadata": dict(metadata.extra_metadata),
         "operationType": metadata.operation_type,

@@ -40,15 +40,11 @@ def parse_instant_ms(instant: str, zone: tzinfo) -> int:
     if len(digits) == 14:
         digits += "999"
     if len(digits) != INSTANT_DIGITS or not digits.isdigit():
-        raise Invalid(
-            f"instant '{instant}': expected yyyyMMddHHmmssSSS (17 digits), found {len(instant)} characters"
-        )
+        raise Invalid(f"instant '{instant}': expected yyyyMMddHHmmssSSS (17 digits), found {len(instant)} characters")
     try:
         moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
     except ValueError as error:
-        raise Invalid(
-            f"instant '{instant}': expected a moment as yyyyMMddHHmmssSSS, found {error}"
-        ) from error
+        raise Invalid(f"instant '{instant}': expected a moment as yyyyMMddHHmmssSSS, found {error}") from error
     return int(moment.timestamp()) * 1000 + int(digits[14:])
 
 

@@ -70,9 +70,7 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
     """
     if not spec.partition_by:
-        return pa.chunked_array(
-            [pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])]
-        )
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
     levels = []
     for name in spec.partition_by:
         text = value_text(rows.column(name), name)
@@ -157,15 +155,19 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def java_double(value: float) -> str:
-    """A double as `Double.toString` of Java 19 and later prints it (the shortest text that reads back)."""
-    return _java_number(value, repr(value))
+    """A double as `Double.toString` of Java 19 and later prints it: the shortest text that reads back, of at
+    least two digits (`4.9E-324`, where one digit, `5E-324`, would do)."""
+    two_digits = f"{value:.1e}"
+    return _java_number(value, two_digits if float(two_digits) == value else repr(value))
 
 
 def java_float(value: float) -> str:
     """A 32-bit float as `Float.toString` prints it."""
     import numpy as np
 
-    return _java_number(value, np.format_float_scientific(np.float32(value), unique=True))
+    single, two_digits = np.float32(value), f"{value:.1e}"
+    is_short = np.float32(two_digits) == single
+    return _java_number(value, two_digits if is_short else np.format_float_scientific(single, unique=True))
 
 
 def _java_number(value: float, shortest: str) -> str:
@@ -177,9 +179,7 @@ def _java_number(value: float, shortest: str) -> str:
     mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
-    exponent = (
-        int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
-    )
+    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
     digits = digits.rstrip("0") or "0"
     if value == 0:
         return f"{sign}0.0"
@@ -223,6 +223,6 @@ def _refuse_rows(bad: pa.ChunkedArray, rows: pa.Table, spec: KeySpec) -> None:
 def null_key_message(record_key: Sequence[str], count: int, example: str) -> str:
     """The text of the error for null or empty record keys."""
     return (
-        f"record key ({', '.join(record_key)}): expected a value in each row, found {count:,} null or empty; {example}; "
-        "fill the column or drop these rows"
+        f"record key ({', '.join(record_key)}): expected a value in each row, found {count:,} null or empty; "
+        f"{example}; fill the column or drop these rows"
     )

@@ -87,10 +87,7 @@ def decode_files_record(value: bytes, schema_text: str, *, path: str = "metadata
     if kind not in (FILES_TYPE, PARTITION_LIST_TYPE) or not isinstance(files, dict | None):
         raise CorruptFile(path, 0, expected="a record of type 1 or 2 with files", found=f"type {kind!r}")
     try:
-        states = {
-            name: FileState(int(info["size"]), bool(info["isDeleted"]))
-            for name, info in (files or {}).items()
-        }
+        states = {name: FileState(int(info["size"]), bool(info["isDeleted"])) for name, info in (files or {}).items()}
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFile(path, 0, expected="size and isDeleted of each file", found=f"{error!r}") from error
     assert isinstance(kind, int)
@@ -234,8 +231,7 @@ _RECORD_INDEX = record(
     optional(
         "position",
         "long",
-        doc="Represents position of record within a file group for easier access. "
-        "It will be used for index lookup.",
+        doc="Represents position of record within a file group for easier access. It will be used for index lookup.",
     ),
 )
 
@@ -263,8 +259,7 @@ METADATA_RECORD_SCHEMA = schema_text(
         optional(
             "recordIndexMetadata",
             _RECORD_INDEX,
-            doc="Metadata Index that contains information about record keys and their location in the "
-            "dataset",
+            doc="Metadata Index that contains information about record keys and their location in the dataset",
         ),
         optional(
             "SecondaryIndexMetadata",

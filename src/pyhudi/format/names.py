@@ -17,7 +17,8 @@ _BASE_FILE = re.compile(
     r"(?P<file_id>[a-zA-Z0-9%-]+)_(?P<write_token>[a-zA-Z0-9-]+)_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
 )
 _LOG_FILE = re.compile(
-    r"\.(?P<file_id>[^_]+)_(?P<instant>[0-9]+)\.log\.(?P<version>\d+)(?:_(?P<write_token>\d+-\d+-\d+))?(?P<suffix>\.cdc)?"
+    r"\.(?P<file_id>[^_]+)_(?P<instant>[0-9]+)\.log\.(?P<version>0|[1-9][0-9]*)"
+    r"(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 
 MarkerKind: TypeAlias = Literal["CREATE", "MERGE", "APPEND"]

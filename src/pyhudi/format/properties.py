@@ -12,7 +12,10 @@ _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
-    """Keys and values of a Java properties text (ISO-8859-1 with `\\uXXXX` escapes)."""
+    """Keys and values of a Java properties text (ISO-8859-1 with `\\uXXXX` escapes).
+
+    Raises: ValueError for an escape that is none.
+    """
     properties: dict[str, str] = {}
     for line in _logical_lines(content.decode("latin-1")):
         key, value = _split(line)
@@ -23,9 +26,7 @@ def parse_properties(content: bytes) -> dict[str, str]:
 def format_properties(properties: Mapping[str, str], *, comments: tuple[str, ...] = ()) -> bytes:
     """A Java properties text: comment lines, then `key=value` lines in the mapping's order."""
     lines = [f"#{comment}" for comment in comments]
-    lines += [
-        f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()
-    ]
+    lines += [f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}" for key, value in properties.items()]
     return ("\n".join(lines) + "\n").encode("latin-1")
 
 
@@ -41,10 +42,16 @@ def table_checksum(properties: Mapping[str, str]) -> str:
 def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
     """`hoodie.properties`, checked.
 
-    Raises: CorruptFile when the table's name is missing or the checksum (if there is one) is wrong,
-    as after a torn write.
+    Raises: CorruptFile when the text does not parse, the table's name is missing or the checksum (if there
+    is one) is wrong, as after a torn write.
     """
-    properties = parse_properties(content)
+    try:
+        properties = parse_properties(content)
+    except ValueError as error:
+        raise CorruptFile(
+            path, 0, expected="Java properties text", found=f"a broken escape ({error})",
+            hint="The file is torn; restore it from hoodie.properties.backup or rewrite it.",
+        ) from error  # fmt: skip
     if not properties.get("hoodie.table.name"):
         raise CorruptFile(
             path, 0, expected="a property 'hoodie.table.name'", found=f"{len(content):,} bytes without it",
@@ -84,17 +91,17 @@ def java_date(epoch_ms: int) -> str:
 
 def _logical_lines(text: str) -> list[str]:
     lines: list[str] = []
-    pending = ""
+    pending: str | None = None
     for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = raw.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
+        if pending is None and (not line or line[0] in "#!"):
             continue
-        line = pending + line
+        line = (pending or "") + line
         backslashes = len(line) - len(line.rstrip("\\"))
-        pending = line[:-1] if backslashes % 2 else ""
-        if not pending:
+        pending = line[:-1] if backslashes % 2 else None
+        if pending is None:
             lines.append(line)
-    return [*lines, pending] if pending else lines
+    return [line for line in (*lines, pending or "") if line]
 
 
 def _split(line: str) -> tuple[str, str]:

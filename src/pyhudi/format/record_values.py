@@ -74,9 +74,7 @@ def _decode_class(kind: type) -> Decode:
     hints = typing.get_type_hints(kind)
     members = []
     for member in dataclasses.fields(cast("type[typing.Any]", kind)):
-        has_default = (
-            member.default is not dataclasses.MISSING or member.default_factory is not dataclasses.MISSING
-        )
+        has_default = member.default is not dataclasses.MISSING or member.default_factory is not dataclasses.MISSING
         skips_null = has_default and not _is_optional(hints[member.name])
         members.append(
             (

@@ -135,9 +135,7 @@ class _Reader:
             return _PRIMITIVES[name]
         for full in (name, f"{namespace}.{name}"):
             if full in self._open:
-                raise Unsupported(
-                    f"field '{path}': the record '{full}' holds itself; Arrow has no recursive types"
-                )
+                raise Unsupported(f"field '{path}': the record '{full}' holds itself; Arrow has no recursive types")
             if full in self._named:
                 return self._named[full]
         if name == "null":
@@ -149,16 +147,12 @@ def _primitive(schema: Mapping[str, object], kind: str, path: str) -> pa.DataTyp
     logical = str(schema.get("logicalType", ""))
     if logical == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = schema.get("precision"), schema.get("scale", 0)
-        if not (
-            isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision
-        ):
+        if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision):
             raise Invalid(
                 f"field '{path}': expected a decimal's precision and scale, found {precision!r} and {scale!r}"
             )
         if precision > DECIMAL_DIGITS_MAX:
-            raise Unsupported(
-                f"field '{path}': a decimal of {precision} digits; at most {DECIMAL_DIGITS_MAX} are read"
-            )
+            raise Unsupported(f"field '{path}': a decimal of {precision} digits; at most {DECIMAL_DIGITS_MAX} are read")
         return pa.decimal128(precision, scale)
     return _LOGICAL.get((kind, logical), _PRIMITIVES[kind])
 
@@ -213,9 +207,7 @@ _AVRO_TYPES: dict[pa.DataType, Json] = {
 def _avro_field(column: pa.Field, namespace: str, path: str) -> Json:
     name = column.name
     if not (
-        name
-        and (name[0].isalpha() or name[0] == "_")
-        and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
+        name and (name[0].isalpha() or name[0] == "_") and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
     ):
         raise Invalid(f"column '{path}': expected a name of letters, digits and _, no digit first; rename it")
     kind = _avro_type(column.type, name, namespace, path)
@@ -266,11 +258,7 @@ def with_meta_fields(avro_text: str) -> str:
     Seen: equal to `parquet.avro.schema` in the footers of base files (0.15.0, 1.0.2, 1.2.0).
     """
     head, fields, tail = _split_fields(without_meta_fields(avro_text))
-    return (
-        head
-        + ",".join([*(schema_text(one) for one in META_FIELD_SCHEMAS), *(text for _, text in fields)])
-        + tail
-    )
+    return head + ",".join([*(schema_text(one) for one in META_FIELD_SCHEMAS), *(text for _, text in fields)]) + tail
 
 
 def without_meta_fields(avro_text: str) -> str:
@@ -318,7 +306,5 @@ def _record_schema(text: str) -> dict[str, object]:
 def _members(schema: Mapping[str, object], path: str) -> list[dict[str, object]]:
     members = schema.get("fields")
     if not isinstance(members, list) or not all(isinstance(m, dict) and "name" in m for m in members):
-        raise Invalid(
-            f"Avro schema: expected a list of named fields in record '{path}', found {members!r:.60}"
-        )
+        raise Invalid(f"Avro schema: expected a list of named fields in record '{path}', found {members!r:.60}")
     return members

@@ -19,7 +19,8 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
     codes = keys.combine_chunks().dictionary_encode()
     codes = codes if isinstance(codes, pa.DictionaryArray) else codes.unify_dictionaries().combine_chunks()
     sortable = pa.table(
-        [codes.indices, *(rows.column(name) for name in order)], names=["", *map(str, range(len(order)))]
+        [codes.indices, *(_comparable(rows.column(name)) for name in order)],
+        names=["", *map(str, range(len(order)))],
     )
     by = [(name, "ascending") for name in sortable.column_names]
     # The sort is stable, so that of equal ordering values the last to arrive stays last.
@@ -29,9 +30,7 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
     return rows.take(pa.array(np.sort(permutation[is_last])))
 
 
-def match_rows(
-    stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray
-) -> np.ndarray:
+def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """For each stored row the index of the incoming row of its key, or -1.
 
     Shape: (n,) int32. `incoming_keys` are distinct. Stored keys may repeat (bulk inserted twice):
@@ -45,19 +44,27 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
     """Whether each incoming row wins over the stored row at its side, by event-time ordering.
 
     Incoming wins iff its ordering values are not less than the stored ones, compared one after the
-    other; a stored null counts as least. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.
+    other; null counts as least, NaN as greatest. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.
     """
     assert len(incoming) == len(stored) >= 1
-    wins: np.ndarray | None = None
-    for new, old in zip(reversed(incoming), reversed(stored), strict=True):
-        old_is_null = np.asarray(pc.is_null(old))
-        greater = np.asarray(pc.fill_null(pc.greater(new, old), False)) | old_is_null
-        if wins is None:
-            wins = greater | np.asarray(pc.fill_null(pc.equal(new, old), False))
-        else:
-            wins = greater | (np.asarray(pc.fill_null(pc.equal(new, old), False)) & wins)
-    assert wins is not None
+    wins = np.ones(len(incoming[0]), dtype=bool)
+    for new, old in zip(map(_comparable, reversed(incoming)), map(_comparable, reversed(stored)), strict=True):
+        new_is_null, old_is_null = np.asarray(pc.is_null(new)), np.asarray(pc.is_null(old))
+        greater = np.asarray(pc.fill_null(pc.greater(new, old), False)) | (old_is_null & ~new_is_null)
+        equal = np.asarray(pc.fill_null(pc.equal(new, old), False)) | (old_is_null & new_is_null)
+        wins = greater | (equal & wins)
     return wins
+
+
+def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The column; floating numbers as integers in the order of Java's `compare`: -0.0 before 0.0, NaN last."""
+    if not pa.types.is_floating(column.type):
+        return column
+    values = _array(column).cast(pa.float64())
+    floats = values.to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+    ordered = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
+    return pa.array(ordered, pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
 def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -27,7 +27,8 @@ _Values = dict[bytes, list[tuple[bytes, str]]]
 
 
 class MetadataListing:
-    """The file listing that the metadata table gives: two list requests and a get a file of it, whatever the table's size.
+    """The file listing that the metadata table gives: two list requests and a get
+    a file of it, whatever the table's size.
 
     Memory: the `files` partition's records as bytes; a record is decoded when its partition is asked for.
     """
@@ -41,11 +42,7 @@ class MetadataListing:
 
     def files(self, partition: str) -> list[ListedFile]:
         record = self._record(files_key(partition))
-        return (
-            [ListedFile(name, size) for name, size in sorted(record.live.items())]
-            if record is not None
-            else []
-        )
+        return [ListedFile(name, size) for name, size in sorted(record.live.items())] if record is not None else []
 
     def _record(self, key: str) -> FilesRecord | None:
         merged: FilesRecord | None = None
@@ -103,9 +100,7 @@ def _slice_cells(
         for block in read_blocks(table.storage.get(path), path=path):
             if block.type is BlockType.COMMAND:
                 rolled_back = {block.header[HeaderKey.TARGET_INSTANT_TIME]}
-                blocks = [
-                    (of, b) for of, b in blocks if b.header.get(HeaderKey.INSTANT_TIME) not in rolled_back
-                ]
+                blocks = [(of, b) for of, b in blocks if b.header.get(HeaderKey.INSTANT_TIME) not in rolled_back]
             elif block.type is BlockType.HFILE_DATA and is_valid(block.header[HeaderKey.INSTANT_TIME]):
                 blocks.append((path, block))
     for path, block in blocks:

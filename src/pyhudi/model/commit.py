@@ -181,9 +181,7 @@ class CleanerPlan:
     policy: str
     files_to_be_deleted_per_partition: Mapping[str, tuple[str, ...]] | None = field(default_factory=dict)
     version: int | None = 2
-    file_paths_to_be_deleted_per_partition: Mapping[str, tuple[CleanFileInfo, ...]] | None = field(
-        default_factory=dict
-    )
+    file_paths_to_be_deleted_per_partition: Mapping[str, tuple[CleanFileInfo, ...]] | None = field(default_factory=dict)
     partitions_to_be_deleted: tuple[str, ...] | None = ()
     extra_metadata: Mapping[str, str] | None = field(default_factory=dict)
 

@@ -80,8 +80,6 @@ def check_known(name: str) -> None:
 @cache
 def known_names() -> tuple[frozenset[str], tuple[str, ...]]:
     """All names in full, and the beginnings of the open-ended ones. Memory: 50 kB, held for good."""
-    lines = (
-        resources.files("pyhudi.model").joinpath("option_names.txt").read_text(encoding="utf-8").splitlines()
-    )
+    lines = resources.files("pyhudi.model").joinpath("option_names.txt").read_text(encoding="utf-8").splitlines()
     names = frozenset(line for line in lines if line and not line.endswith("*"))
     return names, tuple(line[:-1] for line in lines if line.endswith("*"))

@@ -60,9 +60,7 @@ def _each(names: Iterable[str], entry: Entry) -> dict[str, Entry]:
     return dict.fromkeys(names, entry)
 
 
-def _fact(
-    fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = ""
-) -> dict[str, Entry]:
+def _fact(fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = "") -> dict[str, Entry]:
     return _each(names, Entry(Kind.FACT, accepts, note=note, fact=fact))
 
 
@@ -84,9 +82,7 @@ _MERGERS = (
 )
 _MERGE_STRATEGIES = ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d")
 _KEY_KINDS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "SIMPLE_AVRO", "COMPLEX_AVRO", "NON_PARTITION_AVRO")
-_KEY_CLASSES = tuple(
-    f"{k}{avro}KeyGenerator" for k in ("Simple", "Complex", "Nonpartitioned") for avro in ("", "Avro")
-)
+_KEY_CLASSES = tuple(f"{k}{avro}KeyGenerator" for k in ("Simple", "Complex", "Nonpartitioned") for avro in ("", "Avro"))
 
 _FACTS: dict[str, Entry] = {
     **_fact(Fact.NAME, "hoodie.table.name", "hoodie.datasource.write.table.name"),
@@ -144,9 +140,7 @@ _INDEXES = (
     *("BLOOM", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"),
     *("GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"),
 )
-_SORT_MODES = (
-    *("GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
-)
+_SORT_MODES = (*("GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),)
 _OPERATIONS = (
     *("insert_overwrite", "insert_overwrite_table", "delete_partition", "bootstrap", "upsert_prepped"),
     *("insert_prepped", "bulk_insert_prepped", "delete_prepped", "compact", "cluster", "alter_schema"),
@@ -270,18 +264,14 @@ _PROMISES: dict[str, Entry] = {
     ),
 }  # fmt: skip
 
-_NOT_YET = Entry(
-    Kind.LATER, note="cleaning and archiving come with a later release; until then old files stay"
-)
+_NOT_YET = Entry(Kind.LATER, note="cleaning and archiving come with a later release; until then old files stay")
 _UNUSED: dict[str, Entry] = {
     "path": Entry(Kind.READ),
     "hoodie.write.auto.upgrade": Entry(Kind.IGNORED, note="a write never changes the table's version"),
     "hoodie.keep.min.commits": _NOT_YET,
     "hoodie.keep.max.commits": _NOT_YET,
     "hoodie.commits.archival.batch": _NOT_YET,
-    "hoodie.rollback.using.markers": Entry(
-        Kind.IGNORED, note="a rollback chooses its files by what is there"
-    ),
+    "hoodie.rollback.using.markers": Entry(Kind.IGNORED, note="a rollback chooses its files by what is there"),
     "hoodie.write.record.positions": Entry(Kind.IGNORED, note="copy-on-write tables have no logs"),
 }
 
@@ -331,9 +321,7 @@ _PREFIXES: dict[str, Entry] = {
     "hoodie.record.merge.property.": Entry(Kind.PROMISE, ("",), note=_COMES_LATER),
     "parquet.encryption.": Entry(Kind.PROMISE, ("",), note="files are not encrypted; " + _COMES_LATER),
     "hoodie.metrics.": Entry(Kind.IGNORED, note="no metrics are reported"),
-    "hoodie.write.lock.": Entry(
-        Kind.IGNORED, note="a write holds the table by its own guard, without a lock provider"
-    ),
+    "hoodie.write.lock.": Entry(Kind.IGNORED, note="a write holds the table by its own guard, without a lock provider"),
     "hoodie.datasource.hive_sync.": Entry(Kind.IGNORED, note="no catalog is told about commits"),
     "hoodie.meta.sync.": Entry(Kind.IGNORED, note="no catalog is told about commits"),
     "hoodie.embed.timeline.server": Entry(Kind.IGNORED, note="there is no timeline server"),

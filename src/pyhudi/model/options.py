@@ -52,9 +52,7 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
     """
     for name, text in options.items():
         fact = find_entry(name).fact
-        if fact is None or (
-            text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)
-        ):
+        if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
             continue
         asked, stored = parse_fact(fact, name, text), facts.get(fact)
         if asked == stored:
@@ -136,9 +134,7 @@ def check_value(name: str, text: str, entry: Entry) -> None:
                 raise Invalid(f"option '{name}'='{text}': expected one of {', '.join(known)}{hint}")
     values = [value for value in entry.accepts if value]
     possible = f"expected {' or '.join(values)}" if values else "expected it to be left out"
-    raise Unsupported(
-        f"option '{name}'='{text}': {possible}; {entry.note or 'more comes with a later release'}"
-    )
+    raise Unsupported(f"option '{name}'='{text}': {possible}; {entry.note or 'more comes with a later release'}")
 
 
 def note_unused(name: str) -> None:
@@ -176,6 +172,4 @@ def _text(name: str, value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value)
-    raise Invalid(
-        f"option '{name}'={value!r}: expected text, a number or a bool, found {type(value).__name__}"
-    )
+    raise Invalid(f"option '{name}'={value!r}: expected text, a number or a bool, found {type(value).__name__}")

@@ -55,17 +55,12 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
             start, end = texts.get(BEGIN) or None, texts.get(END) or None
             if start is None:
                 raise Invalid(
-                    f"option '{QUERY_TYPE}'='{query}': expected option '{BEGIN}', found none; "
-                    "'000' is the beginning"
+                    f"option '{QUERY_TYPE}'='{query}': expected option '{BEGIN}', found none; '000' is the beginning"
                 )
             if as_of is not None:
-                raise Invalid(
-                    f"option '{AS_OF}'='{as_of}': expected none with '{QUERY_TYPE}'='{query}'; use '{END}'"
-                )
+                raise Invalid(f"option '{AS_OF}'='{as_of}': expected none with '{QUERY_TYPE}'='{query}'; use '{END}'")
             return ReadRequest("incremental", start=start, end=end, metadata_enabled=metadata_enabled)
         case "cdc":
             raise Unsupported(f"option '{QUERY_TYPE}'='{query}': change data come with a later release")
         case _:
-            raise Invalid(
-                f"option '{QUERY_TYPE}'='{query}': expected snapshot, read_optimized or incremental"
-            )
+            raise Invalid(f"option '{QUERY_TYPE}'='{query}': expected snapshot, read_optimized or incremental")

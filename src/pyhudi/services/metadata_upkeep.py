@@ -45,7 +45,7 @@ class MetadataTableUpkeep:
             self._writer().roll_back(target, rollback)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Create the metadata table where there is none; otherwise undo its dead compactions and compact it when due."""
+        """Create the metadata table where there is none; else undo its dead compactions and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
             return
@@ -89,9 +89,7 @@ class MetadataTableUpkeep:
 
     def _drop_all(self, config: TableConfig) -> None:
         if config.metadata_partitions or config.properties.get(METADATA_PARTITIONS_INFLIGHT):
-            log.warning(
-                "%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri
-            )
+            log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self._set_partitions(config, ())
             drop_index_definitions(self.storage, config.metadata_partitions)
             self.storage.delete_prefix(METADATA_TABLE)

@@ -59,15 +59,11 @@ def parse_place(uri: str) -> LocalPlace | MemoryPlace:
         host, slash, path = rest[2:].partition("/")
         path = slash + path
     if host not in _LOCAL_HOSTS or not path.startswith("/"):
-        raise Invalid(
-            f"path {uri!r}: expected an absolute path without a host, such as 'file:///folder/table'"
-        )
+        raise Invalid(f"path {uri!r}: expected an absolute path without a host, such as 'file:///folder/table'")
     return LocalPlace(os.path.abspath(path))
 
 
-def parse_location(
-    path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
-) -> StorageLocation:
+def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> StorageLocation:
     """The location that a path names, in one spelling whatever the spelling of the path.
 
     A relative path is taken from the current folder of this process, here and now.
@@ -75,9 +71,7 @@ def parse_location(
     """
     text = os.fspath(path)
     if not isinstance(text, str):
-        raise Invalid(
-            f"path {text!r}: expected text, found {type(text).__name__}; decode it with os.fsdecode"
-        )
+        raise Invalid(f"path {text!r}: expected text, found {type(text).__name__}; decode it with os.fsdecode")
     uri = _format_place(parse_place(text))
     options = tuple(sorted((storage_options or {}).items()))
     _refuse_options(uri, options)
@@ -113,6 +107,4 @@ def _format_place(place: LocalPlace | MemoryPlace) -> str:
 def _refuse_options(uri: str, options: tuple[tuple[str, str], ...]) -> None:
     if options:
         names = ", ".join(f"'{name}'" for name, _ in options)
-        raise Invalid(
-            f"storage_options of {uri!r}: expected none for this storage, found {names}; remove them"
-        )
+        raise Invalid(f"storage_options of {uri!r}: expected none for this storage, found {names}; remove them")

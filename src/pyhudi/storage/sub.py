@@ -12,7 +12,7 @@ class SubStorage:
     """`inner` seen from its folder `prefix`. Every call is the inner storage's."""
 
     def __init__(self, inner: Storage, prefix: str) -> None:
-        assert prefix and not prefix.endswith("/")
+        assert prefix.strip("/") == prefix != ""
         self._inner, self._prefix = inner, prefix
 
     @property

@@ -106,14 +106,12 @@ def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
         version=version,
         layout=timeline_layout(properties),
         record_key=_fields(properties.get("hoodie.table.recordkey.fields")),
-        partition_by=tuple(
-            f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))
-        ),
+        partition_by=tuple(f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))),
         ordering=_fields(
             properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field")
         ),
         key_kind=_key_kind(properties),
-        merge_mode=_merge_mode(properties, version),
+        merge_mode=_merge_mode(properties, path=path),
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default="true"),
@@ -126,7 +124,7 @@ def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
 def _version(properties: Mapping[str, str], *, path: str) -> int:
     text = properties.get("hoodie.table.version", "0")
     known = ", ".join(map(str, READABLE_VERSIONS))
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise CorruptFile(path, 0, expected="a number as hoodie.table.version", found=f"'{text}'")
     if int(text) not in READABLE_VERSIONS:
         raise Unsupported(
@@ -148,19 +146,15 @@ def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> Non
         value = properties.get(key, "")
         if value and value.lower() not in {k.lower() for k in known}:
             wanted = f"'{known[0]}'" if known else "none"
-            raise Unsupported(
-                f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table"
-            )
+            raise Unsupported(f"{path}: {key}='{value}': expected {wanted}; this release cannot read such a table")
 
 
 def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:
     text = properties.get("hoodie.table.type", "COPY_ON_WRITE")
     for known in get_args(TableType):
         if text == known:
-            return known  # type: ignore[no-any-return]  # one of the literals
-    raise CorruptFile(
-        path, 0, expected="COPY_ON_WRITE or MERGE_ON_READ as hoodie.table.type", found=f"'{text}'"
-    )
+            return known
+    raise CorruptFile(path, 0, expected="COPY_ON_WRITE or MERGE_ON_READ as hoodie.table.type", found=f"'{text}'")
 
 
 def _key_kind(properties: Mapping[str, str]) -> KeyKind:
@@ -182,18 +176,20 @@ def _key_kind(properties: Mapping[str, str]) -> KeyKind:
     partition_fields = _fields(properties.get("hoodie.table.partition.fields"))
     if not partition_fields:
         return KeyKind.NON_PARTITION
-    is_simple = (
-        len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
-    )
+    is_simple = len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
     return KeyKind.SIMPLE if is_simple else KeyKind.COMPLEX
 
 
-def _merge_mode(properties: Mapping[str, str], version: int) -> MergeMode:
+def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
     """The merge mode that is stored or, where none is, the one that payload class and ordering imply.
 
     Spec: format/log-format.md section 6.1.
     """
     if stored := properties.get("hoodie.record.merge.mode"):
+        if stored not in list(MergeMode):
+            raise CorruptFile(
+                path, 0, expected=f"one of {', '.join(MergeMode)} as hoodie.record.merge.mode", found=f"'{stored}'"
+            )
         return MergeMode(stored)
     payload = properties.get("hoodie.compaction.payload.class", "").rpartition(".")[2]
     match payload:
@@ -202,9 +198,7 @@ def _merge_mode(properties: Mapping[str, str], version: int) -> MergeMode:
         case "OverwriteWithLatestAvroPayload":
             return MergeMode.COMMIT_TIME
         case "":
-            ordering = properties.get("hoodie.table.precombine.field") or properties.get(
-                "hoodie.table.ordering.fields"
-            )
+            ordering = properties.get("hoodie.table.precombine.field") or properties.get("hoodie.table.ordering.fields")
             return MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
         case _:
             return MergeMode.CUSTOM

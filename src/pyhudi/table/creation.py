@@ -49,9 +49,7 @@ def column_names(value: str | Sequence[str] | None, *, what: str) -> tuple[str, 
         if not isinstance(name, str) or not name:
             raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
         if "," in name or ":" in name:
-            raise Invalid(
-                f"{what}: column name '{name}': expected one without ',' and ':', which separate names in a table's properties"
-            )
+            raise Invalid(f"{what}: column name '{name}': expected one without ',' and ':', which separate names")
     if len(set(names)) != len(names):
         raise Invalid(f"{what}={value!r}: expected distinct column names")
     return names
@@ -71,9 +69,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     if new.table_type != "COPY_ON_WRITE":
         raise Unsupported(f"table_type='{new.table_type}': this release creates COPY_ON_WRITE tables only")
     if not new.record_key:
-        raise Unsupported(
-            "record_key=None: this release does not make record keys up yet; name the key columns"
-        )
+        raise Unsupported("record_key=None: this release does not make record keys up yet; name the key columns")
     mode = new.properties.get("hoodie.record.merge.mode") or (
         "EVENT_TIME_ORDERING" if new.ordering else "COMMIT_TIME_ORDERING"
     )
@@ -121,9 +117,7 @@ def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms
     refuse_occupied(storage)
     for folder in _FOLDERS:
         storage.make_folder(folder)
-    if not storage.put_new(
-        PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)
-    ):
+    if not storage.put_new(PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)):
         raise Invalid(f"{storage.location.uri}: a table was created here at the same moment; open it")
 
 
@@ -131,14 +125,10 @@ def refuse_occupied(storage: Storage) -> None:
     """Refuse a place where a table, or anything else, lies already. Folders of a creation that died do not count."""
     uri = storage.location.uri
     if storage.head(PROPERTIES) is not None:
-        raise Invalid(
-            f"{uri}: expected no table, found one; open it with HudiTable.open, or choose another path"
-        )
+        raise Invalid(f"{uri}: expected no table, found one; open it with HudiTable.open, or choose another path")
     other = next(iter(storage.list("", recursive=True)), None)
     if other is not None:
-        raise Invalid(
-            f"{uri}: expected an empty place for a new table, found '{other.path}'; choose another path"
-        )
+        raise Invalid(f"{uri}: expected an empty place for a new table, found '{other.path}'; choose another path")
 
 
 def _key_generator(new: NewTable) -> str:

@@ -108,9 +108,7 @@ def _present(snapshot: Snapshot, latest: dict[tuple[str, str], PlannedFile]) -> 
         files += [file for file_id, file in wanted.items() if file_id not in missing]
         if missing:
             files += [
-                PlannedFile(
-                    join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes
-                )
+                PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
                 for piece in snapshot.slices(partition)
                 if piece.file_id in missing and piece.base_file is not None
             ]

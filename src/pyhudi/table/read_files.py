@@ -49,9 +49,7 @@ def _ahead(storage: Storage, plan: ReadPlan, columns: list[str]) -> Iterator[tup
     with ThreadPoolExecutor(FILES_AHEAD) as pool:
         pending: list[Future[list[pa.RecordBatch]]] = []
         for at, file in enumerate(plan.files):
-            while len(pending) < min(FILES_AHEAD, len(plan.files) - at) and at + len(pending) < len(
-                plan.files
-            ):
+            while len(pending) < min(FILES_AHEAD, len(plan.files) - at) and at + len(pending) < len(plan.files):
                 pending.append(pool.submit(_read_file, storage, plan.files[at + len(pending)].path, columns))
             for batch in pending.pop(0).result():
                 yield batch, file.path

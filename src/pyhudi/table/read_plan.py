@@ -68,7 +68,7 @@ class ReadPlan:
 
     @property
     def columns_read(self) -> list[str]:
-        """The columns that reading needs: the answer's, the predicate's, the commit time where rows are chosen by it."""
+        """The columns that reading needs: the answer's, the predicate's, the commit time to choose rows by."""
         needed = set(self.schema.names)
         if self.predicate is not None:
             needed |= self.predicate.columns

@@ -99,9 +99,7 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
 
     Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
     """
-    config = table_config(
-        read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties"
-    )
+    config = table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
     zone = config.zone(process_zone)
     timeline = read_timeline(storage, config.layout, zone)
     return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))

@@ -82,9 +82,7 @@ class Timeline:
         for instant in self.completed_writes:
             if instant.requested == requested:
                 return instant
-        raise NotFound(
-            f"instant '{requested}': no completed write of that requested time on the active timeline"
-        )
+        raise NotFound(f"instant '{requested}': no completed write of that requested time on the active timeline")
 
     def up_to(self, requested: str) -> "Timeline":
         """This timeline as a reader at `requested` sees it. Spec: format/queries.md section 1, "Time travel"."""

@@ -20,7 +20,7 @@ _ACTIONS = frozenset(
     }
     | {"restore", "savepoint", "indexing", "schemacommit"}
 )
-_NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?")
+_NAME = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.(requested|inflight))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class TimelineLayout:
             return Instant(requested, "commit", "INFLIGHT")
         if action not in _ACTIONS or (completed is not None and suffix is not None):
             return None
+        if (action in COMPLETED_ACTION and suffix is None) or (action == "commit" and suffix == "inflight"):
+            return None  # completed services bear another name, inflight commits none
         if completed is not None and not self.has_completion_times:
             return None
         state: State = "COMPLETED" if suffix is None else "REQUESTED" if suffix == "requested" else "INFLIGHT"

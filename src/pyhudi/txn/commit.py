@@ -57,6 +57,6 @@ def settle(outcome: CommitOutcome, instant: Instant) -> None:
             )
         case Unanswered(cause):
             raise OutcomeUnknown(
-                f"{instant.action} '{instant.requested}': the store did not say whether the commit landed ({cause}); look "
-                "at the timeline before writing again, and delete nothing"
+                f"{instant.action} '{instant.requested}': the store did not say whether the commit landed ({cause}); "
+                "look at the timeline before writing again, and delete nothing"
             )

@@ -25,9 +25,7 @@ from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
 
 
-def find_dead_writes(
-    storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int
-) -> list[Instant]:
+def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
     """Pending writes that nobody will complete, newest first. The caller holds the guard.
 
     Raises: Conflict for one that another writer keeps alive, and for a pending rollback or restore of
@@ -115,16 +113,12 @@ def _plan(storage: Storage, target: Instant) -> RollbackPlan:
     else:
         listing = StorageListing(storage)
         for partition in listing.partitions():
-            names = [
-                file.name for file in listing.files(partition) if _written_at(file.name) == target.requested
-            ]
+            names = [file.name for file in listing.files(partition) if _written_at(file.name) == target.requested]
             if names:
                 by_partition[partition] = names
     root = storage.location.uri.rstrip("/")
     requests = tuple(
-        RollbackRequest(
-            partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names)
-        )
+        RollbackRequest(partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names))
         for partition, names in sorted(by_partition.items())
     )
     return RollbackPlan(InstantInfo(target.requested, target.action), requests)

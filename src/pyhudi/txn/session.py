@@ -137,9 +137,7 @@ def write_session(
             access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
         )
         for instant in dead:
-            run_rollback(
-                access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part
-            )
+            run_rollback(access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part)
         if dead:
             snapshot = access.snapshot()
         for participant in taking_part:
@@ -172,10 +170,6 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     for key, known in wanted.items():
         value = config.properties.get(key, "")
         if value and value not in known:
-            raise Unsupported(
-                f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only"
-            )
+            raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
     if not config.record_key:
-        raise Unsupported(
-            f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet"
-        )
+        raise Unsupported(f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet")

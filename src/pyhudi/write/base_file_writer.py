@@ -82,9 +82,7 @@ class BaseFileWriter:
             self._sink,
             schema,
             compression=settings.compression,
-            use_dictionary=[
-                name for name in _leaf_names(schema) if name not in (RECORD_KEY, SEQUENCE_NUMBER)
-            ],
+            use_dictionary=[name for name in _leaf_names(schema) if name not in (RECORD_KEY, SEQUENCE_NUMBER)],
             data_page_size=settings.page_size_bytes,
             store_schema=False,
             version="2.6",
@@ -100,10 +98,7 @@ class BaseFileWriter:
         self._pending_bytes += batch.nbytes
         self._pending_rows += len(batch)
         self.rows += len(batch)
-        if (
-            self._pending_bytes >= self._settings.row_group_size_bytes
-            or self._pending_rows >= ROW_GROUP_ROWS_MAX
-        ):
+        if self._pending_bytes >= self._settings.row_group_size_bytes or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush()
 
     @property
@@ -165,7 +160,5 @@ def _leaves(path: str, kind: pa.DataType) -> list[str]:
     if pa.types.is_list(kind):
         return _leaves(f"{path}.list.element", kind.value_type)
     if pa.types.is_map(kind):
-        return _leaves(f"{path}.key_value.key", kind.key_type) + _leaves(
-            f"{path}.key_value.value", kind.item_type
-        )
+        return _leaves(f"{path}.key_value.key", kind.key_type) + _leaves(f"{path}.key_value.value", kind.item_type)
     return [path]

@@ -101,9 +101,7 @@ def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Tab
     return latest_per_key(rows, key=RECORD_KEY, order=(*target.ordering, *arrival))
 
 
-def _settled(
-    target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
     stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
     for batch in stream:
@@ -147,7 +145,7 @@ def _create(
                 updates=0,
                 deletes=0,
                 size_bytes=written_size(store, task, name),
-            )  # fmt: skip
+            )
         )
     return statuses
 

@@ -27,9 +27,7 @@ def columns_for_write(incoming: pa.Schema, table: pa.Schema, *, table_name: str)
             problems.append(f"column '{field.name}': expected {field.type}, found {found}")
     problems += [f"column '{name}' ({kind}) is not in the table" for name, kind in given.items()]
     if problems:
-        raise Invalid(
-            f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns"
-        )
+        raise Invalid(f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns")
     return table
 
 
@@ -46,9 +44,7 @@ def columns_for_delete(
             f"found no '{missing[0]}' among {', '.join(incoming.names)}"
         )
     wanted = pa.schema([table.field(name) for name in names])
-    return columns_for_write(
-        pa.schema([incoming.field(name) for name in names]), wanted, table_name=table_name
-    )
+    return columns_for_write(pa.schema([incoming.field(name) for name in names]), wanted, table_name=table_name)
 
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:

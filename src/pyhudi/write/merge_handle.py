@@ -140,9 +140,7 @@ def _merge_batch(
     if len(replaced):
         fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
         mask = pa.array(take >= 0)
-        columns = [
-            _replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)
-        ]
+        columns = [_replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)]
     at = stored.schema.get_field_index(FILE_NAME)
     columns[at] = pa.repeat(file_name, len(stored))
     merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
@@ -158,9 +156,7 @@ def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array
     return pa.concat_arrays([old, new]).take(pa.array(picks))
 
 
-def _known_keys(
-    old: pq.ParquetFile, settings: BaseFileSettings
-) -> tuple[BloomFilter | None, tuple[str, str] | None]:
+def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
     """The old file's Bloom filter and key range, to go on with; none where it is of another make.
 
     Sound while no key leaves the file: the new filter is then the old one with the new keys added,
@@ -168,9 +164,7 @@ def _known_keys(
     """
     fresh = settings.new_bloom()
     footer = {
-        key.decode(): value.decode()
-        for key, value in (old.metadata.metadata or {}).items()
-        if key != b"ARROW:schema"
+        key.decode(): value.decode() for key, value in (old.metadata.metadata or {}).items() if key != b"ARROW:schema"
     }
     text, low, high = footer.get(BLOOM_FILTER), footer.get(MIN_KEY), footer.get(MAX_KEY)
     if fresh is None or text is None or low is None or high is None:

@@ -82,9 +82,7 @@ def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
     """Records for partitions and their files, the list of partitions among them."""
     records = {
-        files_key(partition): FilesRecord(
-            FILES_TYPE, {name: FileState(size, False) for name, size in of.items()}
-        )
+        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in of.items()})
         for partition, of in files.items()
     }
     partitions = {files_key(partition): FileState(0, False) for partition in files}
@@ -165,9 +163,7 @@ def create_metadata_table(
     """
     own = metadata_storage(storage)
     own.delete_prefix("")
-    own.put(
-        PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False)
-    )
+    own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
     layout = table.timeline.layout
     own.put_new(
@@ -189,7 +185,8 @@ def write_base_file(table: MetadataTable, requested: str, records: Mapping[str, 
     content = encode_hfile(_cells(records, name), schema_text=METADATA_RECORD_SCHEMA)
     table.storage.put(join(FILES, name), content)
     return WriteStat(
-        file_id=FILES_GROUP, path=join(FILES, name), prev_commit="null", num_writes=len(records), num_inserts=len(records),
+        file_id=FILES_GROUP, path=join(FILES, name), prev_commit="null", num_writes=len(records),
+        num_inserts=len(records),
         total_write_bytes=len(content), partition_path=FILES, file_size_in_bytes=len(content),
     )  # fmt: skip
 
@@ -220,16 +217,13 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def _complete(table: MetadataTable, instant: Instant, stat: WriteStat, operation: str) -> None:
-    metadata = CommitMetadata(
-        {FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)}
-    )
+    metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)})
     settle(complete(table.storage, table.timeline.layout, instant, encode_commit_avro(metadata)), instant)
 
 
 def _cells(records: Mapping[str, FilesRecord], base_file: str | None) -> Iterable[tuple[bytes, bytes]]:
     return sorted(
-        (key.encode(), encode_files_record(record, base_file_name=base_file))
-        for key, record in records.items()
+        (key.encode(), encode_files_record(record, base_file_name=base_file)) for key, record in records.items()
     )
 
 

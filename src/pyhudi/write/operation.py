@@ -188,9 +188,7 @@ def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings)
         stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes]
         rows = sum(s.num_writes or 0 for s in stats)
         if rows >= 1_000:
-            return record_size(
-                rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess
-            )
+            return record_size(rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess)
     return guess
 
 
@@ -212,9 +210,7 @@ def _clustering_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
     return frozenset(groups)
 
 
-def _target(
-    session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str
-) -> WriteTarget:
+def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:
     config = session.snapshot.config
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
@@ -259,9 +255,7 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     for task in plan.tasks:
         of = stats.setdefault(task.partition, [WriteStat(file_id="", prev_commit="null")])
         if task.base_file is not None:
-            of.append(
-                WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates)
-            )
+            of.append(WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates))
     inserts: dict[str, int] = {}
     for task in plan.tasks:
         inserts[task.partition] = inserts.get(task.partition, 0) + task.inserts

@@ -98,15 +98,13 @@ def plan_write(
                         filled.get(piece.file_id, 0),
                         updates,
                         is_new_partition=False,
-                    )  # fmt: skip
+                    )
                 )
         rows_max = max(1, (file_size_max_bytes - FILE_OVERHEAD_BYTES) // record_size_bytes)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id = file_group_id(new_uuid(), 0)
             is_new = partition not in slices
-            tasks.append(
-                FileGroupTask(len(tasks), partition, file_id, None, None, rows, 0, is_new_partition=is_new)
-            )
+            tasks.append(FileGroupTask(len(tasks), partition, file_id, None, None, rows, 0, is_new_partition=is_new))
     return WritePlan(tuple(tasks))
 
 

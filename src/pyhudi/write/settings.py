@@ -82,9 +82,7 @@ class WriteSettings:
             small_file_limit_bytes=small_limit,
             row_group_size_bytes=o.count("hoodie.parquet.block.size", d.row_group_size_bytes),
             page_size_bytes=o.count("hoodie.parquet.page.size", d.page_size_bytes),
-            record_size_estimate_bytes=o.count(
-                "hoodie.copyonwrite.record.size.estimate", d.record_size_estimate_bytes
-            ),
+            record_size_estimate_bytes=o.count("hoodie.copyonwrite.record.size.estimate", d.record_size_estimate_bytes),
             bloom_enabled=o.flag("hoodie.parquet.bloom.filter.enabled", d.bloom_enabled),
             bloom_kind=o.choice("hoodie.bloom.index.filter.type", d.bloom_kind, get_args(BloomKind)),
             bloom_entries=o.count("hoodie.index.bloom.num_entries", d.bloom_entries),
@@ -156,9 +154,7 @@ class _Options:
 
 
 def _compression(options: _Options, default: Compression) -> Compression:
-    named = options.choice(
-        "hoodie.parquet.compression.codec", "", ("zstd", "gzip", "snappy", "lz4", "uncompressed")
-    )
+    named = options.choice("hoodie.parquet.compression.codec", "", ("zstd", "gzip", "snappy", "lz4", "uncompressed"))
     return cast(Compression, "none" if named == "uncompressed" else named or default)
 
 
@@ -172,7 +168,5 @@ def _insert_duplicates(options: _Options, default: DuplicatePolicy) -> Duplicate
     if not options.flag(flag_name, False):
         return policy
     if policy == "fail":
-        raise Invalid(
-            f"option '{flag_name}'='true': contradicts option '{policy_name}'='fail'; expected one of them"
-        )
+        raise Invalid(f"option '{flag_name}'='true': contradicts option '{policy_name}'='fail'; expected one of them")
     return "drop"

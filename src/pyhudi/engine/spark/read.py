@@ -41,9 +41,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
 
 
-def read_files(
-    spark: SparkSession, location: StorageLocation, paths: Sequence[str], schema: t.StructType
-) -> DataFrame:
+def read_files(spark: SparkSession, location: StorageLocation, paths: Sequence[str], schema: t.StructType) -> DataFrame:
     """These base files and no others, as one native Parquet scan with the given columns.
 
     Spark lists what it is given with one task a path; the setting holds that to the number of cores.
@@ -55,7 +53,7 @@ def read_files(
 
 
 def spark_path(location: StorageLocation, path: str) -> str:
-    """A file of the table as Hadoop's paths spell it. Glob characters are escaped, for Spark takes paths as patterns."""
+    """A file of the table as Hadoop's paths spell it, glob characters escaped: Spark takes paths as patterns."""
     root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
     full = f"{root.rstrip('/')}/{path}"
     return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in full)

@@ -20,9 +20,7 @@ Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
 def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
     """Wrap the classes of the session's kind, once a process."""
     is_connect = session_class.__module__.startswith("pyspark.sql.connect")
-    module = importlib.import_module(
-        "pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter"
-    )
+    module = importlib.import_module("pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter")
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
             continue
@@ -36,9 +34,7 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
 def _state(builder: Any) -> dict[str, Any]:
     """What was said to one reader or writer so far."""
-    return builder.__dict__.setdefault(
-        _STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()}
-    )  # type: ignore[no-any-return]
+    return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})  # type: ignore[no-any-return]
 
 
 def _note_calls(kind: type) -> None:
@@ -87,9 +83,7 @@ def _end_load(kind: type, load: Load) -> None:
     original = kind.__dict__["load"]
 
     @functools.wraps(original)
-    def call(
-        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object
-    ) -> Any:
+    def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
         state = _state(self)
         if (format or state["format"]) not in _FORMATS:
             return original(self, path, format, schema, **options)

@@ -74,9 +74,5 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
         case t.MapType():
             return pa.map_(arrow_type(kind.keyType, name), arrow_type(kind.valueType, f"{name}{{}}"))
         case t.StructType():
-            return pa.struct(
-                [pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields]
-            )
-    raise Invalid(
-        f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first"
-    )
+            return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields])
+    raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first")

@@ -36,8 +36,8 @@ def refuse_unshared(location: StorageLocation) -> None:
     """Refuse a storage that lies in this process only. Raises: Invalid."""
     if location.uri.startswith("memory:"):
         raise Invalid(
-            f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; hand Arrow "
-            "data to a table in memory, or put the table on a disk"
+            f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; "
+            "hand Arrow data to a table in memory, or put the table on a disk"
         )
 
 
@@ -54,7 +54,7 @@ def use_running_interpreter(spark: SparkSession) -> None:
     if not is_classic(spark) or "PYSPARK_PYTHON" in os.environ:
         return
     context = spark.sparkContext
-    if context.master.startswith("local") and not spark.conf.get("spark.pyspark.python", ""):
+    if (context.master or "").startswith("local") and not spark.conf.get("spark.pyspark.python", ""):
         context.pythonExec = sys.executable
 
 
@@ -68,10 +68,10 @@ def core_count(spark: SparkSession) -> int:
 @contextmanager
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """SQL settings for the length of a block; what was there before comes back."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+        for name, wanted in settings.items():
+            spark.conf.set(name, wanted)
         yield
     finally:
         for name, value in before.items():

@@ -27,9 +27,7 @@ def numbers_by_partition(count: int) -> list[int]:
     start, step = 0, max(64, 4 * count)
     while len(found) < count:
         candidates = np.arange(start, start + step, dtype=np.int32)
-        for number, partition in zip(
-            candidates.tolist(), (spark_hash(candidates) % count).tolist(), strict=True
-        ):
+        for number, partition in zip(candidates.tolist(), (spark_hash(candidates) % count).tolist(), strict=True):
             found.setdefault(partition, number)
         start += step
     return [found[partition] for partition in range(count)]

@@ -70,8 +70,7 @@ class SparkSource:
             {RECORD_KEY: record_key(spec.keys, spec.schema), PATH: partition_path(spec.keys, spec.schema)}
         )
         is_null = [
-            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}")
-            for i, name in enumerate(spec.ordering)
+            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(spec.ordering)
         ]
         found = (
             self._rows.groupBy(PATH)
@@ -86,9 +85,7 @@ class SparkSource:
             names = [quoted(name) for name in spec.keys.record_key]
             example = self._rows.where(f.col(RECORD_KEY).isNull()).select(*names).limit(1).collect()[0]
             raise Invalid(null_key_message(spec.keys.record_key, bad, f"one row has {example.asDict()}"))
-        refuse_null_ordering(
-            {name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(spec.ordering)}
-        )
+        refuse_null_ordering({name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(spec.ordering)})
         for row in found:
             check_partition_path(row[PATH])
         self._counts = {row[PATH]: row["rows"] for row in found}
@@ -121,16 +118,12 @@ class SparkSource:
         return self._profile(slices)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        rows = (
-            self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
-        )
+        rows = self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
         placed = self._placed(rows, plan, only_tagged=target.is_delete)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
         shuffled = to_tasks(placed.drop(PATH), BUCKET, task_count).sortWithinPartitions(BUCKET)
         names = [name for name in shuffled.columns if name != BUCKET]
-        fields = [
-            self._schema.field(name) if name in self._schema.names else _OWN_FIELDS[name] for name in names
-        ]
+        fields = [self._schema.field(name) if name in self._schema.names else _OWN_FIELDS[name] for name in names]
         run = write_task(target, {task.bucket: task for task in plan.tasks}, pa.schema(fields))
         statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
         return [WriteStatus(*row) for row in statuses]

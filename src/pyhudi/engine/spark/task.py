@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, fields
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -80,7 +81,7 @@ def bucket_runs(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterato
         buckets = np.asarray(batch.column(BUCKET))
         rows = conform_batch(batch, schema, path="input")
         edges = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(batch)]
-        for start, end in zip(edges[:-1], edges[1:], strict=True):
+        for start, end in pairwise(edges):
             yield int(buckets[start]), rows.slice(start, end - start)
 
 

@@ -56,9 +56,7 @@ def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, p
     if found != magic:
         raise place.corrupt(f"block magic {magic!r}", repr(found))
     if kind not in ChecksumType._value2member_map_ or chunk <= 0 or payload_size < 0:
-        raise place.corrupt(
-            "a checksum type up to 2 and sizes above 0", f"{kind}, {chunk:,} and {payload_size:,}"
-        )
+        raise place.corrupt("a checksum type up to 2 and sizes above 0", f"{kind}, {chunk:,} and {payload_size:,}")
     checksum_count = -(-data_size // chunk)
     if data_size < HEADER_SIZE or HEADER_SIZE + rest_size != data_size + 4 * checksum_count:
         raise place.corrupt("sizes that agree", f"{rest_size:,} on disk, {data_size:,} with header")
@@ -97,9 +95,7 @@ def _decompress(stored: memoryview, size: int, codec: Codec, place: Place) -> by
         case _:
             raise Bug(f"{place.path}: codec {codec.name} was let through by the trailer")
     if len(payload) != size:
-        raise place.corrupt(
-            f"a payload of {size:,} bytes", f"{'more' if len(payload) > size else len(payload)}"
-        )
+        raise place.corrupt(f"a payload of {size:,} bytes", f"{'more' if len(payload) > size else len(payload)}")
     return payload
 
 

@@ -23,10 +23,7 @@ _PUT = 4
 @numba.njit(cache=True, nogil=True, inline="always")
 def _big_endian_4(data: Bytes, at: Index) -> np.int64:
     return (
-        np.int64(data[at]) << 24
-        | np.int64(data[at + 1]) << 16
-        | np.int64(data[at + 2]) << 8
-        | np.int64(data[at + 3])
+        np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
     )
 
 
@@ -47,12 +44,7 @@ def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
         value_size = _big_endian_4(data, at + 4)
         row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
         end = at + 8 + key_size + value_size
-        if (
-            row_size > 32767
-            or key_size < row_size + _KEY_OVERHEAD
-            or key_size >= 1 << 31
-            or value_size >= 1 << 31
-        ):
+        if row_size > 32767 or key_size < row_size + _KEY_OVERHEAD or key_size >= 1 << 31 or value_size >= 1 << 31:
             return spans[:count], at
         if end > data.size or data[at + 8 + key_size - 1] != _PUT:
             return spans[:count], at

@@ -48,9 +48,7 @@ def decode_root_index(payload: bytes, entry_count: int, place: Place, *, is_meta
         row, at = _root_key(payload, at + _ENTRY.size, place, is_meta=is_meta)
         entries.append(IndexEntry(offset, size, row))
     if at != len(payload):
-        raise place.corrupt(
-            f"{entry_count:,} index entries and no more", f"{len(payload) - at:,} further bytes"
-        )
+        raise place.corrupt(f"{entry_count:,} index entries and no more", f"{len(payload) - at:,} further bytes")
     return entries
 
 
@@ -98,9 +96,7 @@ def decode_inner_index(payload: bytes, place: Place) -> list[IndexEntry]:
         offset, size = _ENTRY.unpack_from(payload, start + low)
         row = row_of_key(payload[start + low + _ENTRY.size : start + high])
         if row is None:
-            raise place.corrupt(
-                "an index key with its row size", payload[start + low : start + high].hex(" ")
-            )
+            raise place.corrupt("an index key with its row size", payload[start + low : start + high].hex(" "))
         entries.append(IndexEntry(offset, size, row))
     return entries
 

@@ -164,9 +164,7 @@ class HFileReader:
         for level in range(self._trailer.data_index_levels - 1, 0, -1):
             self._check_ascending(entries)
             magic = blocks.LEAF_INDEX if level == 1 else blocks.INTERMEDIATE_INDEX
-            inner = [
-                (self._indexed_block(entry, magic), Place(self._path, entry.offset)) for entry in entries
-            ]
+            inner = [(self._indexed_block(entry, magic), Place(self._path, entry.offset)) for entry in entries]
             entries = [entry for payload, place in inner for entry in decode_inner_index(payload, place)]
         self._check_ascending(entries)
         return entries
@@ -184,9 +182,7 @@ class HFileReader:
         is_ordered, last = True, b""
         for cells in self._all_cells():
             if len(cells.spans):
-                is_ordered = (
-                    is_ordered and last <= cells.row(0) and bool(are_ordered(cells.data, cells.spans))
-                )
+                is_ordered = is_ordered and last <= cells.row(0) and bool(are_ordered(cells.data, cells.spans))
                 last = cells.row(len(cells.spans) - 1)
         return {} if is_ordered else dict(reversed(list(self.scan())))
 
@@ -213,9 +209,7 @@ class HFileReader:
     def _indexed_block(self, entry: IndexEntry, magic: bytes) -> bytes:
         found = self._block(entry.offset, magic)
         if found.size != entry.size:
-            raise Place(self._path, entry.offset).corrupt(
-                f"a block of {entry.size:,} bytes", f"{found.size:,}"
-            )
+            raise Place(self._path, entry.offset).corrupt(f"a block of {entry.size:,} bytes", f"{found.size:,}")
         return found.payload
 
     def _block(self, offset: int, magic: bytes) -> blocks.Block:

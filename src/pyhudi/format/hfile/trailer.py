@@ -138,9 +138,7 @@ def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
     Layout: `PBUF`; varint size; protobuf message of repeated field 1: {1: name, 2: value}.
     """
     if payload[:4] != _FILE_INFO_MAGIC:
-        raise place.corrupt(
-            f"file info that starts with {_FILE_INFO_MAGIC!r}", payload[:4].hex(" ") or "nothing"
-        )
+        raise place.corrupt(f"file info that starts with {_FILE_INFO_MAGIC!r}", payload[:4].hex(" ") or "nothing")
     size, at = decode_varint(payload, 4, place)
     if size > len(payload) - at:
         raise place.corrupt(f"a file info message of {size:,} bytes", f"{len(payload) - at:,}")
@@ -158,8 +156,6 @@ def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
 
 def encode_file_info(info: Mapping[str, bytes]) -> bytes:
     """The file info block's payload, sorted by name."""
-    entries = (
-        encode_bytes_field(1, name.encode()) + encode_bytes_field(2, info[name]) for name in sorted(info)
-    )
+    entries = (encode_bytes_field(1, name.encode()) + encode_bytes_field(2, info[name]) for name in sorted(info))
     message = b"".join(encode_bytes_field(1, entry) for entry in entries)
     return _FILE_INFO_MAGIC + encode_varint(len(message)) + message

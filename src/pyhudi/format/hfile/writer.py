@@ -97,9 +97,7 @@ def encode_hfile_table(
     Spec: format/hfile.md. Raises: Bug for keys out of order; Invalid for an empty or too long key.
     """
     if not 1 <= block_size <= _BLOCK_SIZE_MAX:
-        raise Invalid(
-            f"HFile: expected a block size from 1 to {_BLOCK_SIZE_MAX:,} bytes, found {block_size:,}"
-        )
+        raise Invalid(f"HFile: expected a block size from 1 to {_BLOCK_SIZE_MAX:,} bytes, found {block_size:,}")
     keys, values = _column(cells.column("key")), _column(cells.column("value"))
     _check_keys(keys)
     codec = Codec[compression]
@@ -152,9 +150,7 @@ class _Output:
             self.uncompressed_size += blocks.HEADER_SIZE + len(payload)
 
 
-def _append_data(
-    out: _Output, keys: _Column, values: _Column, block_size: int, codec: Codec
-) -> list[IndexEntry]:
+def _append_data(out: _Output, keys: _Column, values: _Column, block_size: int, codec: Codec) -> list[IndexEntry]:
     """The data blocks, cut at `block_size`, and halved where Java would lose cells.
 
     Seen: the reader of Hudi 1.2.0 passes over cells that start in the last bytes of a block's payload, as
@@ -199,9 +195,7 @@ def _append_meta(out: _Output, meta: Mapping[str, bytes], codec: Codec) -> list[
     return index
 
 
-def _file_info(
-    keys: _Column, values: _Column, schema_text: str | None, min_max_record_key: bool
-) -> dict[str, bytes]:
+def _file_info(keys: _Column, values: _Column, schema_text: str | None, min_max_record_key: bool) -> dict[str, bytes]:
     """What readers look up by name. An empty file has no LASTKEY: HBase's reader fails on an empty one."""
     count = len(keys.offsets) - 1
     key_bytes = keys.size + count * len(encode_key(b""))

@@ -128,9 +128,7 @@ def decode_block(data: memoryview, offset: int, *, path: str) -> LogBlock:
     if version != FORMAT_VERSION:
         raise CorruptFile(path, at, expected=f"log format version {FORMAT_VERSION}", found=str(version))
     if number not in BlockType._value2member_map_ or number == BlockType.CORRUPT:
-        raise CorruptFile(
-            path, at + 4, expected="a block type that is ever written, 0 to 6", found=str(number)
-        )
+        raise CorruptFile(path, at + 4, expected="a block type that is ever written, 0 to 6", found=str(number))
     header, at = _decode_map(span, after_prefix, "header")
     content_offset = span.need(at, _LENGTH.size, "content size")
     (content_size,) = _LENGTH.unpack_from(data, at)
@@ -147,9 +145,7 @@ def _decode_map(span: _Span, at: int, what: str) -> tuple[dict[HeaderKey, str], 
     after = span.need(at, _COUNT.size, f"{what} count")
     (count,) = _COUNT.unpack_from(span.data, at)
     if not 0 <= count <= len(HeaderKey):
-        raise CorruptFile(
-            span.path, at, expected=f"at most {len(HeaderKey)} {what} entries", found=f"{count:,}"
-        )
+        raise CorruptFile(span.path, at, expected=f"at most {len(HeaderKey)} {what} entries", found=f"{count:,}")
     entries: dict[HeaderKey, str] = {}
     at = after
     for _ in range(count):
@@ -163,9 +159,7 @@ def _decode_map(span: _Span, at: int, what: str) -> tuple[dict[HeaderKey, str], 
         try:
             entries[HeaderKey(number)] = str(span.data[start:end], "utf-8")
         except UnicodeDecodeError as error:
-            raise CorruptFile(
-                span.path, start, expected=f"a {what} entry in UTF-8", found=str(error)
-            ) from error
+            raise CorruptFile(span.path, start, expected=f"a {what} entry in UTF-8", found=str(error)) from error
         at = end
     return entries, at
 

@@ -141,9 +141,7 @@ def _encode_decimal(value: Decimal) -> bytes:
     except (InvalidOperation, OverflowError, ValueError) as error:
         raise Invalid(f"delete record: expected a finite decimal, found {value}") from error
     if unscaled != scaled or abs(unscaled) >= 10**_DECIMAL_DIGITS:
-        raise Invalid(
-            f"delete record: expected a decimal({_DECIMAL_DIGITS}, {_DECIMAL_SCALE}), found {value}"
-        )
+        raise Invalid(f"delete record: expected a decimal({_DECIMAL_DIGITS}, {_DECIMAL_SCALE}), found {value}")
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -170,9 +168,7 @@ def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int
     """
     data = bytes(content)
     if len(data) < _HEAD.size:
-        raise CorruptFile(
-            path, offset, expected="a delete block's version and size", found=f"{len(data)} bytes"
-        )
+        raise CorruptFile(path, offset, expected="a delete block's version and size", found=f"{len(data)} bytes")
     version, size = _HEAD.unpack_from(data)
     if version in (1, 2):
         raise Unsupported(
@@ -261,9 +257,7 @@ class _Cursor:
 
     def ordering(self, *, is_inner: bool) -> OrderingValue:
         branch = self.branch(_LOCAL_DATE_IN_ARRAY + 1, "an ordering value")
-        kind = (
-            OrderingKind.LOCAL_DATE if is_inner and branch == _LOCAL_DATE_IN_ARRAY else OrderingKind(branch)
-        )
+        kind = OrderingKind.LOCAL_DATE if is_inner and branch == _LOCAL_DATE_IN_ARRAY else OrderingKind(branch)
         return OrderingValue(kind, self.value(kind))
 
     def value(self, kind: OrderingKind) -> OrderingPlain:

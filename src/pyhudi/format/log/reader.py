@@ -20,9 +20,7 @@ def read_blocks(data: bytes | memoryview, *, path: str) -> Iterator[LogBlock]:
     while offset + len(MAGIC) <= len(view):
         found = bytes(view[offset : offset + len(MAGIC)])
         if found != MAGIC:
-            raise CorruptFile(
-                path, offset, expected=f"log block magic {MAGIC.decode()}", found=found.hex(" ")
-            )
+            raise CorruptFile(path, offset, expected=f"log block magic {MAGIC.decode()}", found=found.hex(" "))
         if is_intact(view, offset):
             block = decode_block(view, offset, path=path)
         else:

@@ -69,9 +69,7 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
 def _coalesce(arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
     kind = listed_type(map(type_of, arguments))
     if kind is None:
-        raise SignatureError(
-            f"coalesce of {', '.join(str(type_of(a)) for a in arguments)} has no common type"
-        )
+        raise SignatureError(f"coalesce of {', '.join(str(type_of(a)) for a in arguments)} has no common type")
     return Call("coalesce", tuple(cast_to(argument, kind) for argument in arguments), kind)
 
 

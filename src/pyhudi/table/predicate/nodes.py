@@ -96,9 +96,7 @@ class Call:
     type: pa.DataType
 
 
-Node: TypeAlias = (
-    Column | Literal | Compare | And | Or | Not | IsNull | InList | Match | Cast | Arithmetic | Call
-)
+Node: TypeAlias = Column | Literal | Compare | And | Or | Not | IsNull | InList | Match | Cast | Arithmetic | Call
 
 
 def type_of(node: Node) -> pa.DataType:

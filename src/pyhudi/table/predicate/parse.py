@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pyhudi.errors import Invalid
 from pyhudi.table.predicate.evaluate import evaluate
@@ -50,6 +49,8 @@ class Predicate:
 
 def _expression_mask(expression: pc.Expression, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    import pyarrow.dataset as ds  # brings pandas along where it is installed: not at import
+
     scanner = ds.InMemoryDataset(table).scanner(columns={"mask": expression})
     mask = scanner.to_table().column("mask").combine_chunks()
     return pc.fill_null(mask.cast(pa.bool_()), False)

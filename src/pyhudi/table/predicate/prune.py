@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
 from pyhudi.errors import Unsupported
@@ -212,6 +211,8 @@ def _expression_can_match(
 
 
 def _fragment_is_kept(predicate: Predicate, guarantee: pc.Expression) -> bool:
+    import pyarrow.dataset as ds  # brings pandas along where it is installed: not at import
+
     storage, file_format = fs.LocalFileSystem(), ds.ParquetFileFormat()
     fragment = file_format.make_fragment("never-opened", storage, partition_expression=guarantee)
     dataset = ds.FileSystemDataset([fragment], predicate.schema, file_format, storage)

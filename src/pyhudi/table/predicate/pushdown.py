@@ -56,9 +56,7 @@ def _expression_of(node: Node, schema: pa.Schema) -> pc.Expression | None:
     match node:
         case And():
             left, right = _expression_of(node.left, schema), _expression_of(node.right, schema)
-            return (
-                left & right if left is not None and right is not None else left if right is None else right
-            )
+            return left & right if left is not None and right is not None else left if right is None else right
         case Or():
             left, right = _expression_of(node.left, schema), _expression_of(node.right, schema)
             return left | right if left is not None and right is not None else None

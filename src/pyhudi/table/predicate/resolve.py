@@ -55,8 +55,6 @@ from pyhudi.table.predicate.vocabulary import (
     TYPES,
 )
 
-_NULL = Literal(pa.scalar(None, pa.null()), pa.null())
-
 
 def parse_text(text: str, schema: pa.Schema) -> Node:
     """The tree of a predicate text.
@@ -149,14 +147,10 @@ class _Resolver:
                 self.invalid(tree, f"{'.'.join(path)!r} is {fields_type}, it has no field {part!r}")
             found = [field for field in fields if field.name.lower() == part.lower()]
             if not found:
-                near = difflib.get_close_matches(
-                    part.lower(), [field.name.lower() for field in fields], 1, 0.0
-                )
+                near = difflib.get_close_matches(part.lower(), [field.name.lower() for field in fields], 1, 0.0)
                 hint = next((field.name for field in fields if [field.name.lower()] == near), None)
                 within = f" in {'.'.join(path)!r}" if path else ""
-                self.invalid(
-                    tree, f"no column {part!r}{within}" + (f"; the nearest is {hint!r}" if hint else "")
-                )
+                self.invalid(tree, f"no column {part!r}{within}" + (f"; the nearest is {hint!r}" if hint else ""))
             if len(found) > 1:
                 self.invalid(tree, f"{part!r} is ambiguous: {', '.join(repr(f.name) for f in found)}")
             path.append(found[0].name)
@@ -185,13 +179,9 @@ class _Resolver:
             if not is_integer(common):
                 self.unsupported(tree, f"div of {common}")
             common = pa.int64()
-        return fold(
-            Arithmetic(operator, self.cast_to(tree, left, common), self.cast_to(tree, right, common), common)
-        )
+        return fold(Arithmetic(operator, self.cast_to(tree, left, common), self.cast_to(tree, right, common), common))
 
-    def decimal_arithmetic(
-        self, tree: exp.Expr, operator: ArithmeticOperator, left: Node, right: Node
-    ) -> Node:
+    def decimal_arithmetic(self, tree: exp.Expr, operator: ArithmeticOperator, left: Node, right: Node) -> Node:
         if operator in ("%", "div"):
             self.unsupported(tree, f"{operator} of decimals")
         kinds = [decimal_of_operand(node, other) for node, other in ((left, right), (right, left))]
@@ -199,9 +189,7 @@ class _Resolver:
         if not _fits_wide_decimal(operator, kinds[0], kinds[1], result):
             self.unsupported(tree, f"{kinds[0]} {operator} {kinds[1]}; cast to fewer digits")
         return fold(
-            Arithmetic(
-                operator, self.cast_to(tree, left, kinds[0]), self.cast_to(tree, right, kinds[1]), result
-            )
+            Arithmetic(operator, self.cast_to(tree, left, kinds[0]), self.cast_to(tree, right, kinds[1]), result)
         )
 
     def function(self, tree: exp.Expr) -> Node:
@@ -209,9 +197,7 @@ class _Resolver:
         arguments = _arguments_of(tree)
         if name == "trim":
             name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
-        if any(tree.args.get(key) for key in ("collation", "zone")) or (
-            name == "trim" and len(arguments) != 1
-        ):
+        if any(tree.args.get(key) for key in ("collation", "zone")) or (name == "trim" and len(arguments) != 1):
             self.unsupported(tree, f"this form of {name}")
         if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return self.number(tree, f"-{tree.this.name}")
@@ -256,9 +242,7 @@ class _Resolver:
         node = self.resolve(tree.this)
         target = self.cast_type(tree)
         result = self.cast_to(tree, node, target)
-        is_typed_literal = (
-            type(tree) is exp.Cast and isinstance(tree.this, exp.Literal) and tree.this.is_string
-        )
+        is_typed_literal = type(tree) is exp.Cast and isinstance(tree.this, exp.Literal) and tree.this.is_string
         if is_typed_literal and isinstance(result, Literal) and not result.value.is_valid:
             self.invalid(tree, f"{tree.this.name!r} is no {target}")
         return result
@@ -300,9 +284,7 @@ class _Resolver:
             self.unsupported(tree, "BETWEEN SYMMETRIC")
         operand = self.operand(tree.this)
         low, high = self.operand(tree.args["low"]), self.operand(tree.args["high"])
-        return And(
-            fold(self.compared(tree, ">=", operand, low)), fold(self.compared(tree, "<=", operand, high))
-        )
+        return And(fold(self.compared(tree, ">=", operand, low)), fold(self.compared(tree, "<=", operand, high)))
 
     def like(self, tree: exp.Expr) -> Node:
         escape = "\\"
@@ -374,7 +356,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[_Resolver, exp.Expr], Node]] = {
     exp.And: lambda r, tree: And(r.boolean(tree.this), r.boolean(tree.expression)),
     exp.Or: lambda r, tree: Or(r.boolean(tree.this), r.boolean(tree.expression)),
     exp.Not: lambda r, tree: Not(r.boolean(tree.this)),
-    exp.Null: lambda r, tree: _NULL,
+    exp.Null: lambda r, tree: Literal(pa.scalar(None, pa.null()), pa.null()),
     exp.Boolean: lambda r, tree: Literal(pa.scalar(bool(tree.this)), pa.bool_()),
     exp.RawString: lambda r, tree: Literal(pa.scalar(tree.name, pa.string()), pa.string()),
     exp.HexString: lambda r, tree: Literal(pa.scalar(bytes.fromhex(tree.name), pa.binary()), pa.binary()),

@@ -14,7 +14,7 @@ from pyhudi.errors import Unsupported
 from pyhudi.table.predicate.types import TIMESTAMP
 
 _BLANKS = "".join(map(chr, range(0x21))) + "\x7f"
-_TRUE, _FALSE = pa.array(["t", "true", "y", "yes", "1"]), pa.array(["f", "false", "n", "no", "0"])
+_TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
 _INTEGER = r"^(?P<sign>[+-]?)(?:(?P<whole>[0-9]+)(?:\.[0-9]*)?|\.[0-9]*)$"
 _FLOAT = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?$"
 _HEXADECIMAL = r"^[+-]?0[xX][0-9a-fA-F.]+[pP][+-]?[0-9]+[dDfF]?$"
@@ -44,8 +44,8 @@ def trimmed(values: pa.Array) -> pa.Array:
 
 def text_to_boolean(values: pa.Array) -> pa.Array:
     text = pc.utf8_lower(trimmed(values))
-    is_false = pc.if_else(pc.is_in(text, value_set=_FALSE), False, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_in(text, value_set=_TRUE), True, is_false)
+    is_false = pc.if_else(pc.is_in(text, value_set=pa.array(_FALSE)), False, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_in(text, value_set=pa.array(_TRUE)), True, is_false)
 
 
 def text_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -58,9 +58,7 @@ def text_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
     sign = pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), "-", "")
     numbers = pc.binary_join_element_wise(sign, digits, "").cast(pa.decimal128(38, 0))
     limits = np.iinfo(target.to_pandas_dtype())
-    low, high = (
-        pa.scalar(int(limit), pa.int64()).cast(pa.decimal128(38, 0)) for limit in (limits.min, limits.max)
-    )
+    low, high = (pa.scalar(int(limit), pa.int64()).cast(pa.decimal128(38, 0)) for limit in (limits.min, limits.max))
     fits = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
     return pc.if_else(fits, numbers, None).cast(target)
 
