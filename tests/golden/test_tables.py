@@ -80,9 +80,7 @@ def test_the_snapshot_is_the_same_without_the_metadata_table(golden: GoldenTable
     storage = LocalStorage(str(golden.get(name).path))
     snapshot = read_snapshot(storage, UTC, listing_by_storage)
 
-    plan = plan_snapshot(
-        snapshot, schema=snapshot.schema_with_meta, predicate=None, where=None, query="snapshot"
-    )
+    plan = plan_snapshot(snapshot, schema=snapshot.schema_with_meta, predicate=None, where=None, query="snapshot")
 
     assert_same_rows(read_plan_table(storage, plan), HudiTable.open(golden.get(name).path).scan().to_arrow())
 

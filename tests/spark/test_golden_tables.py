@@ -20,7 +20,9 @@ FAMILIES = (
     *("nonpart", "part", "hive", "complex", "bulk_insert", "small_files", "event_time", "commit_time"),
     *("urlenc", "schema_promote", "list3", "no_meta", "insert_overwrite", "inflight"),
 )
-NAMES = tuple(n for n in golden_names() if "_v5_" not in n and n.startswith("cow_") and n[4 : n.rindex("_v")] in FAMILIES)
+NAMES = tuple(
+    n for n in golden_names() if "_v5_" not in n and n.startswith("cow_") and n[4 : n.rindex("_v")] in FAMILIES
+)
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
 BY_FORMAT = tuple(answer for answer in ANSWERS if answer.table.startswith(("cow_part_", "cow_nonpart_", "cow_hive_")))
 
@@ -68,9 +70,7 @@ def collected(frame: Any) -> pa.Table:
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=str)
-def test_a_scan_on_spark_has_the_rows_of_apache_hudi(
-    spark: Any, golden: GoldenTables, answer: GoldenAnswer
-) -> None:
+def test_a_scan_on_spark_has_the_rows_of_apache_hudi(spark: Any, golden: GoldenTables, answer: GoldenAnswer) -> None:
     table = golden.get(answer.table)
 
     assert_same_rows(collected(scanned(spark, table, answer)), table.expected(answer))

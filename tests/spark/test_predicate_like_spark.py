@@ -1,7 +1,5 @@
 """Our reading of a predicate could differ from Spark's: both answer the same list of cases."""
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,18 +19,14 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    """A session of these settings; what was there before is put back, and it is not stopped."""
-    sql = pytest.importorskip("pyspark.sql")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = builder.getOrCreate()
-    before = {name: session.conf.get(name) for name in SETTINGS}
+def session(spark: Any) -> Iterator[Any]:
+    """The session with these settings; what was there before is put back."""
+    before = {name: spark.conf.get(name) for name in SETTINGS}
     for name, value in SETTINGS.items():
-        session.conf.set(name, value)
-    yield session
+        spark.conf.set(name, value)
+    yield spark
     for name, value in before.items():
-        session.conf.set(name, value)
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,8 @@ def test_the_plan_is_a_native_scan_with_pushed_filters(spark: Any, table: HudiTa
 
     assert "FileScan parquet" in plan
     assert "GreaterThan(i,20)" in plan
-    assert "PythonUDF" not in plan and "MapInArrow" not in plan
+    assert "PythonUDF" not in plan
+    assert "MapInArrow" not in plan
 
 
 def test_settings_of_the_session_are_put_back(spark: Any, table: HudiTable) -> None:
@@ -118,7 +119,9 @@ def test_times_in_a_predicate_are_utc_whatever_the_session_zone(spark: Any, tabl
     assert_same_rows(found, scan.to_arrow())
 
 
-@pytest.mark.parametrize("folder", ["with space", "100%25 [a] {b,c}", "star*?", "plus+and&semi;", "ünïcode", "_hidden", "a=1"])
+@pytest.mark.parametrize(
+    "folder", ["with space", "100%25 [a] {b,c}", "star*?", "plus+and&semi;", "ünïcode", "_hidden", "a=1"]
+)
 def test_a_table_is_read_wherever_it_lies(spark: Any, golden: GoldenTables, tmp_path: Path, folder: str) -> None:
     path = tmp_path / folder / "table"
     shutil.copytree(golden.get(TABLE).path, path)
@@ -169,7 +172,7 @@ def test_errors_of_a_reader_say_what_to_change(registered: Any, golden: GoldenTa
         registered.read.format("hudi").load()
     with pytest.raises(Invalid, match="schema"):
         registered.read.format("hudi").schema("id string").load(path)
-    with pytest.raises(Invalid, match="begin.instanttime"):
+    with pytest.raises(Invalid, match=r"begin\.instanttime"):
         registered.read.format("hudi").option("hoodie.datasource.query.type", "incremental").load(path)
     with pytest.raises(Invalid, match=r"as\.of\.instant|as_of"):
         registered.read.format("hudi").option("as.of.instant", "yesterday").load(path)

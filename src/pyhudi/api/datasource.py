@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
@@ -9,6 +10,8 @@ from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
 from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +51,7 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
         case "append":
             pass
         case "overwrite":
+            _refuse_replacing_by(dataframe, path, merged)
             if exists:
                 open_storage(parse_location(path, None)).delete_prefix("")
                 exists = False
@@ -65,20 +69,49 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
     getattr(table, operation)(dataframe, options={k: v for k, v in merged.items() if k != _OPERATION})
 
 
-def _create(path: str, options: Mapping[str, str]) -> HudiTable:
+def _refuse_replacing_by(dataframe: "DataFrame", path: str, options: Mapping[str, str]) -> None:
+    """Refuse, while the old table is still there, what could not be written once it is gone. Raises: Invalid."""
+    new = _new_table(options)
+    new_table_properties(new)
+    WriteSettings.from_options(options)
+    for name in (*new.record_key, *new.partition_by, *new.ordering):
+        if name not in dataframe.columns:
+            raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
+    root = urlsplit(parse_location(path, None).uri).path.rstrip("/") + "/"
+    if any(urlsplit(file).path.startswith(quote(root)) for file in dataframe.inputFiles()):
+        raise Invalid(
+            f"{path}: the rows are read from the table that mode('overwrite') deletes first; write them to another path"
+        )
+
+
+def _new_table(options: Mapping[str, str]) -> NewTable:
     """The table that a first write asks for. Raises: Invalid when it does not say the table's name."""
     name = find_fact(options, Fact.NAME)
     if not isinstance(name, str):
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
-    return HudiTable.create(
-        path,
-        name=name,
+    return NewTable(
+        name,
         record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
         partition_by=_columns(find_fact(options, Fact.PARTITION_BY)),
         ordering=_columns(find_fact(options, Fact.ORDERING)),
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
         table_version=int(str(find_fact(options, Fact.VERSION) or 8)),
+        create_schema=None,
         properties={name: options[name] for name in _STORED if name in options},
+    )
+
+
+def _create(path: str, options: Mapping[str, str]) -> HudiTable:
+    new = _new_table(options)
+    return HudiTable.create(
+        path,
+        name=new.name,
+        record_key=new.record_key,
+        partition_by=new.partition_by,
+        ordering=new.ordering,
+        table_type=new.table_type,
+        table_version=new.table_version,
+        properties=new.properties,
     )
 
 

@@ -31,7 +31,7 @@ from pyhudi.table.predicate import parse_predicate
 from pyhudi.table.read_plan import plan_snapshot, refuse_unreadable, select_columns
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard
-from pyhudi.txn.session import HeartbeatSettings, TableAccess, write_session
+from pyhudi.txn.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
 from pyhudi.write.operation import WriteResult, prepare_write, run_write
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation, WriteSource
@@ -77,13 +77,15 @@ class HudiTable:
         clock: Clock | None = None,
         random: Callable[[], str] | None = None,
         lock: Guard | None = None,
+        executor: Executor | None = None,
     ) -> Self:
         """Make a new table at `path` and open it.
 
         `record_key`, `partition_by`, `ordering`: a column name or several; `ordering` None: the row that
         is committed last wins. `schema`: anything with an Arrow schema; None: the first write gives it.
         `properties`: table keys and writer keys alike, stored as the defaults of every later write.
-        `storage`, `clock`, `random` (gives UUID texts), `lock`: for tests and embedding.
+        `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of writes in this process): for
+        tests and embedding.
 
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """
@@ -105,7 +107,7 @@ class HudiTable:
             text = avro_from_arrow(columns, record_name=record_name(name))
         new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
         write_new_table(access.storage, new_table_properties(new), epoch_ms=access.clock.now_ms())
-        return cls(access, {}, LocalExecutor())
+        return cls(access, {}, executor or LocalExecutor())
 
     @classmethod
     def open(
@@ -118,6 +120,7 @@ class HudiTable:
         clock: Clock | None = None,
         random: Callable[[], str] | None = None,
         lock: Guard | None = None,
+        executor: Executor | None = None,
     ) -> Self:
         """Open the table at `path`. `options`: defaults of this handle's writes.
 
@@ -126,7 +129,7 @@ class HudiTable:
         """
         access = table_access(path, storage_options, storage, clock, random, lock)
         merge_options(write=options, opened=None, table={})
-        return cls(access, options or {}, LocalExecutor())
+        return cls(access, options or {}, executor or LocalExecutor())
 
     @staticmethod
     def exists(path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> bool:
@@ -329,6 +332,7 @@ class HudiTable:
         on_commit: OnCommit | None,
     ) -> WriteResult:
         snapshot = self._access.snapshot()
+        refuse_unwritable(snapshot.config, self._access.location.uri)
         merged = merge_options(write=options, opened=self._options, table=snapshot.config.properties)
         check_table_facts(merged, snapshot.config.facts())
         settings = WriteSettings.from_options(merged)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.engine.nulls import refuse_null_ordering
+from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.executor import Executor
 from pyhudi.format.keys import partition_paths, record_keys
 from pyhudi.index.simple import KeysOfPartition, locate_keys
@@ -42,6 +42,7 @@ class ArrowSource:
         columns = [_conform(self._input.column(field.name), field) for field in spec.schema]
         rows = pa.Table.from_arrays(columns, schema=spec.schema)
         refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
+        refuse_null_required({name: rows.column(name).null_count for name in spec.required})
         paths = partition_paths(rows, spec.keys).combine_chunks()
         paths = paths if isinstance(paths, pa.DictionaryArray) else paths.chunk(0)
         self._partitions = paths.dictionary.to_pylist()

@@ -1,5 +1,6 @@
 """Java properties text, `hoodie.properties` with its checksum, and the partition metadata file."""
 
+import re
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from datetime import UTC, datetime
 from pyhudi.errors import CorruptFile
 
 CHECKSUM = "hoodie.table.checksum"
+_UNIT = re.compile("[0-9A-Fa-f]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
 
@@ -124,8 +126,11 @@ def _unescape(text: str) -> str:
         if char != "\\" or at + 1 == len(text):
             out.append(char)
             at += 1
-        elif text[at + 1] == "u" and len(text) >= at + 6:
-            out.append(chr(int(text[at + 2 : at + 6], 16)))
+        elif text[at + 1] == "u":
+            digits = text[at + 2 : at + 6]
+            if _UNIT.fullmatch(digits) is None:
+                raise ValueError(f"\\u{digits}: expected four hexadecimal digits")
+            out.append(chr(int(digits, 16)))
             at += 6
         else:
             out.append(_ESCAPES.get(text[at + 1], text[at + 1]))

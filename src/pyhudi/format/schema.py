@@ -308,3 +308,12 @@ def _members(schema: Mapping[str, object], path: str) -> list[dict[str, object]]
     if not isinstance(members, list) or not all(isinstance(m, dict) and "name" in m for m in members):
         raise Invalid(f"Avro schema: expected a list of named fields in record '{path}', found {members!r:.60}")
     return members
+
+
+def required_columns(schema_text: str) -> tuple[str, ...]:
+    """The columns of an Avro record schema that may not be null."""
+    return tuple(
+        field["name"]
+        for field in json.loads(schema_text)["fields"]
+        if field["type"] != "null" and not (isinstance(field["type"], list) and "null" in field["type"])
+    )

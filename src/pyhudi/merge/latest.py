@@ -18,13 +18,16 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
         return rows
     codes = keys.combine_chunks().dictionary_encode()
     codes = codes if isinstance(codes, pa.DictionaryArray) else codes.unify_dictionaries().combine_chunks()
-    sortable = pa.table(
-        [codes.indices, *(_comparable(rows.column(name)) for name in order)],
-        names=["", *map(str, range(len(order)))],
-    )
+    columns = [codes.indices]
+    for name in order:
+        column = _comparable(rows.column(name))
+        if column.null_count:
+            columns.append(pc.is_valid(column))  # sorts nulls first in every release of Arrow
+        columns.append(column)
+    sortable = pa.table(columns, names=[str(at) for at in range(len(columns))])
     by = [(name, "ascending") for name in sortable.column_names]
     # The sort is stable, so that of equal ordering values the last to arrive stays last.
-    permutation = pc.sort_indices(sortable, sort_keys=by, null_placement="at_start").to_numpy()
+    permutation = pc.sort_indices(sortable, sort_keys=by).to_numpy()
     sorted_codes = codes.indices.to_numpy()[permutation]
     is_last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
     return rows.take(pa.array(np.sort(permutation[is_last])))

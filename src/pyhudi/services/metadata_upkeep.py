@@ -17,7 +17,7 @@ from pyhudi.table.listing import StorageListing
 from pyhudi.table.properties_file import read_table_properties, replace_table_properties
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.clock import Clock
+from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.write.metadata_table import MetadataTableWriter, create_metadata_table
 
 INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
@@ -61,6 +61,10 @@ class MetadataTableUpkeep:
         if any(instant.action == "compaction" for instant in table.timeline.pending):
             remove_pending_compactions(table)
             table = open_metadata_table(self.storage, self.zone)
+        newest = table.timeline.newest or ""
+        if newest > (snapshot.timeline.newest or ""):
+            # A write died after it had begun here: the next one comes later, wherever the clock stands now.
+            issue_instant(self.clock, self.zone, after=newest)
         compact_when_due(
             table, snapshot.timeline, deltacommits_max=self.deltacommits_max, issue_instant=self.issue_instant
         )

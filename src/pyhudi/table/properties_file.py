@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyhudi.errors import CorruptFile, NotFound, Unavailable
 from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
-from pyhudi.format.properties import decode_table_properties, encode_table_properties
+from pyhudi.format.properties import CHECKSUM, decode_table_properties, encode_table_properties
 from pyhudi.storage.protocol import Storage
 
 
@@ -14,13 +14,21 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
     Raises: NotFound when neither exists: the path is no table. CorruptFile when neither is whole.
     """
     torn: CorruptFile | None = None
+    doubtful: dict[str, str] | None = None
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
-            return decode_table_properties(storage.get(path), path=_shown(storage, path))
+            content = storage.get(path)
+            properties = decode_table_properties(content, path=_shown(storage, path))
         except NotFound:
             continue
         except CorruptFile as error:
             torn = torn or error
+            continue
+        if _is_surely_whole(content, properties):
+            return properties
+        doubtful = doubtful or properties
+    if doubtful is not None:
+        return doubtful
     if torn is not None:
         raise torn
     raise NotFound(
@@ -53,11 +61,30 @@ def recover_table_properties(storage: Storage) -> None:
     except NotFound:
         return
     try:
-        decode_table_properties(storage.get(PROPERTIES), path=_shown(storage, PROPERTIES))
+        content = storage.get(PROPERTIES)
+        properties = decode_table_properties(content, path=_shown(storage, PROPERTIES))
+        is_whole = _is_surely_whole(content, properties) or not _is_good(backup)
     except (NotFound, CorruptFile):
         decode_table_properties(backup, path=_shown(storage, PROPERTIES_BACKUP))
+        is_whole = False
+    if not is_whole:
         storage.put(PROPERTIES, backup)
     storage.delete(PROPERTIES_BACKUP)
+
+
+def _is_good(backup: bytes) -> bool:
+    try:
+        return _is_surely_whole(backup, decode_table_properties(backup, path=PROPERTIES_BACKUP))
+    except CorruptFile:
+        return False
+
+
+def _is_surely_whole(content: bytes, properties: Mapping[str, str]) -> bool:
+    """Whether nothing hints at a torn write: there is a checksum, which old tables lack, and the last line ends.
+
+    The checksum covers the table's name only, so that a file may be cut short and still pass it.
+    """
+    return CHECKSUM in properties and content.endswith((b"\n", b"\r"))
 
 
 def _shown(storage: Storage, path: str) -> str:

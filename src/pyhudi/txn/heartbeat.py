@@ -51,6 +51,18 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
         thread.join()
 
 
+def find_own_heartbeats(storage: Storage) -> list[str]:
+    """The requested times whose heartbeats are of pyhudi, dead or alive. One list request, and a get each."""
+    own = []
+    for file in storage.list(HEARTBEATS):
+        try:
+            if storage.get(file.path) == OURS:
+                own.append(file.path.rpartition("/")[2])
+        except NotFound:
+            continue
+    return own
+
+
 def remove_heartbeat(storage: Storage, requested: str) -> None:
     """Delete an instant's heartbeat, where there is one."""
     storage.delete(f"{HEARTBEATS}/{requested}")

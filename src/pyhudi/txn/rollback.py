@@ -20,7 +20,7 @@ from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.heartbeat import is_alive_elsewhere, remove_heartbeat
+from pyhudi.txn.heartbeat import find_own_heartbeats, is_alive_elsewhere, remove_heartbeat
 from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
 
@@ -81,14 +81,25 @@ def run_rollback(
 
 
 def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant) -> None:
-    """Delete the inflight, then the requested file of an instant, then its markers and heartbeat.
+    """Delete an instant's markers and heartbeat, then its inflight, then its requested file.
 
-    The requested file goes last of the two: the instant stays known while anything of it is there.
+    The requested file goes last: the instant stays known while anything of it is there.
     """
-    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "INFLIGHT")))
-    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "REQUESTED")))
     remove_markers(storage, target.requested)
     remove_heartbeat(storage, target.requested)
+    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "INFLIGHT")))
+    storage.delete(timeline.layout.path(Instant(target.requested, target.action, "REQUESTED")))
+
+
+def remove_leftovers(storage: Storage, timeline: Timeline) -> None:
+    """Markers and heartbeats of our writes that are not pending (any more): their writer died right before its
+    instant was requested, or right after it was completed. The caller holds the guard. One list request.
+    """
+    pending = {instant.requested for instant in timeline.pending}
+    for requested in find_own_heartbeats(storage):
+        if requested not in pending:
+            remove_markers(storage, requested)
+            remove_heartbeat(storage, requested)
 
 
 def _pending_plan(storage: Storage, timeline: Timeline, target: Instant) -> tuple[str, RollbackPlan] | None:

@@ -1,11 +1,12 @@
 """A writer's turn at a table: under its guard, after the dead have been cleared away."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import HudiError, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.instants import format_instant
 from pyhudi.model.commit import CommitMetadata
@@ -20,7 +21,9 @@ from pyhudi.txn.guard import Guard
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.rollback import find_dead_writes, run_rollback
+from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
+
+log = logging.getLogger("pyhudi")
 
 Participants = Callable[[Snapshot, Callable[[], str]], Sequence[CommitParticipant]]
 
@@ -67,7 +70,8 @@ class WriteSession:
     def action(self, inflight: bytes) -> Iterator[str]:
         """A commit from requested to just before completion, with its heartbeat; gives its requested time.
 
-        When the block raises an Exception the commit is rolled back at once and the error goes on.
+        When the block raises an Exception the commit is rolled back at once and the error goes on; but nothing
+        is touched when nobody can say whether it landed (OutcomeUnknown): the next writer finds out.
         """
         storage, layout = self.access.storage, self.snapshot.timeline.layout
         requested = self.issue_instant()
@@ -77,8 +81,13 @@ class WriteSession:
                 storage.put_new(layout.path(Instant(requested, "commit", "REQUESTED")), b"")
                 storage.put_new(layout.path(target), inflight)
                 yield requested
-        except Exception:
-            self._roll_back(target)
+        except OutcomeUnknown:
+            raise
+        except Exception as error:
+            try:
+                self._roll_back(target)
+            except HudiError as second:  # the write's own error says more, and the next writer rolls it back
+                error.add_note(f"{target.action} '{requested}' could not be rolled back yet: {second}")
             raise
 
     def complete(self, requested: str, metadata: CommitMetadata) -> str:
@@ -99,9 +108,15 @@ class WriteSession:
         return completed.completed
 
     def forget(self, requested: str) -> None:
-        """Remove the markers and the heartbeat of a commit that completed."""
-        remove_markers(self.access.storage, requested)
-        remove_heartbeat(self.access.storage, requested)
+        """Remove the markers and the heartbeat of a commit that completed.
+
+        A failure is no failure of the write, which must not be repeated: the next writer removes them.
+        """
+        try:
+            remove_markers(self.access.storage, requested)
+            remove_heartbeat(self.access.storage, requested)
+        except Unavailable as error:
+            log.warning("commit '%s' landed; its markers stay until the next write: %s", requested, error)
 
     def _roll_back(self, target: Instant) -> None:
         run_rollback(
@@ -140,6 +155,7 @@ def write_session(
             run_rollback(access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part)
         if dead:
             snapshot = access.snapshot()
+        remove_leftovers(access.storage, snapshot.timeline)
         for participant in taking_part:
             participant.begin(snapshot)
         yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue)

@@ -14,6 +14,7 @@ def columns_for_write(incoming: pa.Schema, table: pa.Schema, *, table_name: str)
 
     Raises: Invalid for missing, unknown or differently typed columns, all of them named.
     """
+    refuse_doubled(incoming)
     given = {field.name: field.type for field in canonical_arrow(without_meta(incoming))}
     problems = []
     for field in table:
@@ -35,6 +36,7 @@ def columns_for_delete(
     incoming: pa.Schema, table: pa.Schema, *, needed: Sequence[str], ordering: Sequence[str], table_name: str
 ) -> pa.Schema:
     """The key and partition columns, and the ordering columns where the input has all of them."""
+    refuse_doubled(incoming)
     extra = [name for name in ordering if name not in needed]
     names = [*needed, *(extra if all(name in incoming.names for name in ordering) else ())]
     missing = [name for name in needed if name not in incoming.names]
@@ -49,13 +51,17 @@ def columns_for_delete(
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:
     """The columns that the first write of a table gives it."""
+    refuse_doubled(incoming)
     schema = canonical_arrow(without_meta(incoming))
     if not schema.names:
         raise Invalid("input: expected columns, found none")
-    doubled = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    return schema
+
+
+def refuse_doubled(incoming: pa.Schema) -> None:
+    doubled = sorted({name for name in incoming.names if incoming.names.count(name) > 1})
     if doubled:
         raise Invalid(f"input: expected distinct column names, found '{doubled[0]}' twice")
-    return schema
 
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
@@ -64,7 +70,7 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of one type are values of the other without loss."""
-    if found == wanted or can_promote(found, wanted):
+    if found == wanted:
         return True
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         given = {field.name: field.type for field in found}
@@ -73,4 +79,4 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
         return fits(found.value_type, wanted.value_type)
     if pa.types.is_map(found) and pa.types.is_map(wanted):
         return fits(found.key_type, wanted.key_type) and fits(found.item_type, wanted.item_type)
-    return False
+    return not pa.types.is_nested(found) and can_promote(found, wanted)

@@ -8,7 +8,13 @@ import pyarrow as pa
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.commit import decode_requested_replace, encode_commit_avro
 from pyhudi.format.names import join
-from pyhudi.format.schema import arrow_from_avro, avro_from_arrow, record_name, with_meta_fields
+from pyhudi.format.schema import (
+    arrow_from_avro,
+    avro_from_arrow,
+    record_name,
+    required_columns,
+    with_meta_fields,
+)
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.table.commits import SCHEMA, read_commit
@@ -75,7 +81,8 @@ def prepare_write(snapshot: Snapshot, source: WriteSource, operation: Operation)
         schema = columns_for_write(source.schema, snapshot.schema, table_name=config.name)
     _refuse_missing_facts(config, schema, operation)
     ordering = tuple(name for name in config.ordering if name in schema.names)
-    spec = InputSpec(schema, keys, ordering if operation.is_tagged else ())
+    required = tuple(name for name in required_columns(text) if name in schema.names)
+    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required)
     return PreparedWrite(operation, spec, text, source.count(spec))
 
 
@@ -101,6 +108,8 @@ def run_write(
     profile = _profile(source, prepared, slices)
     frozen = _clustering_groups(snapshot)
     plan = _plan(session, snapshot, prepared, profile, slices, frozen, settings)
+    if not plan.tasks and not settings.allow_empty_commit:
+        return WriteResult(None, None, prepared.operation.value.lower(), 0, 0, 0, files=0, size_bytes=0)
     inflight = CommitMetadata(_workload(plan), prepared.operation.value, {})
     with session.action(encode_commit_avro(inflight)) as requested:
         target = _target(session, prepared, settings, requested)

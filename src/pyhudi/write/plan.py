@@ -100,7 +100,8 @@ def plan_write(
                         is_new_partition=False,
                     )
                 )
-        rows_max = max(1, (file_size_max_bytes - FILE_OVERHEAD_BYTES) // record_size_bytes)
+        overhead = min(FILE_OVERHEAD_BYTES, file_size_max_bytes // 2)  # or small sizes mean a file a row
+        rows_max = max(1, (file_size_max_bytes - overhead) // record_size_bytes)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id = file_group_id(new_uuid(), 0)
             is_new = partition not in slices

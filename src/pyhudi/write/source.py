@@ -32,11 +32,13 @@ class InputSpec:
     """What to make of the input: its columns as the table types them, keys, and what must not be null.
 
     `schema`: the columns to carry, without meta fields. `ordering`: ordering columns among them.
+    `required`: columns that the table's schema says are never null.
     """
 
     schema: pa.Schema
     keys: KeySpec
     ordering: tuple[str, ...]
+    required: tuple[str, ...] = ()
 
 
 class WriteSource(Protocol):
@@ -49,7 +51,8 @@ class WriteSource(Protocol):
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         """Rows by partition path. Called first, once.
 
-        Raises: Invalid for a null or empty key, a null ordering value, a partition path that is none.
+        Raises: Invalid for a null or empty key, a null where the ordering or the schema allows none, a partition path that
+        is none.
         """
 
     def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.format.names import BaseFileName, LogFileName, MarkerName, file_group_id, heartbeat_path, join, marker_folder
+from pyhudi.format.names import (
+    BaseFileName,
+    LogFileName,
+    MarkerName,
+    file_group_id,
+    heartbeat_path,
+    join,
+    marker_folder,
+)
 
 UUID = "287a0aa1-68e5-446d-8778-91fdcb622dc7"
 

@@ -18,7 +18,7 @@ from pyhudi.format.properties import (
 )
 
 EPOCH_MS = 1_795_258_757_123  # 2026-11-21 10:59:17.123 UTC
-TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,7 @@ def test_partition_metadata_says_how_deep_the_partition_lies(partition: str, dep
     content = encode_partition_metadata(requested="20261121105911160", partition=partition, epoch_ms=EPOCH_MS)
 
     assert content.decode() == (
-        "#partition metadata\n#Sat Nov 21 10:59:17 UTC 2026\n"
-        f"commitTime=20261121105911160\npartitionDepth={depth}\n"
+        f"#partition metadata\n#Sat Nov 21 10:59:17 UTC 2026\ncommitTime=20261121105911160\npartitionDepth={depth}\n"
     )
 
 

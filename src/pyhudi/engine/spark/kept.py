@@ -1,11 +1,15 @@
 """Evaluating an input once: kept where reading it again might give other rows or cost much."""
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from pyhudi.engine.spark.session import is_classic, session_of
 
 _PLAIN_NODES = frozenset({"LogicalRelation", "LocalRelation", "Range", "Project", "Filter"})
 _NODES_MAX = 400
+_EXPRESSIONS_MAX = 2_000
+_CLOCKS = ("Current", "Now", "LocalTimestamp")
 
 
 def keep_input(rows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
@@ -31,41 +35,48 @@ def is_plain_scan(rows: DataFrame) -> bool:
     """
     if not is_classic(session_of(rows)):
         return False
-    pending = [rows._jdf.queryExecution().optimizedPlan()]
+    execution = rows._jdf.queryExecution()
+    pending = [execution.optimizedPlan()]
     seen = 0
     while pending:
         node = pending.pop()
         seen += 1
-        if seen > _NODES_MAX or node.getClass().getSimpleName() not in _PLAIN_NODES:
+        kind = node.getClass().getSimpleName()
+        if seen > _NODES_MAX or kind not in _PLAIN_NODES:
             return False
-        if node.getClass().getSimpleName() == "LogicalRelation":
-            relation = node.relation().getClass().getSimpleName()
-            if relation != "HadoopFsRelation":
-                return False
-        if node.getClass().getSimpleName() in ("Project", "Filter") and not _is_plain(node):
+        if kind == "LogicalRelation" and node.relation().getClass().getSimpleName() != "HadoopFsRelation":
             return False
-        children = node.children()
-        pending += [children.apply(i) for i in range(children.size())]
-    return True
+        pending += _elements(node.children())
+    # The optimizer evaluates the clock, and functions over local rows, anew each time: look at what was asked for.
+    return _is_plain(execution.analyzed()) and _is_plain(execution.optimizedPlan())
 
 
-def _is_plain(node: object) -> bool:
-    """Whether a node's expressions are deterministic and of Spark's own."""
-    expressions = node.expressions()  # type: ignore[attr-defined]
-    pending = [expressions.apply(i) for i in range(expressions.size())]
+def _is_plain(plan: Any) -> bool:
+    """Whether the expressions of a plan are deterministic, of Spark's own, and do not ask for the time."""
+    nodes, expressions = [plan], []
     seen = 0
-    while pending:
-        expression = pending.pop()
+    while nodes or expressions:
+        if not expressions:
+            node = nodes.pop()
+            nodes += _elements(node.children())
+            expressions = _elements(node.expressions())
+            continue
+        expression = expressions.pop()
         seen += 1
         name = expression.getClass().getSimpleName()
+        if name == "AttributeReference":
+            continue
         if (
-            seen > _NODES_MAX
+            seen > _EXPRESSIONS_MAX
+            or name.startswith(_CLOCKS)
+            or any(word in name for word in ("UDF", "Subquery", "Invoke"))
             or not expression.deterministic()
-            or "UDF" in name
-            or "Subquery" in name
-            or "Invoke" in name
         ):
             return False
-        children = expression.children()
-        pending += [children.apply(i) for i in range(children.size())]
+        expressions += _elements(expression.children())
     return True
+
+
+def _elements(sequence: Any) -> list[Any]:
+    """The elements of a Scala sequence."""
+    return [sequence.apply(i) for i in range(sequence.size())]

@@ -1,5 +1,7 @@
 """Record keys and partition paths as native expressions, spelled as `format/keys.py` spells them."""
 
+from decimal import Decimal
+
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as f
@@ -53,13 +55,13 @@ def value_text(name: str, schema: pa.Schema) -> Column:
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             return f.unix_micros(column).cast("string")
-        epoch = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', "
-        return f.expr(f"{epoch}{quoted(name)})").cast("string")
+        return _local_micros(column).cast("string")
+    if pa.types.is_decimal(kind):
+        return _decimal_text(name, kind.scale)
     if (
         pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_date32(kind)
-        or pa.types.is_decimal(kind)
         or pa.types.is_floating(kind)
     ):
         return column.cast("string")
@@ -67,6 +69,37 @@ def value_text(name: str, schema: pa.Schema) -> Column:
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
         "the record key or the partition path"
     )
+
+
+def _local_micros(column: Column) -> Column:
+    """Microseconds since 1970-01-01 00:00 of a timestamp without zone.
+
+    By parts, for Spark's `timestampdiff` goes through the session's zone, which lacks an hour each spring.
+    """
+    minutes = f.unix_date(column.cast("date")).cast("long") * 1_440 + f.hour(column) * 60 + f.minute(column)
+    seconds = f.date_part(f.lit("SECOND"), column)  # decimal(8, 6)
+    return minutes * 60_000_000 + (seconds * 1_000_000).cast("long")
+
+
+def _decimal_text(name: str, scale: int) -> Column:
+    """A decimal as Java's `BigDecimal.toString` prints it: below 1E-6 by its digits and an exponent.
+
+    A plain cast does so, or not, as the session's ANSI mode says; `try_cast` never does.
+    """
+    plain = f.expr(f"try_cast({quoted(name)} AS STRING)")
+    if scale <= 6:
+        return plain
+    digits = f.regexp_replace(plain, "^-?0[.]0*", "")
+    count = f.length(digits)
+    tiny = f.concat(
+        f.when(f.col(quoted(name)) < 0, "-").otherwise(""),
+        digits.substr(f.lit(1), f.lit(1)),
+        f.when(count > 1, f.concat(f.lit("."), digits.substr(f.lit(2), count))).otherwise(""),
+        f.lit("E-"),
+        (f.lit(scale + 1) - count).cast("string"),
+    )
+    size = f.abs(f.col(quoted(name)))
+    return f.when(size == 0, f"0E-{scale}").when(size < f.lit(Decimal("0.000001")), tiny).otherwise(plain)
 
 
 def quoted(name: str) -> str:

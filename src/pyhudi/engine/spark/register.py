@@ -57,7 +57,7 @@ def _note_calls(kind: type) -> None:
         names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
         state["partition_by"] = tuple(names)
 
-    notes = {
+    notes: dict[str, Callable[..., None]] = {
         "format": note_format,
         "option": note_option,
         "options": note_options,

@@ -1,6 +1,8 @@
 """Arrow schemas and Spark schemas, one for the other."""
 
 import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from pyhudi.errors import Invalid
@@ -76,3 +78,40 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
         case t.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields])
     raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first")
+
+
+def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:
+    """The column as another type, fields of structs by their names: Spark's own cast goes by position."""
+    if found == wanted:
+        return column
+    if not _moves_fields(found, wanted):
+        return column.cast(wanted)
+    match found, wanted:
+        case t.StructType(), t.StructType():
+            types = {field.name: field.dataType for field in found.fields}
+            fields = [
+                cast_column(column.getField(to.name), types[to.name], to.dataType).alias(to.name)
+                if to.name in types
+                else f.lit(None).cast(to.dataType).alias(to.name)
+                for to in wanted.fields
+            ]
+            return f.when(column.isNotNull(), f.struct(*fields)).cast(wanted)
+        case t.ArrayType(), t.ArrayType():
+            return f.transform(column, lambda one: cast_column(one, found.elementType, wanted.elementType))
+        case t.MapType(), t.MapType():
+            return f.transform_values(column, lambda _, one: cast_column(one, found.valueType, wanted.valueType))
+    raise AssertionError((found, wanted))
+
+
+def _moves_fields(found: t.DataType, wanted: t.DataType) -> bool:
+    match found, wanted:
+        case t.StructType(), t.StructType():
+            return found.names != wanted.names or any(
+                _moves_fields(one.dataType, to.dataType)
+                for one, to in zip(found.fields, wanted.fields, strict=True)
+            )
+        case t.ArrayType(), t.ArrayType():
+            return _moves_fields(found.elementType, wanted.elementType)
+        case t.MapType(), t.MapType():
+            return _moves_fields(found.valueType, wanted.valueType)
+    return False

@@ -1,11 +1,12 @@
 """What we ask of a Spark session, classic or Connect: its zone, its cores, a setting for a moment."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.txn.session import TableAccess
+
+_OFFSET = re.compile(
+    r"(UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(:(?P<minutes>\d{2})(:(?P<seconds>\d{2}))?)?"
+)
 
 
 def session_of(dataframe: DataFrame) -> SparkSession:
@@ -44,9 +49,18 @@ def refuse_unshared(location: StorageLocation) -> None:
 def driver_zone(spark: SparkSession) -> tzinfo:
     """The time zone of the driver JVM, in which Apache Hudi writes instants of LOCAL tables."""
     if is_classic(spark):
-        name = spark._jvm.java.util.TimeZone.getDefault().getID()  # type: ignore[union-attr]
-        return UTC if name in ("UTC", "Etc/UTC", "GMT") else ZoneInfo(name)
-    return ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        return parse_java_zone(spark._jvm.java.util.TimeZone.getDefault().toZoneId().getId())  # type: ignore[union-attr]
+    return parse_java_zone(spark.conf.get("spark.sql.session.timeZone") or "UTC")
+
+
+def parse_java_zone(name: str) -> tzinfo:
+    """The zone of a Java zone id: a region, or an offset such as `+05:30`, `GMT+05:30` or `Z`."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is None:
+        return UTC if name in ("UTC", "GMT", "UT", "Z") else ZoneInfo(name)
+    sign = -1 if offset["sign"] == "-" else 1
+    hours, minutes, seconds = (int(offset[part] or 0) for part in ("hours", "minutes", "seconds"))
+    return timezone(sign * timedelta(hours=hours, minutes=minutes, seconds=seconds))
 
 
 def use_running_interpreter(spark: SparkSession) -> None:

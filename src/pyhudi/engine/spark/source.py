@@ -10,7 +10,7 @@ from pyhudi.engine.nulls import refuse_null_ordering
 from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, quoted, record_key
 from pyhudi.engine.spark.read import read_files
-from pyhudi.engine.spark.schema import arrow_schema, spark_schema, spark_type
+from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.shuffle import to_tasks
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
@@ -200,5 +200,4 @@ def _must_have(bucket: Column) -> Column:
 
 def _as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
     wanted = spark_type(schema.field(name).type, name)
-    column = f.col(quoted(name))
-    return column if rows.schema[name].dataType == wanted else column.cast(wanted).alias(name)
+    return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)

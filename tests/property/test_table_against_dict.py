@@ -1,0 +1,174 @@
+"""A table could lose a row, keep a deleted one, or tell another story about its past than it told at the time.
+
+A random sequence of writes runs on a table and on a dict. The snapshot must equal the dict, time travel
+every past copy, incremental reads of every cut the rows that were written last in it; the metadata table
+must list what the storage holds.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from pyhudi.engine.local import LocalExecutor, SerialExecutor
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.write.operation import WriteResult
+from tests.support.model import Handles, Key, Model, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
+
+QUICK = settings(
+    max_examples=12,
+    stateful_step_count=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
+LONG = settings(QUICK, max_examples=300, stateful_step_count=30)
+
+CITIES = ("oslo", "rome")
+keys = st.integers(0, 14).map(lambda n: f"k{n:02}")
+rows = st.builds(
+    Row, keys, st.sampled_from(CITIES), st.integers(0, 6), st.integers(-9, 9), st.sampled_from([None, "", "é"])
+)
+batches = st.lists(rows, max_size=18)
+variants = st.fixed_dictionaries(
+    {
+        "is_partitioned": st.booleans(),
+        "order": st.sampled_from(["event time", "commit time", "commit time, ordered"]),
+        "compacts_after": st.sampled_from(["1", "3", "10"]),
+        "row_group_size": st.sampled_from(["1", "125829120"]),
+        "executor": st.sampled_from([SerialExecutor(), LocalExecutor(2)]),
+    }
+)
+
+
+class TableAgainstDict(RuleBasedStateMachine):
+    """One table beside one dict."""
+
+    @initialize(variant=variants, seed=st.integers(0, 999))
+    def create(self, variant: dict[str, object], seed: int) -> None:
+        is_partitioned, order = bool(variant["is_partitioned"]), variant["order"]
+        executor = variant["executor"]
+        assert isinstance(executor, SerialExecutor | LocalExecutor)
+        clock = StepClock()
+        self.storage = MemoryStorage(clock_ms=lambda: clock.ms)
+        self.handles = Handles(self.storage, clock, seeded_uuids(seed), executor)
+        self.table = self.handles.create(
+            partition_by="city" if is_partitioned else None,
+            ordering=None if order == "commit time" else "ts",
+            properties={
+                "hoodie.metadata.compact.max.delta.commits": variant["compacts_after"],
+                "hoodie.parquet.block.size": variant["row_group_size"],
+                **({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"} if order != "event time" else {}),
+            },
+        )
+        self.model = Model(is_partitioned, ordered=order != "commit time", event_time=order == "event time")
+        self.fresh = 0
+
+    @rule(batch=batches)
+    def upsert(self, batch: Sequence[Row]) -> None:
+        put, inserted, updated = self.model.upsert(batch)
+        result = self.table.upsert(arrow(batch))
+        self.check_result(result, "upsert", inserted, updated, 0)
+        self.model.committed(result.requested or "", result.completed or "", put, set())
+
+    @rule(count=st.integers(0, 12), city=st.sampled_from(CITIES), is_bulk=st.booleans())
+    def add(self, count: int, city: str, is_bulk: bool) -> None:
+        """Insert or bulk insert rows with keys that were never used."""
+        batch = [Row(f"n{self.fresh + n}", city, n % 7, n) for n in range(count)]
+        self.fresh += count
+        write = self.table.bulk_insert if is_bulk else self.table.insert
+        result = write(arrow(batch))
+        self.check_result(result, "bulk_insert" if is_bulk else "insert", count, 0, 0)
+        self.model.committed(
+            result.requested or "", result.completed or "", {self.model.key(row): row for row in batch}, set()
+        )
+
+    @precondition(lambda self: self.model.past)
+    @rule(data=st.data(), ordered=st.booleans())
+    def delete(self, data: st.DataObject, ordered: bool) -> None:
+        """Delete stored and absent keys, with and without the ordering column."""
+        stored = sorted((of.row for of in self.model.rows.values()), key=lambda row: (row.city, row.id))
+        batch = data.draw(st.lists(st.one_of(rows, st.sampled_from(stored)) if stored else rows, max_size=12))
+        gone = self.model.delete(batch, ordered=ordered)
+        columns = ["city", "id", *(["ts"] if ordered else [])]
+        result = self.table.delete(arrow(batch, columns))
+        self.check_result(result, "delete", 0, 0, len(gone))
+        self.model.committed(result.requested or "", result.completed or "", {}, gone)
+
+    @rule()
+    def reopen(self) -> None:
+        self.table = self.handles.open()
+
+    @precondition(lambda self: self.model.past)
+    @rule(data=st.data())
+    def travel(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(0, len(self.model.past) - 1))
+        self.check_past(at)
+
+    @precondition(lambda self: self.model.past)
+    @rule(data=st.data())
+    def read_increment(self, data: st.DataObject) -> None:
+        start = data.draw(st.integers(0, len(self.model.past)))
+        end = data.draw(st.integers(start, len(self.model.past)))
+        self.check_range(start, end)
+
+    @rule(wanted=st.lists(keys, max_size=4))
+    def look_up(self, wanted: Sequence[str]) -> None:
+        found = read_rows(self.table.lookup(wanted)) if self.model.past else {}
+        assert found == {key: of for key, of in self.model.rows.items() if key[1] in wanted}
+
+    @invariant()
+    def snapshot_equals_the_dict(self) -> None:
+        answer = self.table.scan()
+        table = answer.to_arrow()
+        if not self.model.past:
+            assert table.num_rows == 0
+            return
+        assert read_rows(table) == self.model.rows
+        names = {path.rpartition("/")[2] for path in answer.files()}
+        assert set(table.column("_hoodie_file_name").to_pylist()) <= names
+        numbers = table.column("_hoodie_commit_seqno").to_pylist()
+        assert len(set(numbers)) == len(numbers), "a sequence number is there twice"
+
+    @invariant()
+    def storage_is_in_order(self) -> None:
+        assert problems_on(self.storage, has_metadata_table=bool(self.model.past)) == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        for at in range(len(self.model.past)):
+            self.check_past(at)
+        pieces: dict[Key, object] = {}
+        for end in range(1, len(self.model.past) + 1):
+            self.check_range(end - 1, end)
+            self.check_range(0, end)
+            pieces.update(self.model.between(end - 1, end))
+        assert self.model.rows.items() <= pieces.items(), "the pieces do not add up to the whole"
+
+    def check_result(self, result: WriteResult, operation: str, *counts: int) -> None:
+        assert result.operation == operation
+        assert (result.inserted, result.updated, result.deleted) == counts
+        newest = self.table.timeline()[-1]
+        assert (newest.requested, newest.completed) == (result.requested, result.completed)
+
+    def check_past(self, at: int) -> None:
+        past = self.model.past[at]
+        assert read_rows(self.table.scan(as_of=past.requested).to_arrow()) == past.rows
+
+    def check_range(self, start: int, end: int) -> None:
+        after = self.model.past[start - 1].completed if start else None
+        until = self.model.past[end - 1].completed if end else "2000-01-01"
+        found = read_rows(self.table.incremental(after, until).to_arrow())
+        assert found == (self.model.between(start, end) if end > start else {})
+
+
+class TestTableAgainstDict(TableAgainstDict.TestCase):  # type: ignore[misc, name-defined]
+    settings = QUICK
+
+
+@pytest.mark.long
+class TestTableAgainstDictForLong(TableAgainstDict.TestCase):  # type: ignore[misc, name-defined]
+    settings = LONG

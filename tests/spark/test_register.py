@@ -1,0 +1,172 @@
+"""A script that was written for Apache Hudi could not run, or write another table, after `register(spark)`.
+
+The steps of Apache Hudi's quick start, in its own option names; other formats must not notice anything.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi.spark
+from pyhudi import HudiTable, Invalid
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "uuid",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.table.name": "trips",
+    "hoodie.upsert.shuffle.parallelism": 2,
+    "hoodie.insert.shuffle.parallelism": 2,
+}
+OPERATION = "hoodie.datasource.write.operation"
+DDL = "ts long, uuid string, fare double, city string"
+
+
+@pytest.fixture
+def registered(spark: Any) -> Any:
+    pyhudi.spark.register(spark)
+    return spark
+
+
+def trips(spark: Any, *rows: tuple[int, str, float, str]) -> Any:
+    return spark.createDataFrame(list(rows), DDL)
+
+
+def fares(frame: Any) -> dict[str, float]:
+    return {row["uuid"]: row["fare"] for row in frame.select("uuid", "fare").collect()}
+
+
+def test_the_quick_start_of_apache_hudi_runs(registered: Any, tmp_path: Path) -> None:
+    spark, path = registered, str(tmp_path / "trips")
+    inserts = trips(spark, (1, "a", 1.0, "oslo"), (1, "b", 2.0, "rome"), (1, "c", 3.0, "oslo"))
+    inserts.write.format("hudi").options(**OPTIONS).mode("overwrite").save(path)
+    first = spark.read.format("hudi").load(path).select("_hoodie_commit_time").first()[0]
+
+    updates = trips(spark, (2, "a", 10.0, "oslo"), (0, "b", 20.0, "rome"), (2, "d", 4.0, "rome"))
+    updates.write.format("hudi").options(**OPTIONS).option(OPERATION, "upsert").mode("append").save(path)
+    frame = spark.read.format("hudi").load(path)
+    frame.createOrReplaceTempView("trips_view")
+    assert spark.sql("select count(*) n from trips_view where city = 'rome'").first()["n"] == 2
+    assert fares(frame) == {"a": 10.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    assert frame.columns[:5] == [
+        "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
+    ]  # fmt: skip
+
+    gone = frame.where("city = 'oslo'").limit(1)
+    gone.write.format("hudi").options(**OPTIONS).option(OPERATION, "delete").mode("append").save(path)
+    assert spark.read.format("hudi").load(path).count() == 3
+
+    past = spark.read.format("hudi").option("as.of.instant", first).load(path)
+    assert fares(past) == {"a": 1.0, "b": 2.0, "c": 3.0}
+    begin = HudiTable.open(path).timeline()[0].completed
+    changes = (
+        spark.read.format("hudi")
+        .option("hoodie.datasource.query.type", "incremental")
+        .option("hoodie.datasource.read.begin.instanttime", begin)
+        .load(path)
+    )
+    assert set(fares(changes)) <= {"a", "d", "c"} and "d" in fares(changes)
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert", "BULK_INSERT"])
+def test_operations_are_those_of_the_table(registered: Any, tmp_path: Path, operation: str) -> None:
+    path = str(tmp_path / "trips")
+
+    for _ in range(2):
+        rows = trips(registered, (1, "a", 1.0, "oslo"))
+        rows.write.format("hudi").options(**OPTIONS).option(OPERATION, operation).mode("append").save(path)
+
+    assert HudiTable.open(path).scan().to_arrow().num_rows == (1 if operation == "upsert" else 2)
+
+
+def test_modes_are_those_of_spark(registered: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "trips")
+    one, two = (trips(registered, (1, key, 1.0, "oslo")) for key in "ab")
+
+    def save(rows: Any, mode: str | None) -> dict[str, float]:
+        writer = rows.write.format("org.apache.hudi").options(**OPTIONS)
+        (writer if mode is None else writer.mode(mode)).save(path)
+        return fares(registered.read.format("hudi").load(path))
+
+    assert set(save(one, None)) == {"a"}
+    for mode in (None, "error", "errorifexists"):
+        with pytest.raises(Invalid, match="a table is here already"):
+            save(two, mode)
+    assert set(save(two, "ignore")) == {"a"}
+    assert set(save(two, "append")) == {"a", "b"}
+    assert set(save(two, "Overwrite")) == {"b"}
+    with pytest.raises(Exception, match="(?i)mode"):
+        save(two, "sideways")
+
+
+def test_options_may_come_from_anywhere(registered: Any, tmp_path: Path) -> None:
+    rows = trips(registered, (1, "a", 1.0, "oslo"))
+    base = {name: text for name, text in OPTIONS.items() if "partitionpath" not in name}
+    flag = "hoodie.datasource.write.hive_style_partitioning"
+
+    rows.write.options(**base).option(flag, True).format("hudi").partitionBy("city").save(str(tmp_path / "one"))
+    rows.write.options(**base).option(flag, True).save(str(tmp_path / "two"), format="hudi", partitionBy="city", mode="append")
+    rows.write.format("parquet").options(**base).format("hudi").partitionBy(["city"]).save(path=str(tmp_path / "three"), **{flag: "true"})
+    rows.write.format("hudi").options(**base).partitionBy("city").option("path", str(tmp_path / "four")).option(flag, "true").save()
+
+    for name in ("one", "two", "three", "four"):
+        table = HudiTable.open(tmp_path / name)
+        assert (table.name, table.partition_by, table.ordering) == ("trips", ("city",), ("ts",))
+        assert [path.split("/")[0] for path in table.scan().files()] == ["city=oslo"]
+
+
+def test_an_unknown_option_names_the_nearest(registered: Any, tmp_path: Path) -> None:
+    rows = trips(registered, (1, "a", 1.0, "oslo"))
+    writer = rows.write.format("hudi").options(**OPTIONS)
+
+    with pytest.raises(Invalid, match=r"hoodie\.datasource\.write\.operation"):
+        writer.option("hoodie.datasource.write.operatoin", "upsert").save(str(tmp_path / "t"))
+    assert not (tmp_path / "t").exists()
+    rows.write.format("hudi").options(**OPTIONS).save(str(tmp_path / "t"))
+    with pytest.raises(Invalid, match=r"hoodie\.datasource\.query\.type"):
+        registered.read.format("hudi").option("hoodie.datasource.query.typ", "snapshot").load(str(tmp_path / "t"))
+
+
+def test_overwrite_keeps_the_old_table_when_the_new_one_cannot_be(registered: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "trips")
+    rows = trips(registered, (1, "a", 1.0, "oslo"))
+    rows.write.format("hudi").options(**OPTIONS).save(path)
+    wrong: list[dict[str, object]] = [
+        {**OPTIONS, "hoodie.datasource.write.recordkey.field": "no_such"},
+        {**OPTIONS, "hoodie.parquet.max.file.size": "huge"},
+        {name: text for name, text in OPTIONS.items() if "table.name" not in name and "write.table" not in name},
+    ]
+
+    for options in wrong:
+        with pytest.raises(Invalid):
+            rows.write.format("hudi").options(**options).mode("overwrite").save(path)
+    with pytest.raises(Invalid, match="deletes first"):
+        itself = registered.read.format("hudi").load(path).where("fare > 0")
+        itself.write.format("hudi").options(**OPTIONS).mode("overwrite").save(path)
+
+    assert fares(registered.read.format("hudi").load(path)) == {"a": 1.0}
+
+
+def test_other_formats_do_not_notice(registered: Any, tmp_path: Path) -> None:
+    pyhudi.spark.register(registered)
+    pyhudi.spark.register(registered)
+    rows = registered.range(6).selectExpr("id", "id % 2 part")
+    root = str(tmp_path)
+
+    rows.write.format("csv").option("header", True).option("sep", ";").mode("overwrite").save(f"{root}/csv")
+    rows.write.csv(f"{root}/csv", header=True, sep=";", mode="overwrite")
+    found = registered.read.format("csv").options(header=True, sep=";").schema("id long, part long").load(f"{root}/csv")
+    assert sorted(found.collect()) == sorted(rows.collect())
+    rows.write.json(f"{root}/json", mode="append")
+    assert registered.read.json(f"{root}/json").count() == 6
+    rows.write.mode("overwrite").partitionBy("part").parquet(f"{root}/parquet")
+    rows.write.save(f"{root}/parquet", mode="overwrite", partitionBy="part")
+    assert registered.read.load(f"{root}/parquet").where("part = 1").count() == 3
+    assert registered.read.load([f"{root}/parquet/part=0", f"{root}/parquet/part=1"]).count() == 6
+    assert registered.read.format("hudi").format("parquet").load(f"{root}/parquet").count() == 6
+    with pytest.raises(Exception, match="already exists|PATH_ALREADY_EXISTS"):
+        rows.write.parquet(f"{root}/parquet")

@@ -1,0 +1,248 @@
+"""A table as a dict, and what of a table's storage must hold after every write, whatever happened before it."""
+
+import random
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyhudi import HudiTable
+from pyhudi.executor import Executor
+from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP
+from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.table import open_metadata_table
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.commits import read_commit, written_files
+from pyhudi.table.listing import FileListing, StorageListing
+from pyhudi.table.snapshot import Snapshot, read_snapshot
+
+Key: TypeAlias = tuple[str, str]
+"""Partition path and record key."""
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.int64()), ("note", pa.string())]
+)
+
+SMALL_FILES = {
+    "hoodie.parquet.max.file.size": "6000",
+    "hoodie.copyonwrite.record.size.estimate": "600",
+    "hoodie.index.bloom.num_entries": "10",
+}
+"""Five rows a new file, and room for some more in files that are there; tests with it write little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of `SCHEMA`."""
+
+    id: str
+    city: str
+    ts: int
+    v: int
+    note: str | None = None
+
+
+@dataclass(eq=False)
+class StepClock:
+    """A clock that goes on by a millisecond whenever it is asked."""
+
+    ms: int = 1_780_000_000_000
+
+    def now_ms(self) -> int:
+        self.ms += 1
+        return self.ms
+
+    def sleep_ms(self, wait_ms: int) -> None:
+        self.ms += wait_ms
+
+
+def seeded_uuids(seed: int) -> Callable[[], str]:
+    """A source of UUID texts that repeats itself."""
+    numbers = random.Random(seed)
+    return lambda: str(uuid.UUID(int=numbers.getrandbits(128)))
+
+
+@dataclass
+class Handles:
+    """Handles on one table, with the same clock and randomness; each call gives a new one."""
+
+    storage: Storage
+    clock: StepClock = field(default_factory=StepClock)
+    random: Callable[[], str] = field(default_factory=lambda: seeded_uuids(1))
+    executor: Executor | None = None
+
+    def open(self, options: Mapping[str, object] | None = None) -> HudiTable:
+        return HudiTable.open(
+            "", options=options, storage=self.storage, clock=self.clock, random=self.random,
+            executor=self.executor,
+        )  # fmt: skip
+
+    def create(
+        self,
+        *,
+        partition_by: str | None = "city",
+        ordering: str | None = "ts",
+        properties: Mapping[str, object] | None = None,
+        schema: pa.Schema | None = None,
+    ) -> HudiTable:
+        return HudiTable.create(
+            "", name="t", record_key="id", partition_by=partition_by, ordering=ordering, schema=schema,
+            properties={**SMALL_FILES, **(properties or {})}, storage=self.storage, clock=self.clock,
+            random=self.random, executor=self.executor,
+        )  # fmt: skip
+
+
+def arrow(rows: Iterable[Row], columns: Iterable[str] | None = None) -> pa.Table:
+    """Rows as Arrow, all columns or some."""
+    listed = list(rows)
+    whole = pa.table({name: [getattr(row, name) for row in listed] for name in SCHEMA.names}, SCHEMA)
+    return whole if columns is None else whole.select(list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A row as the table holds it: who wrote it last."""
+
+    row: Row
+    requested: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The table as a commit left it."""
+
+    requested: str
+    completed: str
+    rows: Mapping[Key, Stored]
+
+
+@dataclass
+class Model:
+    """What a table should hold. `event_time`: a stored row that is greater stays; `ordered`: within a batch the
+    greatest row of a key counts, and not just the last."""
+
+    is_partitioned: bool
+    ordered: bool
+    event_time: bool
+    rows: dict[Key, Stored] = field(default_factory=dict)
+    past: list[Past] = field(default_factory=list)
+
+    def key(self, row: Row) -> Key:
+        return (row.city if self.is_partitioned else "", row.id)
+
+    def settle(self, batch: Iterable[Row], *, ordered: bool) -> dict[Key, Row]:
+        """One row a key."""
+        settled: dict[Key, Row] = {}
+        for row in batch:
+            before = settled.get(self.key(row))
+            if before is None or not ordered or row.ts >= before.ts:
+                settled[self.key(row)] = row
+        return settled
+
+    def wins(self, row: Row, *, ordered: bool) -> bool:
+        stored = self.rows.get(self.key(row))
+        return stored is None or not (ordered and self.event_time) or row.ts >= stored.row.ts
+
+    def upsert(self, batch: Iterable[Row]) -> tuple[dict[Key, Row], int, int]:
+        """What an upsert puts, and how many of them are new and how many replace a row."""
+        put = {
+            key: row
+            for key, row in self.settle(batch, ordered=self.ordered).items()
+            if self.wins(row, ordered=self.ordered)
+        }
+        new = sum(key not in self.rows for key in put)
+        return put, new, len(put) - new
+
+    def delete(self, batch: Iterable[Row], *, ordered: bool) -> set[Key]:
+        """Keys that a delete takes away; `ordered`: it carries the ordering column."""
+        ordered = ordered and self.ordered
+        settled = self.settle(batch, ordered=ordered)
+        return {key for key, row in settled.items() if key in self.rows and self.wins(row, ordered=ordered)}
+
+    def committed(self, requested: str, completed: str, put: Mapping[Key, Row], gone: set[Key]) -> None:
+        for key, row in put.items():
+            self.rows[key] = Stored(row, requested)
+        for key in gone:
+            del self.rows[key]
+        self.past.append(Past(requested, completed, dict(self.rows)))
+
+    def between(self, start: int, end: int) -> dict[Key, Stored]:
+        """What the commits `past[start:end]` wrote last, as it stood at their end."""
+        writers = {past.requested for past in self.past[start:end]}
+        return {key: of for key, of in self.past[end - 1].rows.items() if of.requested in writers}
+
+
+def read_rows(rows: pa.Table) -> dict[Key, Stored]:
+    """An answer with meta fields as the model shows it. Fails when a key is in it twice."""
+    found: dict[Key, Stored] = {}
+    for values in rows.to_pylist():
+        key = values["_hoodie_partition_path"], values["_hoodie_record_key"]
+        assert key not in found, f"{key} is there twice"
+        row = Row(**{name: values[name] for name in SCHEMA.names})
+        assert row.id == key[1]
+        found[key] = Stored(row, values["_hoodie_commit_time"])
+    return found
+
+
+def dump(storage: Storage) -> dict[str, bytes]:
+    """Every file with its bytes; the guard's own file is left out."""
+    paths = [file.path for file in storage.list("", recursive=True)]
+    return {path: storage.get(path) for path in paths if not path.endswith("_guard")}
+
+
+def without_metadata_table(storage: Storage) -> Iterator[str]:
+    """Paths of data files, by the storage."""
+    for file in storage.list("", recursive=True):
+        if not file.path.startswith(f"{HOODIE}/") and PARTITION_METAFILE not in file.path:
+            yield file.path
+
+
+def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> list[str]:
+    """What is amiss on a table's storage that no write is busy with; none when all is well.
+
+    Nothing pending on either timeline, no marker, no heartbeat, no properties under way, every data file
+    of a completed commit and known to the metadata table, which knows no other. `has_metadata_table` None: there may
+    be one or none.
+    """
+    problems = []
+    snapshot = read_snapshot(storage, UTC, open_listing)
+    if has_metadata_table not in (None, snapshot.config.has_metadata_table):
+        problems.append(f"has a metadata table: {snapshot.config.has_metadata_table}")
+    timelines = [("table", snapshot.timeline)]
+    if snapshot.config.has_metadata_table:
+        timelines.append(("metadata table", open_metadata_table(storage, snapshot.zone).timeline))
+    problems += [f"{what}: pending {i.action} {i.requested}" for what, of in timelines for i in of.pending]
+    for folder in (TEMP, HEARTBEATS):
+        problems += [f"left: {file.path}" for file in storage.list(folder, recursive=True)]
+    if storage.head(f"{HOODIE}/hoodie.properties.backup") is not None:
+        problems.append("left: the backup of the properties")
+    written = {
+        path: instant.requested
+        for instant in snapshot.timeline.completed_writes
+        for path in _paths_of(snapshot, instant)
+    }
+    stored = set(without_metadata_table(storage))
+    problems += [f"no completed commit knows {path}" for path in sorted(stored - written.keys())]
+    problems += [f"missing: {path}" for path in sorted(written.keys() - stored)]
+    by_storage, by_table = _listed(StorageListing(storage)), _listed(snapshot.listing)
+    if by_storage != by_table:
+        problems.append(f"the metadata table lists {by_table}, the storage {by_storage}")
+    return problems
+
+
+def _paths_of(snapshot: Snapshot, instant: Instant) -> list[str]:
+    metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
+    return [file.path for file in written_files(metadata)]
+
+
+def _listed(listing: FileListing) -> dict[str, list[tuple[str, int]]]:
+    """Files with sizes by partition. A partition without files may be the leftover of a write that died."""
+    by_partition = {
+        partition: [(file.name, file.size_bytes) for file in listing.files(partition)]
+        for partition in listing.partitions()
+    }
+    return {partition: files for partition, files in by_partition.items() if files}

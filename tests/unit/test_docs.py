@@ -1,0 +1,151 @@
+"""The docs could promise what is not so: examples that do not run, tests that do not exist, broken links.
+
+Python examples under the comment `<!-- run -->` are run, those of one page in one go and in a folder of their
+own. Claims of compatibility.md that no other test shows are tested here.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable, Unsupported
+from tests.support.golden_tables import GoldenTables, golden_names
+
+ROOT = Path(__file__).parents[2]
+COMPATIBILITY = ROOT / "docs" / "compatibility.md"
+PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+
+_EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+_TEST = re.compile(r"^\* \[(\w+)\] `(tests/[\w/]+\.py)::(\w+)`$", re.MULTILINE)
+_LABEL = re.compile(r"\[([a-z]{1,2})\](?!\()")
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def examples(page: Path) -> list[str]:
+    """The examples to run, each moved down to its line of the page, so that errors name it."""
+    text = text_of(page)
+    return ["\n" * text[: match.start(1)].count("\n") + match[1] for match in _EXAMPLE.finditer(text)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.name)
+def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+
+    for example in examples(page):
+        exec(compile(example, str(page), "exec"), names)
+
+    assert list(tmp_path.iterdir())  # they made a table
+
+
+def test_the_pages_with_examples_are_these() -> None:
+    """A mark that is spelled otherwise would silently run nothing."""
+    assert {page.name for page in PAGES if examples(page)} == {"README.md", "tables.md", "writing.md", "reading.md"}
+    assert sum(text_of(page).count("<!--") for page in PAGES) == sum(len(examples(page)) for page in PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_that_are_not_run_are_python_all_the_same(page: Path) -> None:
+    for block in _BLOCK.findall(text_of(page)):
+        ast.parse(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [link for link in _LINK.findall(text_of(page)) if not (page.parent / link).exists()] == []
+
+
+def named_tests() -> dict[str, tuple[str, str]]:
+    return {label: (path, name) for label, path, name in _TEST.findall(text_of(COMPATIBILITY))}
+
+
+def defined_in(path: Path) -> set[str]:
+    """The tests that a file defines: functions, methods and classes."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return {node.name for node in ast.walk(ast.parse(text_of(path))) if isinstance(node, kinds)}
+
+
+@pytest.mark.parametrize("label,test", named_tests().items(), ids=lambda value: value if isinstance(value, str) else "")
+def test_tests_that_the_docs_name_exist(label: str, test: tuple[str, str]) -> None:
+    path, name = test
+
+    assert (ROOT / path).is_file(), f"[{label}] names {path}"
+    assert name in defined_in(ROOT / path), f"[{label}] names {name}"
+
+
+def test_each_label_is_of_one_test_and_is_used() -> None:
+    claims, _, listed = text_of(COMPATIBILITY).partition("\n## Tests\n")
+    labels = [label for label, *_ in _TEST.findall(listed)]
+
+    assert len(labels) == len(set(labels)) == len([line for line in listed.splitlines() if line])
+    assert set(_LABEL.findall(claims)) == set(labels)
+
+
+def test_no_cell_goes_without_a_test() -> None:
+    rows = [line for line in text_of(COMPATIBILITY).splitlines() if line.startswith("| ")]
+    cells = [cell.strip() for row in rows for cell in row.strip("|").split("|")[1:]]
+    claims = [cell for cell in cells if re.match(r"(yes|no|refused)\b", cell)]
+
+    assert len(claims) > 40
+    assert [cell for cell in claims if not _LABEL.search(cell)] == []
+
+
+# Claims of compatibility.md.
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
+    return GoldenTables(tmp_path_factory.mktemp("golden"))
+
+
+def assert_refuses_every_write(path: Path, message: str) -> None:
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    table = HudiTable.open(path)
+    rows = table.scan(meta_fields=False).to_arrow()
+    assert rows.num_rows > 0
+
+    for write in (table.bulk_insert, table.insert, table.upsert, table.delete):
+        with pytest.raises(Unsupported, match=message):
+            write(rows)
+
+    after = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert {file: after[file] for file in before} == before
+    assert {file.name for file in after.keys() - before.keys()} <= {".pyhudi_guard"}
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_versions_that_are_only_read_refuse_every_write(golden: GoldenTables, version: int) -> None:
+    name = next(name for name in golden_names() if name.startswith(f"cow_part_v{version}_"))
+
+    assert_refuses_every_write(golden.get(name).path, f"table version {version}: this release writes version 8 only")
+
+
+@pytest.mark.parametrize("version", [5, 6, 7, 9, 10])
+def test_other_versions_are_not_created(tmp_path: Path, version: int) -> None:
+    with pytest.raises(Unsupported, match=f"table_version={version}"):
+        HudiTable.create(tmp_path / "t", name="t", record_key="id", table_version=version)
+
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "CUSTOM"])
+def test_tables_of_other_key_generators_refuse_every_write(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "t"
+    table = HudiTable.create(path, name="t", record_key="id", partition_by="day")
+    table.bulk_insert(pa.table({"id": ["a"], "day": ["2026-11-21"]}))
+    properties = path / ".hoodie" / "hoodie.properties"
+    stored = properties.read_text(encoding="utf-8")
+    properties.write_text(
+        stored.replace("hoodie.table.keygenerator.type=SIMPLE", f"hoodie.table.keygenerator.type={kind}"),
+        encoding="utf-8",
+    )
+
+    assert_refuses_every_write(path, kind)

@@ -1,0 +1,52 @@
+"""A small write could ask the store more and more as its table grows. The counts are exact: a change of them is a
+decision, made here."""
+
+from pyhudi import HudiTable
+from pyhudi.engine.local import SerialExecutor
+from pyhudi.storage.counting import CountingStorage
+from pyhudi.storage.memory import MemoryStorage
+from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
+
+FILE_GROUPS = 50
+
+
+def a_table(storage: CountingStorage) -> HudiTable:
+    """50 file groups of two rows, five in each of ten partitions."""
+    handles = Handles(storage, StepClock(), seeded_uuids(1), SerialExecutor())
+    options = {
+        "hoodie.parquet.max.file.size": "200", "hoodie.copyonwrite.record.size.estimate": "50",
+        "hoodie.parquet.small.file.limit": "0",
+    }  # fmt: skip
+    table = handles.create(properties=options, schema=arrow([]).schema)
+    table.bulk_insert(arrow(Row(f"k{n:03}", f"p{n % 10}", 1, n) for n in range(2 * FILE_GROUPS)))
+    assert len(table.scan().files()) == FILE_GROUPS
+    storage.reset()
+    return table
+
+
+def test_an_upsert_of_ten_keys_into_one_partition() -> None:
+    """Its five file groups are looked through, rewritten where they change; the other 45 cost nothing."""
+    storage = CountingStorage(MemoryStorage())
+    table = a_table(storage)
+
+    table.upsert(arrow(Row(f"k{n:03}", "p0", 2, n) for n in range(0, 100, 10)))
+
+    assert dict(storage.counts) == {}
+
+
+def test_an_upsert_of_ten_keys_into_ten_partitions() -> None:
+    storage = CountingStorage(MemoryStorage())
+    table = a_table(storage)
+
+    result = table.upsert(arrow(Row(f"k{n:03}", f"p{n}", 2, n) for n in range(10)))
+
+    assert result.files == 10
+    assert dict(storage.counts) == {}
+
+
+def test_a_scan_of_one_partition() -> None:
+    storage = CountingStorage(MemoryStorage())
+    table = a_table(storage)
+
+    assert table.scan(where="city = 'p3'").to_arrow().num_rows == 10
+    assert dict(storage.counts) == {}
