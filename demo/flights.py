@@ -41,8 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         WORK.mkdir(parents=True, exist_ok=True)
         log = WORK / "error.log"
         log.write_text(traceback.format_exc(), encoding="utf-8")
-        first_line = (str(error).splitlines() or [""])[0]
-        problem = f"{type(error).__name__}: {first_line} (the whole text is in {log})"
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        told = " ... ".join(dict.fromkeys([*lines[:1], *lines[-1:]]))  # Spark's errors end with what went wrong
+        problem = f"{type(error).__name__}: {told} (the whole text is in {log})"
     console.print(problem, style="red", highlight=False, markup=False)
     return 1
 

@@ -282,9 +282,7 @@ def test_readers_see_the_old_state_until_the_commit(handles: Handles) -> None:
         assert read_rows(table.lookup(["k0", "new"])) == {k: of for k, of in found.items() if k[1] in ("k0", "new")}
         looks.append((what, found == old))
 
-    writer = HudiTable.open(
-        "", storage=watched(handles.storage, look), clock=handles.clock, random=handles.random
-    )
+    writer = HudiTable.open("", storage=watched(handles.storage, look), clock=handles.clock, random=handles.random)
     writer.upsert(arrow(CHANGES))
 
     turned = [what for what, is_old in looks if not is_old]

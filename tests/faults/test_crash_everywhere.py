@@ -6,6 +6,7 @@ write must succeed, tidy up, and give the right rows.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -301,9 +302,7 @@ def stop_by_failure(
 
 
 @pytest.mark.parametrize("first_step,second_step", [(23, 17), pytest.param(5, 3, marks=pytest.mark.long)])
-def test_a_crash_while_a_dead_write_is_rolled_back_and_another_one_there(
-    first_step: int, second_step: int
-) -> None:
+def test_a_crash_while_a_dead_write_is_rolled_back_and_another_one_there(first_step: int, second_step: int) -> None:
     """Two crashes in a row, at every pair of changes of a sample: the rollback is taken up where it stopped."""
     start = prepared(SCENARIOS["a write that rolls a dead one back"])
     expected = Expected.of(start, upsert_changes)
@@ -401,10 +400,8 @@ def request_of(start: MemoryStorage, *parts: str) -> int:
     """The number of the first request of an upsert whose words hold all of the parts."""
     for fails_at in range(1_000):
         storage = FailingStorage(start.copy(), fails_at, lands=False)
-        try:
+        with suppress(Unavailable):
             reopened(storage).upsert(arrow(CHANGES))
-        except Unavailable:
-            pass
         if all(part in storage.failed for part in parts):
             return fails_at
         assert storage.failed, f"no request with {parts}"

@@ -38,9 +38,7 @@ def changed(column: str, values: list[Any], kind: pa.DataType | None = None) -> 
     return rows.set_column(at, column, pa.array(values, kind or SCHEMA.field(column).type))
 
 
-def refused(
-    storage: MemoryStorage, write: Callable[[], object], kind: type[HudiError], *texts: str
-) -> None:
+def refused(storage: MemoryStorage, write: Callable[[], object], kind: type[HudiError], *texts: str) -> None:
     before = dump(storage)
     with pytest.raises(kind) as caught:
         write()
@@ -80,18 +78,14 @@ BAD_DATA = {
 
 
 @pytest.mark.parametrize("name", BAD_DATA)
-def test_bad_data_is_refused_before_the_first_byte(
-    storage: MemoryStorage, table: HudiTable, name: str
-) -> None:
+def test_bad_data_is_refused_before_the_first_byte(storage: MemoryStorage, table: HudiTable, name: str) -> None:
     data, texts = BAD_DATA[name]
     refused(storage, lambda: table.upsert(data), Invalid, *texts)
 
 
 @pytest.mark.parametrize("name", ["a null key", "an empty key", "a wrong type", "an unknown column", "a column twice"])
 @pytest.mark.parametrize("method", ["insert", "bulk_insert"])
-def test_inserts_look_at_their_data_too(
-    storage: MemoryStorage, table: HudiTable, name: str, method: str
-) -> None:
+def test_inserts_look_at_their_data_too(storage: MemoryStorage, table: HudiTable, name: str, method: str) -> None:
     data, texts = BAD_DATA[name]
     refused(storage, lambda: getattr(table, method)(data), Invalid, *texts)
 
@@ -199,9 +193,7 @@ def test_bad_options_are_refused(storage: MemoryStorage, table: HudiTable, name:
     refused(storage, write, kind, *texts)
 
 
-def test_entries_of_a_commit_are_text_and_leave_the_schema_alone(
-    storage: MemoryStorage, table: HudiTable
-) -> None:
+def test_entries_of_a_commit_are_text_and_leave_the_schema_alone(storage: MemoryStorage, table: HudiTable) -> None:
     refused(storage, lambda: table.upsert(arrow([ROW]), extra_metadata={"schema": "x"}), Invalid, "'schema'")
     wrong: Any = {"checkpoint": 5}
     refused(storage, lambda: table.upsert(arrow([ROW]), extra_metadata=wrong), Invalid, "'checkpoint': 5")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.format.names import BaseFileName
@@ -57,7 +57,7 @@ def test_what_small_files_have_no_room_for_goes_into_new_groups_of_equal_shares(
     tasks = plan({"p": 300_000}, None, slices).tasks
 
     room = 21 * MIB // 1_000
-    assert [t.inserts for t in tasks] == [room, 92_660, 92_660, 92_660] or tasks[0].inserts == room
+    assert tasks[0].inserts == room
     new = [t.inserts for t in tasks if t.base_file is None]
     assert max(new) - min(new) <= 1
     assert sum(t.inserts for t in tasks) == 300_000
@@ -96,6 +96,7 @@ def workloads(draw: st.DrawFn) -> tuple[dict[str, int], dict[tuple[str, str], in
     return draw(st.dictionaries(partitions, st.integers(1, 5_000))), updates, slices
 
 
+@settings(deadline=None)
 @given(workloads(), st.integers(1, 900), st.integers(1, 20_000), st.integers(0, 20_000))
 def test_every_row_has_one_place_and_the_plan_is_the_same_everywhere(
     workload: tuple[dict[str, int], dict[tuple[str, str], int], dict[str, list[FileSlice]]],
@@ -128,6 +129,7 @@ def test_every_row_has_one_place_and_the_plan_is_the_same_everywhere(
             assert size + task.inserts * record_bytes <= max_bytes
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 50))
 def test_shares_are_equal_and_add_up(total: int, count: int) -> None:
     shares = equal_shares(total, count)

@@ -58,12 +58,7 @@ def value_text(name: str, schema: pa.Schema) -> Column:
         return _local_micros(column).cast("string")
     if pa.types.is_decimal(kind):
         return _decimal_text(name, kind.scale)
-    if (
-        pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_date32(kind)
-        or pa.types.is_floating(kind)
-    ):
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_floating(kind):
         return column.cast("string")
     raise Invalid(
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "

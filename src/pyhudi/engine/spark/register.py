@@ -34,7 +34,7 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
 def _state(builder: Any) -> dict[str, Any]:
     """What was said to one reader or writer so far."""
-    return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})  # type: ignore[no-any-return]
+    return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})
 
 
 def _note_calls(kind: type) -> None:
@@ -129,7 +129,7 @@ def _end_save(kind: type, save: Save) -> None:
 def _session(reader: Any) -> SparkSession:
     session = getattr(reader, "_spark", None) or getattr(reader, "_client", None)
     assert session is not None
-    return session  # type: ignore[no-any-return]
+    return session
 
 
 def _one_path(path: Any, options: Mapping[str, object]) -> str:

@@ -107,8 +107,7 @@ def _moves_fields(found: t.DataType, wanted: t.DataType) -> bool:
     match found, wanted:
         case t.StructType(), t.StructType():
             return found.names != wanted.names or any(
-                _moves_fields(one.dataType, to.dataType)
-                for one, to in zip(found.fields, wanted.fields, strict=True)
+                _moves_fields(one.dataType, to.dataType) for one, to in zip(found.fields, wanted.fields, strict=True)
             )
         case t.ArrayType(), t.ArrayType():
             return _moves_fields(found.elementType, wanted.elementType)

@@ -15,9 +15,7 @@ from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.txn.session import TableAccess
 
-_OFFSET = re.compile(
-    r"(UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(:(?P<minutes>\d{2})(:(?P<seconds>\d{2}))?)?"
-)
+_OFFSET = re.compile(r"(UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(:(?P<minutes>\d{2})(:(?P<seconds>\d{2}))?)?")
 
 
 def session_of(dataframe: DataFrame) -> SparkSession:

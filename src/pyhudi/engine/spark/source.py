@@ -11,7 +11,7 @@ from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, quoted, record_key
 from pyhudi.engine.spark.read import read_files
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
-from pyhudi.engine.spark.session import core_count, session_of
+from pyhudi.engine.spark.session import core_count, session_of, with_settings
 from pyhudi.engine.spark.shuffle import to_tasks
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
@@ -29,10 +29,13 @@ PATH = META_FIELDS[3]
 SLICE = "__pyhudi_slice"
 FILE = "__pyhudi_file"
 
-BROADCAST_ROWS_MAX = 2_000_000
+BROADCAST_ROWS_MAX = 1_000_000
 """Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
 
 TASKS_PER_CORE = 8
+
+BATCH_ROWS = 65_536
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class SparkSource:
@@ -48,6 +51,7 @@ class SparkSource:
         self._spark = session_of(rows)
         self._rows = rows
         self._schema = pa.schema([])
+        self._key_column: str | None = None
         self._let_go: list[DataFrame] = []
         self._total = 0
         self._counts: Mapping[str, int] = {}
@@ -61,6 +65,7 @@ class SparkSource:
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema = spec.schema
+        self._key_column = _bare_key(spec)
         columns = [_as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns)
         kept, to_release = keep_input(typed)
@@ -120,12 +125,17 @@ class SparkSource:
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         rows = self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
         placed = self._placed(rows, plan, only_tagged=target.is_delete)
+        placed = placed.drop(PATH) if self._key_column is None else placed.drop(PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
-        shuffled = to_tasks(placed.drop(PATH), BUCKET, task_count).sortWithinPartitions(BUCKET)
+        shuffled = to_tasks(placed, BUCKET, task_count)
+        if task_count < len(plan.tasks):
+            shuffled = shuffled.sortWithinPartitions(BUCKET)
         names = [name for name in shuffled.columns if name != BUCKET]
         fields = [self._schema.field(name) if name in self._schema.names else _OWN_FIELDS[name] for name in names]
-        run = write_task(target, {task.bucket: task for task in plan.tasks}, pa.schema(fields))
-        statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
+        tasks = {task.bucket: task for task in plan.tasks}
+        run = write_task(target, tasks, pa.schema(fields), key_column=self._key_column)
+        with with_settings(self._spark, {_BATCH_ROWS: str(BATCH_ROWS)}):
+            statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
         return [WriteStatus(*row) for row in statuses]
 
     def close(self) -> None:
@@ -189,6 +199,13 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
     for bucket, rows in bins:
         slots += [bucket] * max(1, round(slot_count * rows / total))
     return slots
+
+
+def _bare_key(spec: InputSpec) -> str | None:
+    """The text column that is the record key as it is, which then need not travel twice; None where there is none."""
+    name = spec.keys.record_key[0]
+    is_bare = not spec.keys.is_composite and pa.types.is_string(spec.schema.field(name).type)
+    return name if is_bare else None
 
 
 def _must_have(bucket: Column) -> Column:

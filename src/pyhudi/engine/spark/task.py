@@ -10,6 +10,7 @@ from pyspark import TaskContext
 
 from pyhudi.errors import Bug
 from pyhudi.table.conform import conform_batch
+from pyhudi.write.base_file_writer import RECORD_KEY
 from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
 from pyhudi.write.plan import FileGroupTask
 
@@ -22,11 +23,16 @@ STATUS_SCHEMA = pa.schema(
 
 
 def write_task(
-    target: WriteTarget, tasks: Mapping[int, FileGroupTask], incoming: pa.Schema
+    target: WriteTarget,
+    tasks: Mapping[int, FileGroupTask],
+    incoming: pa.Schema,
+    *,
+    key_column: str | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: batches sorted by bucket in, write statuses out.
 
-    One file group is open at a time. The write token names this attempt, so that no two attempts ever
+    One file group is open at a time. `key_column`: the column that is the record key as it is; None where the
+    key comes in a column of its own. The write token names this attempt, so that no two attempts ever
     write the same file.
     """
 
@@ -35,7 +41,7 @@ def write_task(
         if context is None:
             raise Bug("a write task runs outside of Spark")
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
-        runs = bucket_runs(batches, incoming)
+        runs = bucket_runs(batches, incoming, key_column)
         pending = next(runs, None)
         while pending is not None:
             bucket = pending[0]
@@ -73,13 +79,17 @@ class _Group:
         return self._next
 
 
-def bucket_runs(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Runs of rows of one bucket, as columns of `schema`."""
+def bucket_runs(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, key_column: str | None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Runs of rows of one bucket, as columns of `schema`, and the record key."""
     for batch in batches:
         if len(batch) == 0:
             continue
         buckets = np.asarray(batch.column(BUCKET))
         rows = conform_batch(batch, schema, path="input")
+        if key_column is not None:
+            rows = rows.append_column(RECORD_KEY, rows.column(key_column))
         edges = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(batch)]
         for start, end in pairwise(edges):
             yield int(buckets[start]), rows.slice(start, end - start)

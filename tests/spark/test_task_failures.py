@@ -1,0 +1,148 @@
+"""A task that fails after it wrote a file could leave the file in the table, or its rows twice.
+
+A session of its own (three attempts a task) runs in a process of its own. A `sitecustomize` module on the workers'
+path makes `run_file_group` fail after it has done its work: once, or always, as files in a folder say.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+
+HOOK = '''
+import functools, os
+import pyhudi.write.handle as handle
+
+_real = handle.run_file_group
+
+@functools.wraps(_real)
+def _faulty(*args, **kwargs):
+    statuses = _real(*args, **kwargs)
+    faults = os.environ["PYHUDI_TEST_FAULTS"]
+    try:
+        os.unlink(f"{faults}/once")
+        fails = True
+    except FileNotFoundError:
+        fails = os.path.exists(f"{faults}/always")
+    if fails:
+        with open(f"{faults}/lost", "a") as log:
+            log.writelines(f"{status.partition}/{status.file_name}\\n" for status in statuses)
+        raise RuntimeError("the worker was lost after it wrote")
+    return statuses
+
+handle.run_file_group = _faulty
+'''
+
+
+def files_of(table: Any) -> dict[str, list[str]]:
+    """Data files, as the storage, the metadata table and the newest commit's statements name them."""
+    from pyhudi.table.commits import read_commit
+
+    root, snapshot = Path(table.path.removeprefix("file://")), table._access.snapshot()
+    commits = [read_commit(snapshot.storage, snapshot.timeline, one) for one in snapshot.timeline.completed_writes]
+    of, listing = [stat for one in commits for of in one.partition_to_write_stats.values() for stat in of], snapshot.listing
+    return {
+        "storage": sorted(p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if ".hoodie" not in p.parts),
+        "metadata": sorted(
+            f"{path}/{file.name}"
+            for path in listing.partitions()
+            for file in listing.files(path)
+            if file.name.endswith(".parquet")
+        ),
+        "commits": sorted(stat.path for stat in of),
+    }
+
+
+def main(folder: Path) -> None:
+    """The writes, in a process whose workers have the hook; prints what became of them."""
+    from pyspark.sql import SparkSession
+
+    from pyhudi import HudiTable
+
+    faults = folder / "faults"
+    spark = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
+    rows = spark.range(300).selectExpr("id", "concat('p', id % 3) part", "id n")
+    table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part")
+    seen: dict[str, Any] = {}
+
+    (faults / "once").touch()
+    seen["bulk"] = table.bulk_insert(rows).inserted
+    (faults / "once").touch()
+    seen["updated"] = table.upsert(rows.where("id < 100").withColumn("n", -rows.n)).updated
+    seen["lost"] = (faults / "lost").read_text().split()
+    seen["after retries"] = files_of(table)
+
+    (faults / "always").touch()
+    try:
+        table.upsert(rows.withColumn("n", rows.n + 1))
+    except Exception as error:
+        seen["error"] = f"{type(error).__name__}: {error}"
+    (faults / "always").unlink()
+    seen["after failure"] = files_of(table)
+    seen["timeline"] = [(one.action, one.state) for one in table.timeline()]
+    seen["markers"] = [str(path) for path in (folder / "t" / ".hoodie" / ".temp").iterdir()]
+    seen["sum"] = table.scan().to_spark(spark).selectExpr("sum(n) s").first()["s"]
+
+    seen["again"] = table.upsert(rows).updated
+    seen["rows"] = table.scan().to_spark(spark).count()
+    seen["at the end"] = files_of(table)
+    spark.stop()
+    (folder / "seen.json").write_text(json.dumps(seen))
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    pytest.importorskip("pyspark")
+    folder = tmp_path_factory.mktemp("failures")
+    (folder / "faults").mkdir()
+    (folder / "hook").mkdir()
+    (folder / "hook" / "sitecustomize.py").write_text(HOOK)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(folder / "hook"), str(ROOT / "src"), str(ROOT)]),
+        "PYHUDI_TEST_FAULTS": str(folder / "faults"),
+    }
+    done = subprocess.run(
+        [sys.executable, __file__, str(folder)], env=environment, capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return json.loads((folder / "seen.json").read_text())
+
+
+def test_a_retried_task_counts_once(seen: dict[str, Any]) -> None:
+    assert (seen["bulk"], seen["updated"]) == (300, 100)
+    assert seen["sum"] == sum(range(300)) - 2 * sum(range(100))
+
+
+def test_files_of_lost_attempts_are_gone(seen: dict[str, Any]) -> None:
+    files = seen["after retries"]
+
+    assert len(seen["lost"]) == 2
+    assert files["storage"] == files["metadata"] == files["commits"]
+    assert not set(seen["lost"]) & set(files["storage"])
+
+
+def test_a_write_that_fails_leaves_the_table_as_it_was(seen: dict[str, Any]) -> None:
+    assert "the worker was lost after it wrote" in seen["error"]
+    assert seen["after failure"] == seen["after retries"]
+    assert {state for _, state in seen["timeline"]} == {"COMPLETED"}
+    assert [action for action, _ in seen["timeline"]].count("commit") == 2
+    assert seen["markers"] == []
+
+
+def test_the_next_write_works(seen: dict[str, Any]) -> None:
+    files = seen["at the end"]
+
+    assert (seen["again"], seen["rows"]) == (300, 300)
+    assert files["storage"] == files["metadata"] == files["commits"]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
