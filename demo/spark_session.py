@@ -12,6 +12,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 JAVA_MIN = 17
+SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A run of a minute or two does not earn back what the JVM's second compiler costs."""
+
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 
@@ -26,9 +29,10 @@ def spark_session(work: Path) -> Iterator[SparkSession]:
     work.mkdir(parents=True, exist_ok=True)
     log = work / "spark.log"
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark looks this machine's name up
+    log_settings = f'"-Dlog4j2.configurationFile={LOG_SETTINGS.resolve().as_uri()}"'
     settings = {
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={LOG_SETTINGS.resolve().as_uri()}"',
+        "spark.driver.extraJavaOptions": f"{SHORT_RUN} {log_settings}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -158,8 +158,9 @@ print("done", flush=True)
 
 def other_writer(root: Path, stop_at: int) -> "subprocess.Popen[str]":
     """A process that upserts and stops right before change `stop_at`; a killed one stays there."""
+    folders = str(SOURCE_DIR), str(Path(__file__).parents[2])
     process = subprocess.Popen(
-        [sys.executable, "-c", WRITE_AND_WAIT, str(root), str(SOURCE_DIR), str(Path(__file__).parents[2]), str(stop_at)],
+        [sys.executable, "-c", WRITE_AND_WAIT, str(root), *folders, str(stop_at)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

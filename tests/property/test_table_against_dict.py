@@ -165,10 +165,10 @@ class TableAgainstDict(RuleBasedStateMachine):
         assert found == (self.model.between(start, end) if end > start else {})
 
 
-class TestTableAgainstDict(TableAgainstDict.TestCase):  # type: ignore[misc, name-defined]
+class TestTableAgainstDict(TableAgainstDict.TestCase):  # type: ignore[misc, valid-type]
     settings = QUICK
 
 
 @pytest.mark.long
-class TestTableAgainstDictForLong(TableAgainstDict.TestCase):  # type: ignore[misc, name-defined]
+class TestTableAgainstDictForLong(TableAgainstDict.TestCase):  # type: ignore[misc, valid-type]
     settings = LONG

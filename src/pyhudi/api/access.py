@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid, Unsupported
@@ -9,7 +10,10 @@ from pyhudi.metadata.files_partition import open_listing
 from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard, open_guard
 from pyhudi.txn.participants import CommitParticipant
@@ -35,6 +39,11 @@ def table_access(
         process_zone=process_zone,
         open_listing=open_listing,
     )
+
+
+def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
+    """The listing that asks the storage, whatever the metadata table knows."""
+    return StorageListing(storage)
 
 
 def metadata_upkeep(

@@ -31,7 +31,7 @@ _STORED = (
 def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) -> "DataFrame":
     """`spark.read.format("hudi").options(...).load(path)`."""
     request = read_request_from_options(options)
-    table = HudiTable.open(path)
+    table = HudiTable.open(path, options={"hoodie.metadata.enable": request.metadata_enabled})
     if request.query_type == "incremental":
         return table.incremental(request.start, request.end).to_spark(spark)
     return table.scan(as_of=request.as_of, query=request.query_type).to_spark(spark)

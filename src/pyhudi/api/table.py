@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api import frames
-from pyhudi.api.access import commit_texts, metadata_upkeep, refuse_unbuilt, table_access
+from pyhudi.api.access import commit_texts, list_storage, metadata_upkeep, refuse_unbuilt, table_access
 from pyhudi.api.scan import Scan
 from pyhudi.engine.arrow_source import ArrowSource
 from pyhudi.engine.local import LocalExecutor
@@ -122,13 +123,16 @@ class HudiTable:
         lock: Guard | None = None,
         executor: Executor | None = None,
     ) -> Self:
-        """Open the table at `path`. `options`: defaults of this handle's writes.
+        """Open the table at `path`. `options`: defaults of this handle's writes; `hoodie.metadata.enable` false also
+        makes its reads list the storage instead of asking the metadata table.
 
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
         """
         access = table_access(path, storage_options, storage, clock, random, lock)
-        merge_options(write=options, opened=None, table={})
+        given = merge_options(write=options, opened=None, table={})
+        if not WriteSettings.from_options(given).metadata_enabled:
+            access = replace(access, open_listing=list_storage)
         return cls(access, options or {}, executor or LocalExecutor())
 
     @staticmethod

@@ -33,6 +33,8 @@ class MetadataListing:
     Memory: the `files` partition's records as bytes; a record is decoded when its partition is asked for.
     """
 
+    source = "metadata table"
+
     def __init__(self, values: Mapping[bytes, list[tuple[bytes, str]]]) -> None:
         self._values = values
 

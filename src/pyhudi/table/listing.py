@@ -16,7 +16,10 @@ class ListedFile:
 
 
 class FileListing(Protocol):
-    """Partitions and their files, whether committed or not."""
+    """Partitions and their files, whether committed or not. `source`: who knows them, in words."""
+
+    @property
+    def source(self) -> str: ...
 
     def partitions(self) -> list[str]:
         """Every partition path, sorted; `""` is the root of an unpartitioned table."""
@@ -30,6 +33,8 @@ class StorageListing:
 
     Requests: `partitions` lists every folder once; `files` one list request.
     """
+
+    source = "storage"
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

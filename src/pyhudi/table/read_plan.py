@@ -152,7 +152,7 @@ def make_plan(
         size_bytes=sum(file.size_bytes for file in chosen),
         columns=tuple(schema.names),
         where=where,
-        listed_by="metadata table" if snapshot.config.has_metadata_table else "storage",
+        listed_by=snapshot.listing.source,
     )
     return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation)
 

@@ -51,8 +51,8 @@ class WriteSource(Protocol):
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         """Rows by partition path. Called first, once.
 
-        Raises: Invalid for a null or empty key, a null where the ordering or the schema allows none, a partition path that
-        is none.
+        Raises: Invalid for a null or empty key, a null where the ordering or the schema allows none, a partition
+        path that is none.
         """
 
     def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:

@@ -53,7 +53,8 @@ def is_plain_scan(rows: DataFrame) -> bool:
 
 def _is_plain(plan: Any) -> bool:
     """Whether the expressions of a plan are deterministic, of Spark's own, and do not ask for the time."""
-    nodes, expressions = [plan], []
+    nodes: list[Any] = [plan]
+    expressions: list[Any] = []
     seen = 0
     while nodes or expressions:
         if not expressions:
