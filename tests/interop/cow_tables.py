@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -99,7 +100,7 @@ class Shared:
 
     # The turn of Apache Hudi.
 
-    def hudi_write(self, hudi: ReferenceHudi, operation: str, new: list[Row], **options: object) -> str:
+    def hudi_write(self, hudi: ReferenceHudi, operation: str, new: list[Row], **options: Any) -> str:
         known = {instant.requested for instant in self.ours.timeline()}
         hudi.write(self.path, table_of(new), operation=operation, **self.hudi_options(), **options)
         requested = [
@@ -114,11 +115,11 @@ class Shared:
             self.model.upsert(requested[0], new)
         return requested[0]
 
-    def hudi_delete(self, hudi: ReferenceHudi, keys: Iterable[str], **options: object) -> str:
+    def hudi_delete(self, hudi: ReferenceHudi, keys: Iterable[str], **options: Any) -> str:
         return self.hudi_write(hudi, "delete", self._stored(keys), **options)
 
-    def hudi_options(self) -> dict[str, object]:
-        options: dict[str, object] = {
+    def hudi_options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {
             "hoodie.datasource.write.recordkey.field": ",".join(self.shape.record_key),
             "hoodie.datasource.write.partitionpath.field": ",".join(self.shape.partition_by),
         }

@@ -144,6 +144,7 @@ def test_turns_of_both_lose_nothing_and_leave_no_index_stale(
             found = hudi_102.read(shared.path, where, **SKIPPING)
             assert_same_rows(found, shared.model.table(where=keeps), ignore_columns=META_BUT_TIME)
             assert_same_rows(shared.ours.scan(where=where).to_arrow(), found)
+    shared.hudi_write(hudi_102, "upsert", rows(key_range(0, 160, 9), turn=99))
     shared.check(hudi_102, hudi_120)
     by_us = {name.write_token == "0-0-0" for name in metadata_compactions(shared)}
     assert by_us == {True, False}, "expected compactions of the metadata table by both"
