@@ -6,15 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from pyhudi.errors import HudiError, OutcomeUnknown, Unavailable, Unsupported
+from pyhudi.errors import Conflict, HudiError, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.instants import format_instant
+from pyhudi.format.names import marker_folder
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.config import WRITABLE_VERSIONS, TableConfig
-from pyhudi.table.properties_file import recover_table_properties
+from pyhudi.table.config import WRITABLE_VERSIONS, TableConfig, table_config
+from pyhudi.table.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
+from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.guard import Guard
@@ -93,13 +95,17 @@ class WriteSession:
     def complete(self, requested: str, metadata: CommitMetadata) -> str:
         """Reconcile the markers, tell the participants, complete. Returns the completion time.
 
-        Files that markers name and the metadata does not are of lost task attempts: they go first.
-        Spec: format/actions.md section 1.
+        Files that markers name and the metadata does not are of lost task attempts: their markers go, without
+        which such an attempt ends before it shows its file, then the files. Spec: format/actions.md section 1.
+
+        Raises: Conflict when a writer that does not heed our guard changed the table meanwhile.
         """
         storage, layout = self.access.storage, self.snapshot.timeline.layout
         written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
-        markers = read_markers(storage, requested) or []
-        storage.delete_many(marker.data_path for marker in markers if marker.data_path not in written)
+        lost = [marker for marker in read_markers(storage, requested) or [] if marker.data_path not in written]
+        storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
+        storage.delete_many(marker.data_path for marker in lost)
+        self._refuse_changed_table(requested)
         for participant in self.participants:
             participant.before_completion(requested, metadata)
         completed = Instant(requested, "commit", "COMPLETED", self.issue_instant())
@@ -117,6 +123,28 @@ class WriteSession:
             remove_heartbeat(self.access.storage, requested)
         except Unavailable as error:
             log.warning("commit '%s' landed; its markers stay until the next write: %s", requested, error)
+
+    def _refuse_changed_table(self, requested: str) -> None:
+        """Refuse to complete upon a table that is not the one this write was planned on. One get and one list."""
+        storage, before = self.access.storage, self.snapshot
+        version = table_config(read_table_properties(storage), path=self.access.location.uri).version
+        if version != before.config.version:
+            raise Conflict(
+                f"{self.access.location.uri}: table version {before.config.version} when this write began, now "
+                f"{version}: it was upgraded meanwhile; run the write again"
+            )
+        now = read_timeline(storage, before.timeline.layout, before.zone)
+        others = sorted(now.completed_requested_times - before.timeline.completed_requested_times)
+        if others:
+            raise Conflict(
+                f"{self.access.location.uri}: another writer committed '{others[0]}' while this write ran, without heeding "
+                "its guard; run the write again"
+            )
+        if not any(i.requested == requested for i in now.pending):
+            raise Conflict(
+                f"{self.access.location.uri}: another writer took this write ('{requested}') for dead and rolled it back; "
+                "run it again, and let only one writer at the table at a time"
+            )
 
     def _roll_back(self, target: Instant) -> None:
         run_rollback(

@@ -1,5 +1,6 @@
 """Base files exactly as Apache Hudi's: Parquet with its footer entries, written as a stream."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -56,6 +57,8 @@ class BaseFileSettings:
 class BaseFileWriter:
     """One base file being written; visible, whole, once `with` ends without an exception.
 
+    `before_visible`: called last before that; what it raises keeps the file from being seen.
+
     Memory: the rows of one row group. Spec: format/layout.md section 7.
     """
 
@@ -69,7 +72,9 @@ class BaseFileWriter:
         *,
         bloom: BloomFilter | None,
         key_range: tuple[str, str] | None = None,
+        before_visible: Callable[[], None] = lambda: None,
     ) -> None:
+        self._before_visible = before_visible
         self._settings, self._avro_schema = settings, avro_schema
         self._schema, self._bloom, self._range = schema, bloom, key_range
         self._pending: list[pa.RecordBatch] = []
@@ -140,6 +145,7 @@ class BaseFileWriter:
                 self._flush()
                 self._writer.add_key_value_metadata(self._footer())
                 self._writer.close()
+                self._before_visible()
         else:
             # Closing writes a footer into a file that is then thrown away; left open, it would
             # be written when the writer is collected.

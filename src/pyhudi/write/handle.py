@@ -222,11 +222,17 @@ def _open_writer(
 ) -> BaseFileWriter:
     """Put the marker, then open the base file. Spec: format/actions.md section 2."""
     path = join(partition, name)
-    folder = marker_folder(target.requested)
-    store.put_new(f"{folder}/{MarkerName(path, kind).format()}", b"")
+    marker = f"{marker_folder(target.requested)}/{MarkerName(path, kind).format()}"
+    store.put_new(marker, b"")
+
+    def refuse_when_given_up() -> None:
+        if store.head(marker) is None:
+            raise Conflict(f"{path}: its marker is gone: the write ended without this task attempt, or was rolled back")
+
     return BaseFileWriter(
         store, path, target.schema, target.avro_schema, target.settings,
         bloom=bloom if bloom is not None else target.settings.new_bloom(), key_range=key_range,
+        before_visible=refuse_when_given_up,
     )  # fmt: skip
 
 
