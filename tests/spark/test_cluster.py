@@ -46,7 +46,9 @@ def main(master: str, folder: Path) -> None:
         frame = spark.range(start, end).selectExpr("id", "concat('p', id % 3) part", "concat('n', id) name")
         getattr(table, operation)(frame)
     read = table.scan().to_spark(spark)
-    pq.write_table(read.toArrow() if hasattr(read, "toArrow") else pa.Table.from_pandas(read.toPandas()), folder / "read.parquet")
+    pq.write_table(
+        read.toArrow() if hasattr(read, "toArrow") else pa.Table.from_pandas(read.toPandas()), folder / "read.parquet"
+    )
     spark.stop()
 
 
@@ -112,7 +114,12 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
     }
 
     done = subprocess.run(
-        [sys.executable, __file__, master, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, __file__, master, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr[-4_000:]

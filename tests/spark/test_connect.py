@@ -27,7 +27,9 @@ MISSING = [module for module in NEEDED if not is_there(module)]
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.skipif(bool(MISSING), reason=f"Spark Connect needs {', '.join(MISSING)}: pip install 'pyspark[connect]'"),
+    pytest.mark.skipif(
+        bool(MISSING), reason=f"Spark Connect needs {', '.join(MISSING)}: pip install 'pyspark[connect]'"
+    ),
 ]
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +73,12 @@ def test_a_connect_session_writes_and_reads(tmp_path: Path) -> None:
     }
 
     done = subprocess.run(
-        [sys.executable, __file__, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, __file__, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr[-4_000:]

@@ -50,7 +50,11 @@ PLANS: list[tuple[str, bool, Callable[[Any, Any], Any]]] = [
     ("clock", False, lambda spark, scan: scan.withColumn("at", f.current_timestamp())),
     ("date", False, lambda spark, scan: scan.selectExpr("date_add(current_date(), 1) d", "id")),
     ("clock in a subquery", False, lambda spark, scan: spark.sql("select id, (select now()) n from {t}", t=scan)),
-    ("clock over local rows", False, lambda spark, scan: spark.sql("select a, unix_timestamp() n from values (1) t(a)")),
+    (
+        "clock over local rows",
+        False,
+        lambda spark, scan: spark.sql("select a, unix_timestamp() n from values (1) t(a)"),
+    ),
     ("rand over local rows", False, lambda spark, scan: spark.sql("select a, rand() n from values (1) t(a)")),
     ("cached", False, lambda spark, scan: scan.withColumn("one", f.lit(1)).cache()),
     ("limit", False, lambda spark, scan: scan.limit(5)),

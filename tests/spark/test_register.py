@@ -109,9 +109,15 @@ def test_options_may_come_from_anywhere(registered: Any, tmp_path: Path) -> None
     flag = "hoodie.datasource.write.hive_style_partitioning"
 
     rows.write.options(**base).option(flag, True).format("hudi").partitionBy("city").save(str(tmp_path / "one"))
-    rows.write.options(**base).option(flag, True).save(str(tmp_path / "two"), format="hudi", partitionBy="city", mode="append")
-    rows.write.format("parquet").options(**base).format("hudi").partitionBy(["city"]).save(path=str(tmp_path / "three"), **{flag: "true"})
-    rows.write.format("hudi").options(**base).partitionBy("city").option("path", str(tmp_path / "four")).option(flag, "true").save()
+    rows.write.options(**base).option(flag, True).save(
+        str(tmp_path / "two"), format="hudi", partitionBy="city", mode="append"
+    )
+    rows.write.format("parquet").options(**base).format("hudi").partitionBy(["city"]).save(
+        path=str(tmp_path / "three"), **{flag: "true"}
+    )
+    rows.write.format("hudi").options(**base).partitionBy("city").option("path", str(tmp_path / "four")).option(
+        flag, "true"
+    ).save()
 
     for name in ("one", "two", "three", "four"):
         table = HudiTable.open(tmp_path / name)

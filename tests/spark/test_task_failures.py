@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 
-HOOK = '''
+HOOK = """
 import functools, os
 import pyhudi.write.handle as handle
 
@@ -39,7 +39,7 @@ def _faulty(*args, **kwargs):
     return statuses
 
 handle.run_file_group = _faulty
-'''
+"""
 
 
 def files_of(table: Any) -> dict[str, list[str]]:
@@ -48,7 +48,10 @@ def files_of(table: Any) -> dict[str, list[str]]:
 
     root, snapshot = Path(table.path.removeprefix("file://")), table._access.snapshot()
     commits = [read_commit(snapshot.storage, snapshot.timeline, one) for one in snapshot.timeline.completed_writes]
-    of, listing = [stat for one in commits for of in one.partition_to_write_stats.values() for stat in of], snapshot.listing
+    of, listing = (
+        [stat for one in commits for of in one.partition_to_write_stats.values() for stat in of],
+        snapshot.listing,
+    )
     return {
         "storage": sorted(p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if ".hoodie" not in p.parts),
         "metadata": sorted(
@@ -110,7 +113,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PYHUDI_TEST_FAULTS": str(folder / "faults"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, str(folder)], env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, __file__, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-4_000:]
     return json.loads((folder / "seen.json").read_text())

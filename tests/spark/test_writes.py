@@ -412,7 +412,10 @@ def listed(table: HudiTable) -> dict[str, list[str]]:
         "storage": sorted(p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if ".hoodie" not in p.parts),
         "commits": sorted(path for path in stats if path is not None),
         "metadata": sorted(
-            f"{of}/{file.name}" for of in listing.partitions() for file in listing.files(of) if file.name.endswith(".parquet")
+            f"{of}/{file.name}"
+            for of in listing.partitions()
+            for file in listing.files(of)
+            if file.name.endswith(".parquet")
         ),
     }
 

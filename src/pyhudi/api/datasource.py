@@ -1,16 +1,20 @@
 """PySpark's `hudi` format over `HudiTable`: options to calls, with the names that Apache Hudi's users know."""
 
 from collections.abc import Mapping
+from datetime import UTC
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from pyhudi.api.clock import SYSTEM_CLOCK
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid
+from pyhudi.format.instants import format_instant
 from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
 from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.txn.guard import open_guard
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -53,7 +57,7 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
         case "overwrite":
             _refuse_replacing_by(dataframe, path, merged)
             if exists:
-                open_storage(parse_location(path, None)).delete_prefix("")
+                _drop(path)
                 exists = False
         case "ignore":
             if exists:
@@ -67,6 +71,13 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
     table = HudiTable.open(path) if exists else _create(path, merged)
     getattr(table, operation)(dataframe, options={k: v for k, v in merged.items() if k != _OPERATION})
+
+
+def _drop(path: str) -> None:
+    """Delete a table, unless somebody is writing to it. Raises: Conflict."""
+    location = parse_location(path, None)
+    with open_guard(location).acquire("overwriting the table", format_instant(SYSTEM_CLOCK.now_ms(), UTC)):
+        open_storage(location).delete_prefix("")
 
 
 def _refuse_replacing_by(dataframe: "DataFrame", path: str, options: Mapping[str, str]) -> None:

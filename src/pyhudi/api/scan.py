@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read_files import read_plan_batches, read_plan_table
 from pyhudi.table.read_plan import Explanation, ReadPlan
@@ -21,6 +22,7 @@ class Scan:
 
     _storage: Storage
     _plan: ReadPlan
+    _executor: Executor
     _to_spark: Callable[["SparkSession", ReadPlan], "DataFrame"]
 
     @property
@@ -30,7 +32,7 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table, in memory; in no promised order."""
-        return read_plan_table(self._storage, self._plan)
+        return read_plan_table(self._storage, self._plan, self._executor)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches, of bounded memory."""

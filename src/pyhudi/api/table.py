@@ -273,7 +273,7 @@ class HudiTable:
             where=None if where is None else str(where),
             query=label,
         )
-        return Scan(self._access.storage, plan, self._to_spark)
+        return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def incremental(
         self,
@@ -296,7 +296,7 @@ class HudiTable:
         plan = plan_incremental(
             snapshot, span, schema=schema, predicate=predicate, where=None if where is None else str(where)
         )
-        return Scan(self._access.storage, plan, self._to_spark)
+        return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def lookup(self, keys: Any) -> pa.Table:
         """The rows of these record keys: their texts, or Arrow data with the key columns. An absent key gives no row.

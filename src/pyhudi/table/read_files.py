@@ -1,33 +1,47 @@
 """Carrying out a read plan in this process: record batches from base files, streamed."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError
+from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.read_plan import COMMIT_TIME, ReadPlan
+from pyhudi.table.read_plan import COMMIT_TIME, PlannedFile, ReadPlan
 
 BATCH_ROWS = 65_536
-FILES_AHEAD = 2
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
     """The plan's rows, file after file.
 
-    Memory: the batches of one row group a file, for `FILES_AHEAD` files that are read ahead.
+    Memory: one row group of one file, of the columns that are read.
     Raises: CorruptFile for a file that is no Parquet or does not fit the table's schema.
     """
+    for file in plan.files:
+        yield from _file_batches(storage, plan, file.path, use_threads=True)
+
+
+def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
+    """The plan's rows, all of them in memory; files are read side by side."""
+
+    def read(file: PlannedFile) -> list[pa.RecordBatch]:
+        return list(_file_batches(storage, plan, file.path, use_threads=False))
+
+    return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
+
+
+def _file_batches(storage: Storage, plan: ReadPlan, path: str, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of one file that the plan asks for, as columns of its answer."""
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
-    for batch in _ahead(storage, plan, columns):
-        batch, path = batch
+    for batch in _stored_batches(storage, path, columns, use_threads=use_threads):
         conformed = conform_batch(batch, stored, path=path)
         if wanted is not None:
             conformed = conformed.filter(pc.is_in(conformed.column(COMMIT_TIME), value_set=wanted))
@@ -37,29 +51,11 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
             yield conformed.select(plan.schema.names)
 
 
-def read_plan_table(storage: Storage, plan: ReadPlan) -> pa.Table:
-    """The plan's rows, all of them in memory."""
-    return pa.Table.from_batches(read_plan_batches(storage, plan), schema=plan.schema)
-
-
-def _ahead(storage: Storage, plan: ReadPlan, columns: list[str]) -> Iterator[tuple[pa.RecordBatch, str]]:
-    """Batches with their file's path, in the plan's order, the next files being read meanwhile."""
-    if not plan.files:
-        return
-    with ThreadPoolExecutor(FILES_AHEAD) as pool:
-        pending: list[Future[list[pa.RecordBatch]]] = []
-        for at, file in enumerate(plan.files):
-            while len(pending) < min(FILES_AHEAD, len(plan.files) - at) and at + len(pending) < len(plan.files):
-                pending.append(pool.submit(_read_file, storage, plan.files[at + len(pending)].path, columns))
-            for batch in pending.pop(0).result():
-                yield batch, file.path
-
-
-def _read_file(storage: Storage, path: str, columns: list[str]) -> list[pa.RecordBatch]:
+def _stored_batches(storage: Storage, path: str, columns: list[str], *, use_threads: bool) -> Iterator[pa.RecordBatch]:
     with closing(open_parquet(storage, path)) as file:
         present = [name for name in columns if name in file.schema_arrow.names]
         try:
-            return list(file.iter_batches(BATCH_ROWS, columns=present, use_threads=False))
+            yield from file.iter_batches(BATCH_ROWS, columns=present, use_threads=use_threads)
         except (pa.ArrowInvalid, OSError) as error:
             raise corrupt_parquet(path, error) from error
 

@@ -137,13 +137,13 @@ class WriteSession:
         others = sorted(now.completed_requested_times - before.timeline.completed_requested_times)
         if others:
             raise Conflict(
-                f"{self.access.location.uri}: another writer committed '{others[0]}' while this write ran, without heeding "
-                "its guard; run the write again"
+                f"{self.access.location.uri}: another writer committed '{others[0]}' while this write ran, "
+                "without heeding its guard; run the write again"
             )
         if not any(i.requested == requested for i in now.pending):
             raise Conflict(
-                f"{self.access.location.uri}: another writer took this write ('{requested}') for dead and rolled it back; "
-                "run it again, and let only one writer at the table at a time"
+                f"{self.access.location.uri}: another writer took this write ('{requested}') for dead and rolled it "
+                "back; run it again, and let only one writer at the table at a time"
             )
 
     def _roll_back(self, target: Instant) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
-from pyhudi.engine.nulls import refuse_null_ordering
+from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, quoted, record_key
 from pyhudi.engine.spark.read import read_files
@@ -74,8 +74,9 @@ class SparkSource:
         self._rows = kept.withColumns(
             {RECORD_KEY: record_key(spec.keys, spec.schema), PATH: partition_path(spec.keys, spec.schema)}
         )
+        never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
         is_null = [
-            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(spec.ordering)
+            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(never_null)
         ]
         found = (
             self._rows.groupBy(PATH)
@@ -90,7 +91,9 @@ class SparkSource:
             names = [quoted(name) for name in spec.keys.record_key]
             example = self._rows.where(f.col(RECORD_KEY).isNull()).select(*names).limit(1).collect()[0]
             raise Invalid(null_key_message(spec.keys.record_key, bad, f"one row has {example.asDict()}"))
-        refuse_null_ordering({name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(spec.ordering)})
+        nulls = {name: sum(row[f"null_{i}"] for row in found) for i, name in enumerate(never_null)}
+        refuse_null_ordering({name: nulls[name] for name in spec.ordering})
+        refuse_null_required({name: nulls[name] for name in spec.required})
         for row in found:
             check_partition_path(row[PATH])
         self._counts = {row[PATH]: row["rows"] for row in found}
