@@ -1,4 +1,4 @@
-"""What works in one machine's session could fail where workers are processes of their own: pickling, paths, interpreters.
+"""What works in one machine's session could fail where workers are processes: pickling, paths, interpreters.
 
 A standalone cluster, one master and two workers, started from PySpark's own package.
 """

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from pyhudi import HudiTable
-from pyhudi.engine.spark import source as spark_source
+from pyhudi.engine.spark import shuffle
 from pyhudi.engine.spark.kept import is_plain_scan
 
 pytestmark = pytest.mark.spark
@@ -108,14 +108,14 @@ def test_the_payload_is_shuffled_once(
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="part")
     table.bulk_insert(scan.where("id < 200"))
     plans = []
-    to_tasks = spark_source.to_tasks
+    to_tasks = shuffle.to_tasks
 
     def noting(rows: Any, bucket: str, task_count: int) -> Any:
         placed = to_tasks(rows, bucket, task_count)
         plans.append(placed._jdf.queryExecution().executedPlan().toString())
         return placed
 
-    monkeypatch.setattr(spark_source, "to_tasks", noting)
+    monkeypatch.setattr("pyhudi.engine.spark.source.to_tasks", noting)
     getattr(table, operation)(scan.where("id > 100"))
 
     assert len(plans) == 1

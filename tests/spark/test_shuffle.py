@@ -47,6 +47,7 @@ class WithoutIds:
 def test_both_ways_put_a_bucket_into_the_same_task(spark: Any, count: int) -> None:
     rows = spark.range(250).select(f.col("id").cast("int").alias("bucket"))
 
-    for frame in (rows, WithoutIds(rows)):
+    frames: tuple[Any, ...] = (rows, WithoutIds(rows))
+    for frame in frames:
         placed = to_tasks(frame, "bucket", count).select("bucket", f.spark_partition_id().alias("found"))
         assert {row["bucket"]: row["found"] for row in placed.collect()} == {n: n % count for n in range(250)}

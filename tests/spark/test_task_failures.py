@@ -60,7 +60,7 @@ def files_of(table: Any) -> dict[str, list[str]]:
             for file in listing.files(path)
             if file.name.endswith(".parquet")
         ),
-        "commits": sorted(stat.path for stat in of),
+        "commits": sorted(stat.path or "" for stat in of),
     }
 
 
@@ -92,7 +92,7 @@ def main(folder: Path) -> None:
     seen["after failure"] = files_of(table)
     seen["timeline"] = [(one.action, one.state) for one in table.timeline()]
     seen["markers"] = [str(path) for path in (folder / "t" / ".hoodie" / ".temp").iterdir()]
-    seen["sum"] = table.scan().to_spark(spark).selectExpr("sum(n) s").first()["s"]
+    seen["sum"] = table.scan().to_spark(spark).selectExpr("sum(n) s").collect()[0]["s"]
 
     seen["again"] = table.upsert(rows).updated
     seen["rows"] = table.scan().to_spark(spark).count()

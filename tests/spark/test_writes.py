@@ -42,7 +42,8 @@ def on_spark(spark: Any, rows: pa.Table, folder: Path) -> Any:
     """The same rows as a DataFrame, by a Parquet file: what Spark reads is bit for bit what was written."""
     path = folder / f"rows-{len(list(folder.glob('rows-*')))}.parquet"
     pa.parquet.write_table(rows, path, version="2.6", coerce_timestamps="us")
-    return spark.read.schema(spark_schema(rows.schema)).parquet(str(path))
+    reader = spark.read.option("datetimeRebaseMode", "CORRECTED")  # the default from Spark 4.0 on
+    return reader.schema(spark_schema(rows.schema)).parquet(str(path))
 
 
 def stored(table: HudiTable) -> pa.Table:
@@ -196,7 +197,7 @@ KEY_COLUMNS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_keys_and_paths_are_spelled_alike(spark: Any, tmp_path: Path, zone: str, ansi: str) -> None:
-    """No session setting changes a key: 02:30 on 10 March 2024 is no time of New York's, but it is one without a zone."""
+    """No session setting changes a key. 02:30 on 10 March 2024 is no time in New York, but one without a zone."""
     from pyhudi.engine.spark import keys as native
     from pyhudi.format import keys
 
@@ -281,8 +282,8 @@ def test_inputs_of_other_types_and_orders_become_the_tables(spark: Any, tmp_path
 
     table.upsert(
         spark.sql(
-            f"select cast(1.5 as float) d, map('k', {swapped}) m, array({swapped}, null) l, {swapped} s, cast(7 as short) id "
-            "union all select null, null, null, null, cast(8 as short)"
+            f"select cast(1.5 as float) d, map('k', {swapped}) m, array({swapped}, null) l, {swapped} s, "
+            "cast(7 as short) id union all select null, null, null, null, cast(8 as short)"
         )
     )
 
@@ -291,6 +292,20 @@ def test_inputs_of_other_types_and_orders_become_the_tables(spark: Any, tmp_path
         {"id": 7, "s": one, "l": [one, None], "m": [("k", one)], "d": 1.5},
         {"id": 8, "s": None, "l": None, "m": None, "d": None},
     ]
+
+
+def test_old_days_and_moments_are_read_as_they_were_written(spark: Any, tmp_path: Path) -> None:
+    """Before Spark 4.0 the reader asks which calendar they are of, unless it is told."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id")
+    old = dt.datetime(1500, 2, 28, 23, 59, 59, 1)
+    row = {"id": 1, "day": dt.date(1, 1, 1), "at": old.replace(tzinfo=dt.UTC), "local": old}
+    schema = pa.schema([("id", pa.int64()), *(ALL_TYPES.field(name) for name in ("day", "at", "local"))])
+    table.insert(on_spark(spark, pa.Table.from_pylist([row], schema), tmp_path))
+
+    table.upsert(table.scan(meta_fields=False).to_spark(spark))
+
+    assert_same_rows(collected(table.scan().to_spark(spark)), table.scan().to_arrow())
+    assert table.scan(meta_fields=False).to_arrow().to_pylist() == [row]
 
 
 def test_an_empty_input_commits_nothing_but_a_commit(spark: Any, tmp_path: Path) -> None:
@@ -375,7 +390,7 @@ def test_a_random_sequence_of_operations_is_that_of_a_dict(spark: Any, tmp_path:
                 model.pop(name, None)
         elif operation == "delete":
             table.delete(frame)
-            newest = {}
+            newest: dict[str, int] = {}
             for name, _, ts, _ in rows:
                 newest[name] = max(ts, newest.get(name, ts))
             for name, ts in newest.items():
@@ -466,6 +481,7 @@ def test_instants_of_a_local_table_are_of_the_drivers_zone(spark: Any, tmp_path:
     finally:
         zones.setDefault(before)
 
+    assert requested is not None
     moment = dt.datetime.strptime(requested, "%Y%m%d%H%M%S%f") - dt.timedelta(minutes=offset)
     assert abs(dt.datetime.now(dt.UTC).replace(tzinfo=None) - moment) < dt.timedelta(minutes=5)
 

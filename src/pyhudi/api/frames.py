@@ -69,7 +69,7 @@ def spark_engine() -> ModuleType:
     """
     if importlib.util.find_spec("pyspark") is None:
         raise Unsupported("PySpark is not installed: pip install 'pyhudi[spark]'")
-    return importlib.import_module("pyhudi.engine.spark")
+    return importlib.import_module("pyhudi.engine.spark.engine")
 
 
 def not_yet(what: str, why: str) -> Unsupported:

@@ -13,7 +13,7 @@ from pyhudi.format.names import join
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.read_files import open_parquet
+from pyhudi.table.parquet_files import open_parquet
 
 RECORD_KEY = META_FIELDS[2]
 NOT_FOUND = -1

@@ -6,12 +6,11 @@ from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
+from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
 from pyhudi.table.read_plan import COMMIT_TIME, PlannedFile, ReadPlan
 
 BATCH_ROWS = 65_536
@@ -58,25 +57,3 @@ def _stored_batches(storage: Storage, path: str, columns: list[str], *, use_thre
             yield from file.iter_batches(BATCH_ROWS, columns=present, use_threads=use_threads)
         except (pa.ArrowInvalid, OSError) as error:
             raise corrupt_parquet(path, error) from error
-
-
-def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
-    """A base file, open at its footer.
-
-    Raises: CorruptFile when it is no whole Parquet file.
-    """
-    source = storage.open_input(path).__enter__()
-    try:
-        return pq.ParquetFile(source, pre_buffer=True)
-    except HudiError:
-        raise
-    except (pa.ArrowInvalid, OSError) as error:
-        source.close()
-        raise corrupt_parquet(path, error) from error
-
-
-def corrupt_parquet(path: str, error: Exception) -> CorruptFile:
-    return CorruptFile(
-        path, 0, expected="a whole Parquet file", found=f"one that does not read ({error})",
-        hint="It is cut short or damaged; restore it, or travel to a time before it was written.",
-    )  # fmt: skip

@@ -14,7 +14,7 @@ from pyhudi.format.schema import META_FIELDS
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.read_files import open_parquet
+from pyhudi.table.parquet_files import open_parquet
 from pyhudi.write.base_file_writer import (
     BLOOM_FILTER,
     BLOOM_KIND,

@@ -25,6 +25,9 @@ from pyhudi.table.read_plan import COMMIT_TIME, ReadPlan
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
+_CALENDAR = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Dates are of the calendar in use today where a file does not say: before 4.0 Spark refuses old ones otherwise."""
+
 
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
     """The plan's rows: a native scan of its files, with native filters and projection.
@@ -49,7 +52,7 @@ def read_files(spark: SparkSession, location: StorageLocation, paths: Sequence[s
     if not paths:
         return spark.createDataFrame([], schema)
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
-        return spark.read.schema(schema).parquet(*(spark_path(location, path) for path in paths))
+        return spark.read.options(**_CALENDAR).schema(schema).parquet(*(spark_path(location, path) for path in paths))
 
 
 def spark_path(location: StorageLocation, path: str) -> str:

@@ -117,7 +117,7 @@ def _end_save(kind: type, save: Save) -> None:
             given.setdefault("hoodie.datasource.write.partitionpath.field", ",".join(names))
         target = _one_path(path, given)
         save(
-            self._df,
+            _dataframe(self),
             target,
             mode or state["mode"] or "error",
             {k: v for k, v in given.items() if k != "path"},
@@ -130,6 +130,15 @@ def _session(reader: Any) -> SparkSession:
     session = getattr(reader, "_spark", None) or getattr(reader, "_client", None)
     assert session is not None
     return session
+
+
+def _dataframe(writer: Any) -> DataFrame:
+    """What a writer writes; under Connect it holds the plan and the session apart."""
+    if not type(writer).__module__.startswith("pyspark.sql.connect"):
+        return writer._df  # type: ignore[no-any-return]
+    kind = importlib.import_module("pyspark.sql.connect.dataframe").DataFrame
+    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a method
+    return make(writer._df, writer._spark)  # type: ignore[no-any-return]
 
 
 def _one_path(path: Any, options: Mapping[str, object]) -> str:
