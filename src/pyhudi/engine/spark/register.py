@@ -135,10 +135,10 @@ def _session(reader: Any) -> SparkSession:
 def _dataframe(writer: Any) -> DataFrame:
     """What a writer writes; under Connect it holds the plan and the session apart."""
     if not type(writer).__module__.startswith("pyspark.sql.connect"):
-        return writer._df  # type: ignore[no-any-return]
+        return writer._df
     kind = importlib.import_module("pyspark.sql.connect.dataframe").DataFrame
     make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a method
-    return make(writer._df, writer._spark)  # type: ignore[no-any-return]
+    return make(writer._df, writer._spark)
 
 
 def _one_path(path: Any, options: Mapping[str, object]) -> str:
