@@ -45,9 +45,7 @@ def main() -> int:
     say("input files")
     data = make_input(OUTPUT, rows=arguments.rows)
     warm_up = make_input(OUTPUT, rows=arguments.warm_up_rows or arguments.rows)
-    results = bulk_and_upsert.run(
-        data, OUTPUT, warm_up=warm_up, sides=sides, rounds=arguments.rounds, say=say
-    )
+    results = bulk_and_upsert.run(data, OUTPUT, warm_up=warm_up, sides=sides, rounds=arguments.rounds, say=say)
     text = report.format_markdown(results, data, warm_up=warm_up, rounds=arguments.rounds)
     (OUTPUT / "bulk_and_upsert.md").write_text(text)
     values = report.describe_results(results, data, rounds=arguments.rounds)

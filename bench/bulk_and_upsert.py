@@ -66,9 +66,7 @@ class Measure:
 class Results:
     """Measures by operation and side, and the sides that fell out, with the reason."""
 
-    measures: dict[str, dict[str, list[Measure]]] = field(
-        default_factory=lambda: {BULK_INSERT: {}, UPSERT: {}}
-    )
+    measures: dict[str, dict[str, list[Measure]]] = field(default_factory=lambda: {BULK_INSERT: {}, UPSERT: {}})
     failures: dict[str, str] = field(default_factory=dict)
 
     def median_wall_s(self, operation: str, side: Side) -> float | None:
@@ -106,9 +104,7 @@ def run(
     results = Results()
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
-        for session in dict.fromkeys(
-            [*(side.session for side in sides), "hudi35"]
-        ):  # hudi35 checks the answers
+        for session in dict.fromkeys([*(side.session for side in sides), "hudi35"]):  # hudi35 checks the answers
             started = time.perf_counter()
             workers[session] = stack.enter_context(start_worker(session))
             taken_s = time.perf_counter() - started
@@ -133,9 +129,7 @@ def run(
     return results
 
 
-def _run_step(
-    side: Side, operation: str, data: BenchInput, folder: Path, workers: dict[str, Worker]
-) -> Measure:
+def _run_step(side: Side, operation: str, data: BenchInput, folder: Path, workers: dict[str, Worker]) -> Measure:
     worker = workers[side.session]
     path = folder / f"{side.session}-{side.command}"
     source = data.inserted if operation == BULK_INSERT else data.changed
@@ -150,26 +144,20 @@ def _run_step(
     files = [file for file in path.rglob("*.parquet") if ".hoodie" not in file.relative_to(path).parts]
     return Measure(
         wall_s=wall_s,
-        processor_s=None
-        if processor_before is None or processor_after is None
-        else processor_after - processor_before,
+        processor_s=None if processor_before is None or processor_after is None else processor_after - processor_before,
         files=len(files),
         size_bytes=sum(file.stat().st_size for file in files),
     )
 
 
-def _check_answer(
-    side: Side, operation: str, data: BenchInput, path: Path, workers: dict[str, Worker]
-) -> None:
+def _check_answer(side: Side, operation: str, data: BenchInput, path: Path, workers: dict[str, Worker]) -> None:
     """Apache Hudi reads what a Hudi side wrote: rows, distinct keys and a sum must be those of the input."""
     judge = workers["hudi35" if side.read_format == "hudi" else side.session]
     found = judge.ask("summary", wait_s=STEP_WAIT_S, path=str(path), format=side.read_format)
     total = data.sum_inserted if operation == BULK_INSERT else data.sum_upserted
     expected = {"rows": data.rows, "keys": data.rows, "total": total}
     if found != expected:
-        raise ReferenceFailed(
-            "WrongAnswer", f"after {operation} the table holds {found}, expected {expected}"
-        )
+        raise ReferenceFailed("WrongAnswer", f"after {operation} the table holds {found}, expected {expected}")
 
 
 @contextlib.contextmanager

@@ -46,9 +46,7 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
         frame = spark.read.parquet(input)
         started = time.perf_counter()
         if operation == "bulk_insert":
-            table = HudiTable.create(
-                path, name="bench", record_key=KEY, partition_by=PARTITION, ordering=ORDERING
-            )
+            table = HudiTable.create(path, name="bench", record_key=KEY, partition_by=PARTITION, ordering=ORDERING)
             table.bulk_insert(frame)
         else:
             HudiTable.open(path).upsert(frame)

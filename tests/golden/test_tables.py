@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
+from pyhudi.engine.local import SerialExecutor
 from pyhudi.format.names import BaseFileName
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.engine.local import SerialExecutor
 from pyhudi.table.read_files import read_plan_table
 from pyhudi.table.read_plan import plan_snapshot
 from pyhudi.table.snapshot import Snapshot, read_snapshot
@@ -83,7 +83,9 @@ def test_the_snapshot_is_the_same_without_the_metadata_table(golden: GoldenTable
 
     plan = plan_snapshot(snapshot, schema=snapshot.schema_with_meta, predicate=None, where=None, query="snapshot")
 
-    assert_same_rows(read_plan_table(storage, plan, SerialExecutor()), HudiTable.open(golden.get(name).path).scan().to_arrow())
+    assert_same_rows(
+        read_plan_table(storage, plan, SerialExecutor()), HudiTable.open(golden.get(name).path).scan().to_arrow()
+    )
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if has_metadata_table(n)])

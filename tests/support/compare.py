@@ -151,9 +151,7 @@ def _are_same_by_key(actual: pa.Table, expected: pa.Table) -> bool:
     order = position[here]
     if (order < 0).any() or (np.bincount(order, minlength=len(there)) != 1).any():
         return False
-    return all(
-        _are_same_values(actual[name], expected[name], order) for name in expected.column_names if name != key
-    )
+    return all(_are_same_values(actual[name], expected[name], order) for name in expected.column_names if name != key)
 
 
 def _are_same_values(actual: pa.ChunkedArray, expected: pa.ChunkedArray, order: Numbers) -> bool:
@@ -296,16 +294,10 @@ def _describe(
     ]
     if pairs:
         counts = sum((left[i] != right[j]).astype(np.int64) for i, j in pairs.items())
-        worst = [
-            f"{name} in {count:,}" for name, count in zip(names, np.atleast_1d(counts), strict=True) if count
-        ]
+        worst = [f"{name} in {count:,}" for name, count in zip(names, np.atleast_1d(counts), strict=True) if count]
         lines.append(f"{len(pairs):,} pairs of like rows looked at; they differ in {', '.join(worst)}")
     for i, j in list(pairs.items())[:ROWS_SHOWN]:
-        name = (
-            ""
-            if naming is None
-            else f": {names[naming]} = {_value_text(expected[names[naming]][int(there[j])])}"
-        )
+        name = "" if naming is None else f": {names[naming]} = {_value_text(expected[names[naming]][int(there[j])])}"
         lines.append(f"row {here[i]:,} of actual, row {there[j]:,} of expected{name}")
         lines += [
             f"  {name}: {_value_text(actual[name][int(here[i])])}, "

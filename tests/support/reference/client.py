@@ -104,9 +104,7 @@ class Worker:
     def ask(self, command: str, *, wait_s: float = ANSWER_WAIT_S, **arguments: Any) -> Any:
         """The value of a command. Raises: ReferenceFailed when it fails, dies or is too slow."""
         if self._process.poll() is not None:
-            raise ReferenceFailed(
-                "WorkerDied", f"it ended with {self._process.returncode}.{self._log_tail()}"
-            )
+            raise ReferenceFailed("WorkerDied", f"it ended with {self._process.returncode}.{self._log_tail()}")
         assert self._process.stdin is not None
         logged = self.log.stat().st_size
         line = json.dumps({"command": command, **arguments}) + "\n"
@@ -286,9 +284,7 @@ def hudi_settings(version: str) -> dict[str, str]:
 
 def _texts(options: Mapping[str, object]) -> dict[str, str]:
     """Options as Spark takes them: true and false are written small."""
-    return {
-        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()
-    }
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def _table_name(path: Path) -> str:

@@ -38,9 +38,7 @@ def reference_python() -> Path:
         if stamp.exists() and stamp.read_text() == wanted:
             return python
         shutil.rmtree(home, ignore_errors=True)
-        found = _run(
-            [str(PROJECT / "tools" / "find_python.sh"), "11"], failed="no Python that PySpark 3.5 supports"
-        )
+        found = _run([str(PROJECT / "tools" / "find_python.sh"), "11"], failed="no Python that PySpark 3.5 supports")
         _run([found.strip(), "-m", "venv", str(home)], failed="the reference environment was not made")
         _run(
             [str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(LOCK_FILE)],
@@ -52,9 +50,7 @@ def reference_python() -> Path:
 
 def reference_java_home() -> str:
     """The home of a Java that Spark 3.5 and the bundles run on: version 17."""
-    return _run(
-        [str(PROJECT / "tools" / "find_java.sh"), "17", "17"], failed="no Java 17 for the reference"
-    ).strip()
+    return _run([str(PROJECT / "tools" / "find_java.sh"), "17", "17"], failed="no Java 17 for the reference").strip()
 
 
 def hudi_bundle(version: str) -> Path:

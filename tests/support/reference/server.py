@@ -27,9 +27,7 @@ ERROR_LINES = 12
 MICROS = "spark.sql.parquet.outputTimestampType"
 
 
-def serve(
-    start: Callable[[Mapping[str, str]], SparkSession], commands: Callable[..., dict[str, Handler]]
-) -> None:
+def serve(start: Callable[[Mapping[str, str]], SparkSession], commands: Callable[..., dict[str, Handler]]) -> None:
     """Start a session with the settings in the first argument; obey until `stop` or the end of input."""
     answers = _claim_standard_output()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

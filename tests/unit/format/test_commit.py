@@ -167,17 +167,13 @@ def test_a_stat_of_a_base_file_has_the_defaults_of_hudi() -> None:
 
 
 def test_equal_values_give_equal_files_and_others_another_sync_marker() -> None:
-    one, same, other = (
-        c.encode_commit_avro(CommitMetadata(operation_type=o)) for o in ("INSERT", "INSERT", "UPSERT")
-    )
+    one, same, other = (c.encode_commit_avro(CommitMetadata(operation_type=o)) for o in ("INSERT", "INSERT", "UPSERT"))
     assert one == same
     assert one[-SYNC_SIZE_BYTES:] != other[-SYNC_SIZE_BYTES:]
 
 
 def test_json_is_laid_out_as_jackson_does() -> None:
-    metadata = CommitMetadata(
-        extra_metadata={'q"\\': "a\tb\x1f\\u001f é"}, partition_to_replace_file_ids={"p": ()}
-    )
+    metadata = CommitMetadata(extra_metadata={'q"\\': "a\tb\x1f\\u001f é"}, partition_to_replace_file_ids={"p": ()})
     assert c.encode_commit_json(metadata).decode() == (
         '{\n  "partitionToWriteStats" : { },\n  "compacted" : false,\n  "extraMetadata" : {\n'
         '    "q\\"\\\\" : "a\\tb\\u001F\\\\u001f é"\n  },\n  "operationType" : null,\n'
@@ -189,9 +185,7 @@ def test_json_is_laid_out_as_jackson_does() -> None:
 
 
 def test_another_record_is_refused_by_name() -> None:
-    with pytest.raises(
-        CorruptFile, match=r"clean at byte 4: expected a record HoodieCleanMetadata, found Hoodie"
-    ):
+    with pytest.raises(CorruptFile, match=r"clean at byte 4: expected a record HoodieCleanMetadata, found Hoodie"):
         c.decode_clean_metadata(golden("savepoint_v8_h102.avro"), path="clean")
 
 
@@ -213,9 +207,7 @@ def test_json_that_is_no_commit_is_refused(content: bytes) -> None:
 
 
 def test_a_misfit_names_its_field() -> None:
-    with pytest.raises(
-        CorruptFile, match=r"partitionToWriteStats: p: \[0\]: numWrites: expected a value of type int"
-    ):
+    with pytest.raises(CorruptFile, match=r"partitionToWriteStats: p: \[0\]: numWrites: expected a value of type int"):
         c.decode_commit(b'{"partitionToWriteStats" : {"p" : [ {"numWrites" : true} ]}}', path="broken")
 
 

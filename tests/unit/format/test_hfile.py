@@ -203,8 +203,7 @@ def test_rows_in_the_order_of_java_strings_are_found():
     """Java sorts by UTF-16 units: U+10000 comes before U+FF5E there, after it in UTF-8."""
     keys = ["a", "😀1", "😀2", "～1", "～2"]
     payload = b"".join(
-        struct.pack(">ii", len(key.encode()) + 12, 1) + encode_key(key.encode()) + b"v" + b"\0"
-        for key in keys
+        struct.pack(">ii", len(key.encode()) + 12, 1) + encode_key(key.encode()) + b"v" + b"\0" for key in keys
     )
     reader = read(assemble([payload], [[b"a"]], entry_count=5))
     encoded = [key.encode() for key in keys]
@@ -338,9 +337,7 @@ SMALL = [(b"k%02d" % index, bytes([index]) * 40) for index in range(30)]
 @settings(deadline=None, max_examples=300)
 @given(st.data(), st.sampled_from(["GZ", "NONE"]))
 def test_flipped_bytes_never_raise_anything_else(data, compression):
-    whole = bytearray(
-        encode_hfile(SMALL, schema_text="{}", compression=compression, block_size=200, meta={"m": b"x"})
-    )
+    whole = bytearray(encode_hfile(SMALL, schema_text="{}", compression=compression, block_size=200, meta={"m": b"x"}))
     message_end = len(whole) - 4096 + 120
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.one_of(st.integers(0, message_end), st.integers(len(whole) - 4, len(whole) - 1)))
@@ -352,9 +349,7 @@ def test_flipped_bytes_never_raise_anything_else(data, compression):
 @settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_flipped_bytes_without_checksums_never_raise_anything_else(data):
-    whole = bytearray(
-        assemble([cell(b"a", b"v") + cell(b"b", b"w"), cell(b"c", b"")], [[b"a"], [b"c"]], entry_count=3)
-    )
+    whole = bytearray(assemble([cell(b"a", b"v") + cell(b"b", b"w"), cell(b"c", b"")], [[b"a"], [b"c"]], entry_count=3))
     whole = bytearray(bytes(whole).replace(b"\x02\0\0\x40\0", b"\0\0\0\x40\0"))
     message_end = len(whole) - 4096 + 120
     for _ in range(data.draw(st.integers(1, 3))):

@@ -61,9 +61,7 @@ def test_the_rollback_block_of_hudi():
         instant_time=block.header[HeaderKey.INSTANT_TIME],
         target_instant_time=block.header[HeaderKey.TARGET_INSTANT_TIME],
     )
-    assert sorted(encoded) == sorted(
-        golden("rollback_h0150.log")
-    )  # Hudi's order of header entries is a hash map's
+    assert sorted(encoded) == sorted(golden("rollback_h0150.log"))  # Hudi's order of header entries is a hash map's
 
 
 def test_the_first_block_of_a_new_file_group():
@@ -125,9 +123,7 @@ def test_delete_contents_of_the_format_document(records, expected):
     assert decode_delete_content(bytes.fromhex(expected), path="x") == records
 
 
-def values(
-    kind: OrderingKind, strategy: st.SearchStrategy[OrderingPlain]
-) -> st.SearchStrategy[OrderingValue]:
+def values(kind: OrderingKind, strategy: st.SearchStrategy[OrderingPlain]) -> st.SearchStrategy[OrderingValue]:
     return strategy.map(lambda value: OrderingValue(kind, value))
 
 
@@ -148,9 +144,7 @@ shared = st.one_of(
     values(OrderingKind.TIMESTAMP_MICROS, longs),
 )
 inner = st.one_of(shared, values(OrderingKind.LOCAL_DATE, ints))
-orderings = st.one_of(
-    shared, values(OrderingKind.ARRAY, st.one_of(st.none(), st.lists(inner, max_size=3).map(tuple)))
-)
+orderings = st.one_of(shared, values(OrderingKind.ARRAY, st.one_of(st.none(), st.lists(inner, max_size=3).map(tuple))))
 records_lists = st.lists(
     st.builds(DeleteRecord, st.one_of(st.none(), st.text()), st.one_of(st.none(), st.text()), orderings),
     max_size=8,

@@ -31,9 +31,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "bytes" / "timeline"
 
 names = st.text("abc", min_size=1, max_size=2)
 states = st.builds(FileState, st.integers(0, 2**62), st.booleans())
-records = st.builds(
-    FilesRecord, st.sampled_from([FILES_TYPE, PARTITION_LIST_TYPE]), st.dictionaries(names, states)
-)
+records = st.builds(FilesRecord, st.sampled_from([FILES_TYPE, PARTITION_LIST_TYPE]), st.dictionaries(names, states))
 
 
 def test_the_schema_has_the_text_that_1_0_2_writes() -> None:

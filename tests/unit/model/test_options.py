@@ -97,9 +97,7 @@ def test_a_name_without_a_neighbour_is_refused_all_the_same() -> None:
         check_known("zzz")
 
 
-@pytest.mark.parametrize(
-    "name", ["path", "as.of.instant", "hoodie.streamer.source.kafka.topic", "hoodie.table.name"]
-)
+@pytest.mark.parametrize("name", ["path", "as.of.instant", "hoodie.streamer.source.kafka.topic", "hoodie.table.name"])
 def test_known_names_pass(name: str) -> None:
     check_known(name)
 
@@ -154,9 +152,7 @@ def test_an_older_spelling_counts_as_the_newest() -> None:
 
 
 def test_the_old_prefix_of_timestamp_keys_counts_as_the_new() -> None:
-    assert (
-        canonical_name("hoodie.deltastreamer.keygen.timebased.timezone") == "hoodie.keygen.timebased.timezone"
-    )
+    assert canonical_name("hoodie.deltastreamer.keygen.timebased.timezone") == "hoodie.keygen.timebased.timezone"
 
 
 def test_two_spellings_in_one_place_must_agree() -> None:
@@ -288,10 +284,7 @@ def test_an_option_without_effect_is_named_once(caplog: pytest.LogCaptureFixture
             )
 
     assert [r.levelno for r in caplog.records] == [logging.INFO, logging.INFO]
-    assert (
-        "option 'hoodie.embed.timeline.server' has no effect here: there is no timeline server"
-        in caplog.messages
-    )
+    assert "option 'hoodie.embed.timeline.server' has no effect here: there is no timeline server" in caplog.messages
     assert any("hoodie.upsert.shuffle.parallelism" in text for text in caplog.messages)
 
 
@@ -434,9 +427,7 @@ def test_a_fact_that_cannot_be_read_is_invalid(name: str, value: str, expected: 
 
 
 def test_partition_fields_of_other_kinds_come_later() -> None:
-    with pytest.raises(
-        Unsupported, match=r"partition field 'ts:TIMESTAMP': expected 'ts' or 'ts:SIMPLE'.*TIMESTAMP"
-    ):
+    with pytest.raises(Unsupported, match=r"partition field 'ts:TIMESTAMP': expected 'ts' or 'ts:SIMPLE'.*TIMESTAMP"):
         check_table_facts({"hoodie.datasource.write.partitionpath.field": "ts:TIMESTAMP"}, FACTS)
 
 
@@ -458,9 +449,8 @@ def test_two_spellings_of_a_fact_for_a_new_table_must_agree() -> None:
     with pytest.raises(Invalid) as error:
         find_fact({"hoodie.table.name": "a", "hoodie.datasource.write.table.name": "b"}, Fact.NAME)
 
-    assert (
-        "option 'hoodie.datasource.write.table.name'='b': contradicts option 'hoodie.table.name'='a'"
-        in message(error)
+    assert "option 'hoodie.datasource.write.table.name'='b': contradicts option 'hoodie.table.name'='a'" in message(
+        error
     )
 
 
@@ -508,9 +498,7 @@ def test_read_options_become_a_request(given: dict[str, object], request_: ReadR
         ({"hoodie.metadata.enable": "maybe"}, Invalid, "'maybe': expected true or false"),
     ],
 )
-def test_a_read_that_cannot_be_answered_is_refused(
-    given: dict[str, object], kind: type[Exception], said: str
-) -> None:
+def test_a_read_that_cannot_be_answered_is_refused(given: dict[str, object], kind: type[Exception], said: str) -> None:
     with pytest.raises(kind) as error:
         read_request_from_options(given)
 

@@ -125,9 +125,7 @@ def test_put_new_without_hard_links_takes_a_torn_file_away(
     assert names(tmp_path) == []
 
 
-def test_put_new_knows_its_own_file_after_a_lost_answer(
-    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_put_new_knows_its_own_file_after_a_lost_answer(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     real_link = os.link
 
     def link_twice(source: str, target: str) -> None:  # an NFS client whose first answer was lost
@@ -169,9 +167,7 @@ def test_a_file_that_vanishes_while_it_is_listed_is_left_out(storage: LocalStora
     assert [file.path for file in storage.list("")] == ["file"]
 
 
-def test_a_folder_that_cannot_be_read_is_unavailable(
-    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_read_is_unavailable(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "scandir", failing(errno.EACCES))
 
     with pytest.raises(Unavailable, match="cannot list it: Permission denied"):

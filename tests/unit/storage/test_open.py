@@ -33,9 +33,7 @@ def test_every_spelling_of_a_local_path_is_one_place(uri: str, root: str) -> Non
 
 
 @pytest.mark.parametrize("path", ["trips", "./trips", "a/../trips", "day:1", "c:/trips"])
-def test_a_relative_path_is_taken_from_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+def test_a_relative_path_is_taken_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
 
     location = parse_location(path)
@@ -44,9 +42,7 @@ def test_a_relative_path_is_taken_from_here(
     assert location == StorageLocation(os.path.normpath(tmp_path / path))
 
 
-@pytest.mark.parametrize(
-    "uri,name", [("memory://a", "a"), ("memory://a b/%20/", "a b/%20"), ("Memory://é", "é")]
-)
+@pytest.mark.parametrize("uri,name", [("memory://a", "a"), ("memory://a b/%20/", "a b/%20"), ("Memory://é", "é")])
 def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
     assert parse_place(uri) == MemoryPlace(name)
     assert parse_location(uri) == StorageLocation(f"memory://{name}")
@@ -55,9 +51,7 @@ def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss", "hdfs", "https"])
 @pytest.mark.parametrize("rest", ["://bucket/trips", ":///trips", ":/trips", ":"])
 def test_another_store_is_unsupported(scheme: str, rest: str) -> None:
-    with pytest.raises(
-        Unsupported, match=f"'{scheme}' is not supported; expected one of local paths, 'file:///"
-    ):
+    with pytest.raises(Unsupported, match=f"'{scheme}' is not supported; expected one of local paths, 'file:///"):
         parse_location(scheme + rest)
 
 

@@ -70,9 +70,7 @@ def test_rows_in_any_order_and_chunks_are_the_same_and_a_changed_or_missing_row_
     pieces = pa.concat_tables([shuffled.slice(0, 2), shuffled.slice(2, 0), shuffled.slice(2)])
     assert_same_rows(pieces.select(["value", number]), rows)
     for i, other in enumerate(values[1:]):
-        changed = rows.set_column(
-            1, "value", pa.array([*values[:i], other, *values[i + 1 :], *values * 2], kind)
-        )
+        changed = rows.set_column(1, "value", pa.array([*values[:i], other, *values[i + 1 :], *values * 2], kind))
         with pytest.raises(AssertionError, match="1 only in actual, 1 only in expected"):
             assert_same_rows(changed, rows)
     for lost in (0, rows.num_rows - 1):

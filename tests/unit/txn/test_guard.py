@@ -199,8 +199,7 @@ def test_a_forked_child_neither_holds_nor_frees_it(location: StorageLocation) ->
 def test_a_forked_child_outlives_a_killed_holder_without_its_lock(tmp_path: Path) -> None:
     fork_and_hold = HOLD.replace(
         '    print("held"',
-        "    import os, time\n    if os.fork() == 0:\n        time.sleep(20)\n        os._exit(0)\n"
-        '    print("held"',
+        '    import os, time\n    if os.fork() == 0:\n        time.sleep(20)\n        os._exit(0)\n    print("held"',
     )
     process = subprocess.Popen(
         [sys.executable, "-c", fork_and_hold, str(tmp_path)],

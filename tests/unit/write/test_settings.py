@@ -48,16 +48,12 @@ EACH = [
 
 
 @pytest.mark.parametrize("field,option,text,value", EACH)
-def test_an_option_arrives_in_its_field_and_nowhere_else(
-    field: str, option: str, text: str, value: object
-) -> None:
+def test_an_option_arrives_in_its_field_and_nowhere_else(field: str, option: str, text: str, value: object) -> None:
     check_known(option)
     settings, default = WriteSettings.from_options({option: text}), WriteSettings()
 
     assert getattr(settings, field) == value
-    assert all(
-        getattr(settings, f.name) == getattr(default, f.name) for f in fields(settings) if f.name != field
-    )
+    assert all(getattr(settings, f.name) == getattr(default, f.name) for f in fields(settings) if f.name != field)
 
 
 def test_every_field_has_an_option_and_every_option_is_a_setting() -> None:
@@ -82,9 +78,7 @@ def test_codecs_keep_their_names(codec: str) -> None:
 
 
 def test_uncompressed_is_spelled_as_pyarrow_does() -> None:
-    assert (
-        WriteSettings.from_options({"hoodie.parquet.compression.codec": "UNCOMPRESSED"}).compression == "none"
-    )
+    assert WriteSettings.from_options({"hoodie.parquet.compression.codec": "UNCOMPRESSED"}).compression == "none"
 
 
 @pytest.mark.parametrize("option", sorted({option for _, option, *_ in EACH}))
