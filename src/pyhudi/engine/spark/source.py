@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
@@ -13,6 +13,7 @@ from pyhudi.engine.spark.read import read_files
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import core_count, session_of, with_settings
 from pyhudi.engine.spark.shuffle import to_tasks
+from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import check_partition_path, null_key_message
@@ -110,12 +111,8 @@ class SparkSource:
             self._spark, self._location, paths, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())]))
         )
         stored = stored.select(f.col(RECORD_KEY), f.col("_metadata.file_name").alias(FILE))
-        names = [
-            Row(**{FILE: s.base_file.name.format(), PATH: s.partition, SLICE: at})
-            for at, s in enumerate(slices)
-            if s.base_file
-        ]
-        of_files = self._spark.createDataFrame(names, f"{FILE} string, {PATH} string, {SLICE} int")
+        names = [(s.base_file.name.format(), s.partition, at) for at, s in enumerate(slices) if s.base_file]
+        of_files = small_table(self._spark, names, f"{FILE} string, {PATH} string, {SLICE} int")
         located = stored.join(f.broadcast(of_files), FILE).select(PATH, RECORD_KEY, SLICE)
         hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
         # A key that several groups hold (bulk inserted twice) goes to the last of them, so that it stays one row.
@@ -162,12 +159,12 @@ class SparkSource:
         if self._tagged is not None:
             of_slice = plan.update_buckets()
             known = [
-                Row(**{SLICE: at, BUCKET: of_slice[s.partition, s.file_id]})
+                (at, of_slice[s.partition, s.file_id])
                 for at, s in enumerate(self._slices)
                 if (s.partition, s.file_id) in of_slice
             ]
             if known:
-                numbers = self._spark.createDataFrame(known, f"{SLICE} int, {BUCKET} int")
+                numbers = small_table(self._spark, known, f"{SLICE} int, {BUCKET} int")
                 tagged = self._tagged.join(f.broadcast(numbers), SLICE).select(PATH, RECORD_KEY, BUCKET)
                 if self._tagged_rows <= BROADCAST_ROWS_MAX:
                     tagged = f.broadcast(tagged)
@@ -175,14 +172,22 @@ class SparkSource:
                 bucket = f.col(BUCKET)
         bins = plan.insert_buckets()
         if bins and not only_tagged:
-            slots = [Row(**{PATH: path, _SLOTS: slots_of(of)}) for path, of in sorted(bins.items())]
-            table = self._spark.createDataFrame(slots, f"{PATH} string, {_SLOTS} array<int>")
-            rows = rows.join(f.broadcast(table), PATH, "left")
-            slot = f.element_at(_SLOTS, (f.pmod(f.xxhash64(RECORD_KEY), f.size(_SLOTS)) + 1).cast("int"))
+            rows, slot = self._with_slots(rows, bins)
             rows = rows.withColumn(BUCKET, slot if bucket is None else f.coalesce(bucket, slot)).drop(_SLOTS)
         elif bucket is None:
             raise Bug("a write was planned whose rows go nowhere")
         return rows.withColumn(BUCKET, _must_have(f.col(BUCKET)))
+
+    def _with_slots(self, rows: DataFrame, bins: Mapping[str, list[tuple[int, int]]]) -> tuple[DataFrame, Column]:
+        """The rows, and the bucket of each as a new row: by partition, and by its key's hash where that has several."""
+        ordered = sorted(bins.items())
+        if all(len(of) == 1 for _, of in ordered):
+            table = small_table(self._spark, [(path, of[0][0]) for path, of in ordered], f"{PATH} string, {_SLOTS} int")
+            return rows.join(f.broadcast(table), PATH, "left"), f.col(_SLOTS)
+        slots = [(path, slots_of(of)) for path, of in ordered]
+        table = small_table(self._spark, slots, f"{PATH} string, {_SLOTS} array<int>")
+        at = (f.pmod(f.xxhash64(RECORD_KEY), f.size(_SLOTS)) + 1).cast("int")
+        return rows.join(f.broadcast(table), PATH, "left"), f.element_at(_SLOTS, at)
 
 
 _SLOTS = "__pyhudi_slots"

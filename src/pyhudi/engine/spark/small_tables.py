@@ -1,0 +1,32 @@
+"""Small tables of the driver's as DataFrames that cost no job: their rows are part of the plan."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+INLINE_ROWS_MAX = 2_000
+
+Cell = str | int | list[int]
+
+
+def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: str) -> DataFrame:
+    """The rows under a schema such as `path string, bucket int`; at least one row.
+
+    As literals of the plan up to `INLINE_ROWS_MAX`; beyond that they travel as data.
+    """
+    assert rows
+    if len(rows) > INLINE_ROWS_MAX:
+        return spark.createDataFrame(list(rows), schema)
+    names = ", ".join(field.split(" ")[0] for field in schema.split(", "))
+    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
+    return spark.sql(f"SELECT * FROM VALUES {values} AS small_table({names})")
+
+
+def _literal(cell: Cell) -> str:
+    match cell:
+        case str():
+            return f"CAST(X'{cell.encode().hex()}' AS STRING)"  # no quoting to get wrong
+        case int():
+            return str(cell)
+        case list():
+            return f"array({', '.join(map(str, cell))})"
