@@ -59,7 +59,7 @@ def run_rollback(
     """Roll a pending write back. Returns the rollback's requested time.
 
     A rollback of this target that is pending already is finished under its own plan and time.
-    Order: plan, files, participants, completion, then the target's own instant files, so that a crash at
+    Order: plan, markers, files, participants, completion, then the target's own instant files, so that a crash at
     any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
     """
     assert not target.is_completed
@@ -70,6 +70,9 @@ def run_rollback(
         requested = issue_instant()
         storage.put_new(layout.path(Instant(requested, "rollback", "REQUESTED")), encode_rollback_plan(plan))
     storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
+    # The plan holds what the markers said. They go before the files: a task of the target that still runs takes
+    # its own file back when its marker is gone, and what it showed before that is deleted here.
+    remove_markers(storage, target.requested)
     for request in plan.rollback_requests or ():
         storage.delete_many(join(request.partition_path, _name(path)) for path in request.files_to_be_deleted)
     for participant in participants:

@@ -144,7 +144,7 @@ def _create(
                 inserts=writer.rows,
                 updates=0,
                 deletes=0,
-                size_bytes=written_size(store, task, name),
+                size_bytes=written_size(store, target, task, name, "CREATE"),
             )
         )
     return statuses
@@ -176,7 +176,7 @@ def _rewrite(
     status = WriteStatus(
         task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
-        size_bytes=written_size(store, task, name),
+        size_bytes=written_size(store, target, task, name, "MERGE"),
     )  # fmt: skip
     return [status]
 
@@ -222,12 +222,12 @@ def _open_writer(
 ) -> BaseFileWriter:
     """Put the marker, then open the base file. Spec: format/actions.md section 2."""
     path = join(partition, name)
-    marker = f"{marker_folder(target.requested)}/{MarkerName(path, kind).format()}"
+    marker = _marker(target, path, kind)
     store.put_new(marker, b"")
 
     def refuse_when_given_up() -> None:
         if store.head(marker) is None:
-            raise Conflict(f"{path}: its marker is gone: the write ended without this task attempt, or was rolled back")
+            raise Conflict(_given_up(path))
 
     return BaseFileWriter(
         store, path, target.schema, target.avro_schema, target.settings,
@@ -236,12 +236,23 @@ def _open_writer(
     )  # fmt: skip
 
 
-def written_size(store: Storage, task: FileGroupTask, name: str) -> int:
-    """The size of a file just written. Raises: Conflict when it is gone: another writer rolled this write back."""
-    info = store.head(join(task.partition, name))
-    if info is None:
-        raise Conflict(
-            f"{join(task.partition, name)}: just written, now gone; another writer took this write for dead and "
-            "rolled it back; run it again"
-        )
+def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name: str, kind: MarkerKind) -> int:
+    """The size of a file just shown, if it is still wanted; otherwise it goes again.
+
+    Whoever gives an attempt up removes its marker first and its file then: one of the two sides always sees the
+    other. Raises: Conflict when the write ended without this attempt, or was rolled back.
+    """
+    path = join(task.partition, name)
+    info = store.head(path)
+    if info is None or store.head(_marker(target, path, kind)) is None:
+        store.delete(path)
+        raise Conflict(_given_up(path))
     return info.size_bytes
+
+
+def _marker(target: WriteTarget, path: str, kind: MarkerKind) -> str:
+    return f"{marker_folder(target.requested)}/{MarkerName(path, kind).format()}"
+
+
+def _given_up(path: str) -> str:
+    return f"{path}: its marker is gone: the write ended without this task attempt, or was rolled back; run it again"
