@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,8 +45,5 @@ def hudi_120() -> Iterator[ReferenceHudi]:
 
 @pytest.fixture(scope="session")
 def fixture_tables() -> Path:
-    """The folder of zipped tables that Apache Hudi wrote: `PYHUDI_FIXTURES`, else `tests/golden`."""
-    folder = Path(os.environ.get("PYHUDI_FIXTURES", HERE.parent / "golden"))
-    if not any(folder.glob("*.zip")):
-        pytest.skip("no tables here; PYHUDI_FIXTURES names the folder that has them")
-    return folder
+    """The folder of zipped tables that Apache Hudi wrote."""
+    return HERE.parent / "golden" / "tables"

@@ -33,8 +33,8 @@ OPTIONS = {
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 TABLES = [
     ("cow_part_v8_h102", "1.0.2"),
-    ("mor_avro_v8_h102", "1.0.2"),
-    ("mor_avro_v9_h120", "1.2.0"),
+    ("mor_delete_field_v8_h102", "1.0.2"),
+    ("mor_nbcc_v9_h120", "1.2.0"),
     ("cow_nonpart_v9_h120", "1.2.0"),
 ]
 
