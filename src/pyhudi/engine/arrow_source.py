@@ -69,7 +69,7 @@ class ArrowSource:
         )
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        buckets = self._buckets(plan)
+        buckets = self._buckets(plan, keys_meet=target.combines)
         order = np.argsort(buckets, kind="stable")
         order = order[np.searchsorted(buckets[order], 0) :]
         counts = np.bincount(buckets[buckets >= 0], minlength=len(plan.tasks))
@@ -81,15 +81,17 @@ class ArrowSource:
                 target, task, self._batches(chosen), write_token=f"{task.bucket}-0-0", storage=self._storage
             )
 
-        return [status for of in self._executor.run(run, plan.tasks) for status in of]
+        tasks = [task for task in plan.tasks if counts[task.bucket]]
+        return [status for of in self._executor.run(run, tasks) for status in of]
 
     def close(self) -> None:
         self._rows = self._input = self._input.slice(0, 0)
 
-    def _buckets(self, plan: WritePlan) -> np.ndarray:
+    def _buckets(self, plan: WritePlan, *, keys_meet: bool) -> np.ndarray:
         """The bucket of each input row; -1 for rows that go nowhere (deletes of absent keys).
 
-        New rows of a partition fill its buckets one after the other, by the planned counts.
+        New rows of a partition fill its buckets one after the other, by the planned counts. `keys_meet`: rows of
+        one key go to one bucket, where they are settled.
         """
         buckets = np.full(len(self._rows), -1, dtype=np.int64)
         of_slice = plan.update_buckets()
@@ -102,8 +104,13 @@ class ArrowSource:
                 new = np.flatnonzero((self._paths == number) & ~is_known)
                 numbers = np.repeat([bucket for bucket, _ in bins[partition]], [rows for _, rows in bins[partition]])
                 assert len(numbers) == len(new)
-                buckets[new] = numbers
+                buckets[new] = numbers[self._key_numbers(new)] if keys_meet else numbers
         return buckets
+
+    def _key_numbers(self, rows: np.ndarray) -> np.ndarray:
+        """For each of these rows the number of its key, counted from 0 as keys first appear."""
+        keys = _one(self._rows.column(RECORD_KEY).take(pa.array(rows)))
+        return np.asarray(keys.dictionary_encode().indices)
 
     def _batches(self, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
         if len(rows) and rows[-1] - rows[0] + 1 == len(rows):
