@@ -59,10 +59,11 @@ def run_rollback(
     """Roll a pending write back. Returns the rollback's requested time.
 
     A rollback of this target that is pending already is finished under its own plan and time.
-    Order: plan, markers, files, participants, completion, then the target's own instant files, so that a crash at
+    Order: heartbeat, plan, markers, files, participants, completion, then the target's own instant files. A crash at
     any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
     """
     assert not target.is_completed
+    remove_heartbeat(storage, target.requested)  # before the plan: who puts a marker later finds the write ended
     requested, plan = _pending_plan(storage, timeline, target) or (None, None)
     layout = timeline.layout
     if requested is None or plan is None:

@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Conflict
 from pyhudi.format.bloom import BloomFilter
-from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, MarkerKind, MarkerName, join, marker_folder
+from pyhudi.format.names import (
+    PARTITION_METAFILE,
+    BaseFileName,
+    MarkerKind,
+    MarkerName,
+    heartbeat_path,
+    join,
+    marker_folder,
+)
 from pyhudi.format.properties import encode_partition_metadata
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.merge.latest import latest_per_key
@@ -239,12 +247,13 @@ def _open_writer(
 def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name: str, kind: MarkerKind) -> int:
     """The size of a file just shown, if it is still wanted; otherwise it goes again.
 
-    Whoever gives an attempt up removes its marker first and its file then: one of the two sides always sees the
-    other. Raises: Conflict when the write ended without this attempt, or was rolled back.
+    Whoever ends the write removes its heartbeat first, then markers, then files: one of the two sides always sees
+    the other. Raises: Conflict when the write ended without this attempt, or was rolled back.
     """
     path = join(task.partition, name)
     info = store.head(path)
-    if info is None or store.head(_marker(target, path, kind)) is None:
+    is_alive = store.head(heartbeat_path(target.requested)) is not None
+    if info is None or not is_alive or store.head(_marker(target, path, kind)) is None:
         store.delete(path)
         raise Conflict(_given_up(path))
     return info.size_bytes
@@ -255,4 +264,4 @@ def _marker(target: WriteTarget, path: str, kind: MarkerKind) -> str:
 
 
 def _given_up(path: str) -> str:
-    return f"{path}: its marker is gone: the write ended without this task attempt, or was rolled back; run it again"
+    return f"{path}: the write ended without this task attempt, or was rolled back; run it again"
