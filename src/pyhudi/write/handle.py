@@ -231,6 +231,8 @@ def _open_writer(
     """Put the marker, then open the base file. Spec: format/actions.md section 2."""
     path = join(partition, name)
     marker = _marker(target, path, kind)
+    if _has_ended(store, target):
+        raise Conflict(_given_up(path))
     store.put_new(marker, b"")
 
     def refuse_when_given_up() -> None:
@@ -252,8 +254,7 @@ def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name:
     """
     path = join(task.partition, name)
     info = store.head(path)
-    is_alive = store.head(heartbeat_path(target.requested)) is not None
-    if info is None or not is_alive or store.head(_marker(target, path, kind)) is None:
+    if info is None or _has_ended(store, target) or store.head(_marker(target, path, kind)) is None:
         store.delete(path)
         raise Conflict(_given_up(path))
     return info.size_bytes
@@ -261,6 +262,14 @@ def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name:
 
 def _marker(target: WriteTarget, path: str, kind: MarkerKind) -> str:
     return f"{marker_folder(target.requested)}/{MarkerName(path, kind).format()}"
+
+
+def _has_ended(store: Storage, target: WriteTarget) -> bool:
+    """Whether the write has ended without this task; then what markers this task put go too."""
+    if store.head(heartbeat_path(target.requested)) is not None:
+        return False
+    store.delete_prefix(marker_folder(target.requested))
+    return True
 
 
 def _given_up(path: str) -> str:
