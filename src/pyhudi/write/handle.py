@@ -253,9 +253,11 @@ def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name:
     the other. Raises: Conflict when the write ended without this attempt, or was rolled back.
     """
     path = join(task.partition, name)
+    marker = _marker(target, path, kind)
     info = store.head(path)
-    if info is None or _has_ended(store, target) or store.head(_marker(target, path, kind)) is None:
+    if info is None or _has_ended(store, target) or store.head(marker) is None:
         store.delete(path)
+        store.delete(marker)  # this one only: a rollback may be reading the others
         raise Conflict(_given_up(path))
     return info.size_bytes
 
@@ -265,11 +267,8 @@ def _marker(target: WriteTarget, path: str, kind: MarkerKind) -> str:
 
 
 def _has_ended(store: Storage, target: WriteTarget) -> bool:
-    """Whether the write has ended without this task; then what markers this task put go too."""
-    if store.head(heartbeat_path(target.requested)) is not None:
-        return False
-    store.delete_prefix(marker_folder(target.requested))
-    return True
+    """Whether the write has ended without this task."""
+    return store.head(heartbeat_path(target.requested)) is None
 
 
 def _given_up(path: str) -> str:
