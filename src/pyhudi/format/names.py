@@ -9,7 +9,6 @@ PROPERTIES = ".hoodie/hoodie.properties"
 PROPERTIES_BACKUP = ".hoodie/hoodie.properties.backup"
 TEMP = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
-AUXILIARY = ".hoodie/.aux"
 METADATA_TABLE = ".hoodie/metadata"
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 

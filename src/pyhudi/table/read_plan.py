@@ -115,7 +115,7 @@ def plan_snapshot(
     first where the metadata table lists them).
     """
     partitions = snapshot.listing.partitions()
-    kept = [p for p in partitions if _partition_can_match(snapshot, predicate, p)]
+    kept = [p for p in partitions if partition_can_hold(snapshot, predicate, p)]
     files = [
         PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
         for partition in kept
@@ -159,10 +159,6 @@ def make_plan(
 
 def partition_can_hold(snapshot: Snapshot, predicate: Predicate | None, partition: str) -> bool:
     """Whether a partition may hold a row that the predicate keeps."""
-    return _partition_can_match(snapshot, predicate, partition)
-
-
-def _partition_can_match(snapshot: Snapshot, predicate: Predicate | None, partition: str) -> bool:
     if predicate is None:
         return True
     values: dict[str, object] = {}
