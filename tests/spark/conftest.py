@@ -37,3 +37,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
     return GoldenTables(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(params=["files", "shuffle", "files and shuffle"])
+def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as on a
+    cluster; or both, as for a large upsert on one machine."""
+    way: str = request.param
+    if way == "shuffle":
+        monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)
+    if way == "files and shuffle":
+        monkeypatch.setattr("pyhudi.engine.spark.staged_source.TAGGED_ROWS_MAX", 0)
+    return way
+
+
+@pytest.fixture
+def by_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes as on a cluster."""
+    monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)

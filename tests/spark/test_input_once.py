@@ -69,7 +69,9 @@ def test_only_plain_scans_are_read_again(
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
-def test_random_columns_are_evaluated_once(spark: Any, scan: Any, tmp_path: Path, operation: str) -> None:
+def test_random_columns_are_evaluated_once(
+    spark: Any, scan: Any, tmp_path: Path, handover: str, operation: str
+) -> None:
     """Keys, paths and values are drawn at random: a second draw would lose or double rows, or find no file group."""
     table = HudiTable.create(tmp_path / "t", name="t", record_key="key", partition_by="part")
     table.bulk_insert(scan.selectExpr("uuid() key", "part", "v", "now() at"))
@@ -84,7 +86,9 @@ def test_random_columns_are_evaluated_once(spark: Any, scan: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert", "delete"])
-def test_each_row_of_the_input_is_evaluated_once(spark: Any, scan: Any, tmp_path: Path, operation: str) -> None:
+def test_each_row_of_the_input_is_evaluated_once(
+    spark: Any, scan: Any, tmp_path: Path, handover: str, operation: str
+) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="part")
     table.bulk_insert(scan)
     log = str(tmp_path / "evaluated")
@@ -102,7 +106,7 @@ def test_each_row_of_the_input_is_evaluated_once(spark: Any, scan: Any, tmp_path
 
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert", "delete"])
 def test_the_payload_is_shuffled_once(
-    spark: Any, scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+    spark: Any, scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_shuffle: None, operation: str
 ) -> None:
     """Joins with tags and slots send the small side to all tasks; rows go from the scan to their task in one step."""
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="part")

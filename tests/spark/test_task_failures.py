@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -69,6 +70,9 @@ def main(folder: Path) -> None:
     from pyspark.sql import SparkSession
 
     from pyhudi import HudiTable
+
+    # Tasks write, as on a cluster.
+    mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False).start()
 
     faults = folder / "faults"
     spark = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()

@@ -365,5 +365,5 @@ class HudiTable:
         dataframe = frames.spark_dataframe(data)
         if dataframe is not None:
             engine = frames.spark_engine()
-            return engine.spark_access(self._access, dataframe), engine.SparkSource(dataframe, self._access.location)
+            return engine.spark_access(self._access, dataframe), engine.source_of(dataframe, self._access.location)
         return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)

@@ -49,19 +49,27 @@ def record_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     Spec: format/layout.md section 5.1. Raises: Invalid for a null or empty key, naming the first row.
     """
     texts = [value_text(rows.column(name), name) for name in spec.record_key]
+    _refuse_rows(_all_missing(texts), rows, spec)
     if not spec.is_composite:
-        _refuse_rows(pc.or_kleene(pc.is_null(texts[0]), pc.equal(texts[0], "")), rows, spec)
         return texts[0]
-    missing = [pc.or_kleene(pc.is_null(text), pc.equal(pc.fill_null(text, ""), "")) for text in texts]
-    all_missing = missing[0]
-    for one in missing[1:]:
-        all_missing = pc.and_(all_missing, one)
-    _refuse_rows(all_missing, rows, spec)
     parts = [
         pc.binary_join_element_wise(f"{name}:", _component(text), "")
         for name, text in zip(spec.record_key, texts, strict=True)
     ]
     return _chunked(parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ","))
+
+
+def missing_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    """Whether each row's record key is null or empty as a whole."""
+    return _all_missing([value_text(rows.column(name), name) for name in spec.record_key])
+
+
+def _all_missing(texts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    missing = [_chunked(pc.equal(pc.fill_null(text, ""), "")) for text in texts]
+    together = missing[0]
+    for one in missing[1:]:
+        together = pc.and_(together, one)
+    return together
 
 
 def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:

@@ -1,6 +1,6 @@
 """The simple index: a key is where the newest base files of its partition say it is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -16,41 +16,63 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.parquet_files import open_parquet
 
 RECORD_KEY = META_FIELDS[2]
-NOT_FOUND = -1
 
 
 @dataclass(frozen=True)
-class KeysOfPartition:
-    """The input's record keys in one partition; `rows`: which rows of the input they are."""
+class Hits:
+    """Where keys were found: row `rows[i]` of the partition's input has its key in file group `groups[i]`.
 
-    keys: pa.Array
+    Shape: both (hits,), rows ascending. A key that several groups hold (bulk inserted twice) is a hit in each.
+    """
+
     rows: np.ndarray
+    groups: np.ndarray
 
 
 def locate_keys(
     storage: Storage,
-    keys: dict[str, KeysOfPartition],
+    keys: Mapping[str, pa.Array],
     slices: Sequence[FileSlice],
-    rows: int,
     executor: Executor,
-) -> np.ndarray:
-    """For each input row the position in `slices` of the file group that holds its key, or -1.
+) -> dict[str, Hits]:
+    """For each partition the hits of its keys; groups are positions in `slices`.
 
-    Shape: (rows,) int32. A key that several groups hold (bulk inserted twice) is found in the last of
-    them. Memory: the key column of one base file a worker.
+    `keys`: record keys by partition, as often as the input has them. Memory: the distinct keys, and the key
+    column of one base file a worker. Spec: format/indexes.md section 2 (several hits of a key are all tagged).
     """
-    found = np.full(rows, NOT_FOUND, dtype=np.int32)
+    encoded = {partition: of.dictionary_encode() for partition, of in keys.items()}
 
-    def locate(at: int) -> tuple[int, np.ndarray]:
+    def locate(at: int) -> np.ndarray:
         piece = slices[at]
         assert piece.base_file is not None
-        incoming = keys[piece.partition]
         path = join(piece.partition, piece.base_file.name.format())
         with closing(open_parquet(storage, path)) as file:
             stored = file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY)
-        is_here = pc.is_in(incoming.keys, value_set=pc.unique(stored))
-        return at, incoming.rows[np.asarray(is_here)]
+        found = pc.index_in(stored, value_set=encoded[piece.partition].dictionary)
+        return np.unique(np.asarray(found.drop_null()))
 
-    for at, hit in executor.run(locate, [at for at, piece in enumerate(slices) if piece.partition in keys]):
-        found[hit] = at
-    return found
+    searched = [at for at, piece in enumerate(slices) if piece.partition in keys]
+    numbers: dict[str, list[np.ndarray]] = {partition: [] for partition in keys}
+    groups: dict[str, list[np.ndarray]] = {partition: [] for partition in keys}
+    for at, found in zip(searched, executor.run(locate, searched), strict=True):
+        numbers[slices[at].partition].append(found)
+        groups[slices[at].partition].append(np.full(len(found), at, dtype=np.int32))
+    return {
+        partition: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), numbers[partition], groups[partition])
+        for partition, of in encoded.items()
+    }
+
+
+def _hits_of_rows(
+    key_numbers: np.ndarray, key_count: int, numbers: Sequence[np.ndarray], groups: Sequence[np.ndarray]
+) -> Hits:
+    """From hits of distinct keys, a chunk a file group, to hits of rows."""
+    of_key = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+    group = np.concatenate([np.zeros(0, dtype=np.int32), *groups])
+    order = np.argsort(of_key, kind="stable")
+    counts = np.bincount(of_key, minlength=key_count)
+    starts = np.cumsum(counts) - counts
+    per_row = counts[key_numbers]
+    rows = np.repeat(np.arange(len(key_numbers)), per_row)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+    return Hits(rows, group[order][starts[key_numbers[rows]] + nth])

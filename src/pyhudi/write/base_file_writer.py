@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,6 +26,8 @@ MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 
 ROW_GROUP_ROWS_MAX = 1_048_576
+_SAMPLE_ROWS = 4_096
+_MOSTLY_NEW = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +86,7 @@ class BaseFileWriter:
         self.rows = 0
         self._stack = ExitStack()
         self._sink = self._stack.enter_context(storage.put_stream(path))
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression=settings.compression,
-            use_dictionary=[name for name in _leaf_names(schema) if name not in (RECORD_KEY, SEQUENCE_NUMBER)],
-            data_page_size=settings.page_size_bytes,
-            store_schema=False,
-            version="2.6",
-        )
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, batch: pa.RecordBatch, *, new_keys: pa.Array | None) -> None:
         """Append rows. `new_keys`: record keys that the Bloom filter and the key range do not know yet."""
@@ -120,8 +115,23 @@ class BaseFileWriter:
 
     def _flush(self) -> None:
         if self._pending:
-            self._writer.write_table(pa.Table.from_batches(self._pending, self._schema), ROW_GROUP_ROWS_MAX)
+            rows = pa.Table.from_batches(self._pending, self._schema)
+            self._opened(rows).write_table(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
+
+    def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
+        """The Parquet writer, opened with what its first rows say about dictionaries."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                self._schema,
+                compression=self._settings.compression,
+                use_dictionary=dictionary_columns(rows),
+                data_page_size=self._settings.page_size_bytes,
+                store_schema=False,
+                version="2.6",
+            )
+        return self._writer
 
     def _footer(self) -> dict[str, str]:
         footer = {AVRO_SCHEMA: self._avro_schema, WRITER_MODEL: "avro"}
@@ -143,21 +153,38 @@ class BaseFileWriter:
         if kind is None:
             with self._stack:
                 self._flush()
-                self._writer.add_key_value_metadata(self._footer())
-                self._writer.close()
+                writer = self._opened(self._schema.empty_table())
+                writer.add_key_value_metadata(self._footer())
+                writer.close()
                 self._before_visible()
         else:
             # Closing writes a footer into a file that is then thrown away; left open, it would
             # be written when the writer is collected.
             try:
-                self._writer.close()
+                if self._writer is not None:
+                    self._writer.close()
             finally:
                 self._stack.__exit__(kind, error, trace)
 
 
-def _leaf_names(schema: pa.Schema) -> list[str]:
-    """Column paths as Parquet names leaves, for settings that go by column."""
-    return [path for field in schema for path in _leaves(field.name, field.type)]
+def dictionary_columns(rows: pa.Table) -> list[str]:
+    """The leaves, as Parquet names them, for which a dictionary pays: those whose values repeat.
+
+    Judged by a sample. Where nearly every value is new, the attempt at a dictionary costs several times the plain
+    encoding, and makes the file larger.
+    """
+    step = max(1, len(rows) // _SAMPLE_ROWS)
+    sample = pa.array(np.arange(0, len(rows), step)[:_SAMPLE_ROWS])
+    names: list[str] = []
+    for field in rows.schema:
+        if field.name in (RECORD_KEY, SEQUENCE_NUMBER):
+            continue
+        if not pa.types.is_nested(field.type) and len(sample):
+            distinct = pc.count_distinct(rows.column(field.name).take(sample), mode="all").as_py()
+            if distinct > _MOSTLY_NEW * len(sample):
+                continue
+        names += _leaves(field.name, field.type)
+    return names
 
 
 def _leaves(path: str, kind: pa.DataType) -> list[str]:

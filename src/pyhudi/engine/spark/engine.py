@@ -5,6 +5,6 @@ Not in the package's `__init__`, which every task imports: tasks need little of 
 
 from pyhudi.engine.spark.read import plan_to_dataframe
 from pyhudi.engine.spark.session import spark_access
-from pyhudi.engine.spark.source import SparkSource
+from pyhudi.engine.spark.staged_source import source_of
 
-__all__ = ["SparkSource", "plan_to_dataframe", "spark_access"]
+__all__ = ["plan_to_dataframe", "source_of", "spark_access"]

@@ -11,7 +11,7 @@ from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, quoted, record_key
 from pyhudi.engine.spark.read import read_files
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
-from pyhudi.engine.spark.session import core_count, session_of, with_settings
+from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.shuffle import to_tasks
 from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
@@ -28,15 +28,13 @@ from pyhudi.write.source import InputSpec
 
 PATH = META_FIELDS[3]
 SLICE = "__pyhudi_slice"
+SLICES = "__pyhudi_slices"
 FILE = "__pyhudi_file"
 
 BROADCAST_ROWS_MAX = 1_000_000
 """Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
 
 TASKS_PER_CORE = 8
-
-BATCH_ROWS = 65_536
-_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class SparkSource:
@@ -47,8 +45,9 @@ class SparkSource:
     fit a broadcast (`BROADCAST_ROWS_MAX`); beyond that Spark's join shuffles it as well.
     """
 
-    def __init__(self, rows: DataFrame, location: StorageLocation) -> None:
-        self._input, self._location = rows, location
+    def __init__(self, rows: DataFrame, location: StorageLocation, *, is_stable: bool = False) -> None:
+        """`is_stable`: the rows are the same, and cheap, each time that they are evaluated."""
+        self._input, self._location, self._is_stable = rows, location, is_stable
         self._spark = session_of(rows)
         self._rows = rows
         self._schema = pa.schema([])
@@ -66,10 +65,10 @@ class SparkSource:
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema = spec.schema
-        self._key_column = _bare_key(spec)
-        columns = [_as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
+        self._key_column = bare_key(spec)
+        columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns)
-        kept, to_release = keep_input(typed)
+        kept, to_release = (typed, None) if self._is_stable else keep_input(typed)
         if to_release is not None:
             self._let_go.append(to_release)
         self._rows = kept.withColumns(
@@ -115,8 +114,10 @@ class SparkSource:
         of_files = small_table(self._spark, names, f"{FILE} string, {PATH} string, {SLICE} int")
         located = stored.join(f.broadcast(of_files), FILE).select(PATH, RECORD_KEY, SLICE)
         hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
-        # A key that several groups hold (bulk inserted twice) goes to the last of them, so that it stays one row.
-        tagged, to_release = keep_input(hits.groupBy(PATH, RECORD_KEY).agg(f.max(SLICE).alias(SLICE)))
+        # A key that several groups hold (bulk inserted twice) goes to each of them.
+        tagged, to_release = keep_input(
+            hits.groupBy(PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(SLICE)).alias(SLICES))
+        )
         if to_release is not None:
             self._let_go.append(to_release)
         self._tagged = tagged
@@ -134,7 +135,7 @@ class SparkSource:
         fields = [self._schema.field(name) if name in self._schema.names else _OWN_FIELDS[name] for name in names]
         tasks = {task.bucket: task for task in plan.tasks}
         run = write_task(target, tasks, pa.schema(fields), key_column=self._key_column)
-        with with_settings(self._spark, {_BATCH_ROWS: str(BATCH_ROWS)}):
+        with arrow_batches(self._spark):
             statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
         return [WriteStatus(*row) for row in statuses]
 
@@ -145,12 +146,15 @@ class SparkSource:
     def _profile(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
         """Rows by what tagging found. Keys that repeat in the input make the inserts an upper bound."""
         assert self._tagged is not None
-        by_slice = self._tagged.groupBy(SLICE).count().collect()
-        updates = {(slices[r[SLICE]].partition, slices[r[SLICE]].file_id): r["count"] for r in by_slice}
-        self._tagged_rows = sum(updates.values())
+        updates: dict[tuple[str, str], int] = {}
         inserts = dict(self._counts)
-        for (partition, _), count in updates.items():
-            inserts[partition] = max(0, inserts[partition] - count)
+        for row in self._tagged.groupBy(SLICES).count().collect():
+            for at in row[SLICES]:
+                group = slices[at].partition, slices[at].file_id
+                updates[group] = updates.get(group, 0) + row["count"]
+            partition = slices[row[SLICES][0]].partition
+            inserts[partition] = max(0, inserts[partition] - row["count"])
+        self._tagged_rows = sum(updates.values())
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
     def _placed(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:
@@ -165,7 +169,8 @@ class SparkSource:
             ]
             if known:
                 numbers = small_table(self._spark, known, f"{SLICE} int, {BUCKET} int")
-                tagged = self._tagged.join(f.broadcast(numbers), SLICE).select(PATH, RECORD_KEY, BUCKET)
+                each = self._tagged.select(PATH, RECORD_KEY, f.explode(SLICES).alias(SLICE))
+                tagged = each.join(f.broadcast(numbers), SLICE).select(PATH, RECORD_KEY, BUCKET)
                 if self._tagged_rows <= BROADCAST_ROWS_MAX:
                     tagged = f.broadcast(tagged)
                 rows = rows.join(tagged, [PATH, RECORD_KEY], "inner" if only_tagged else "left")
@@ -209,7 +214,7 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
     return slots
 
 
-def _bare_key(spec: InputSpec) -> str | None:
+def bare_key(spec: InputSpec) -> str | None:
     """The text column that is the record key as it is, which then need not travel twice; None where there is none."""
     name = spec.keys.record_key[0]
     is_bare = not spec.keys.is_composite and pa.types.is_string(spec.schema.field(name).type)
@@ -223,6 +228,7 @@ def _must_have(bucket: Column) -> Column:
     )
 
 
-def _as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
+def as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
+    """A column of the input, cast natively to what the table holds."""
     wanted = spark_type(schema.field(name).type, name)
     return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)
