@@ -72,7 +72,7 @@ def main(folder: Path) -> None:
     from pyhudi import HudiTable
 
     # Tasks write, as on a cluster.
-    mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False).start()
+    mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
 
     faults = folder / "faults"
     spark = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
