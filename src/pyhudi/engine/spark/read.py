@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import (
@@ -36,7 +37,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     """
     refuse_unshared(location)
     stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
-    rows = read_files(spark, location, [file.path for file in plan.files], spark_schema(stored))
+    rows = read_files(spark, location, [(file.path, file.size_bytes) for file in plan.files], spark_schema(stored))
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
     if plan.predicate is not None:
@@ -44,22 +45,34 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
 
 
-def read_files(spark: SparkSession, location: StorageLocation, paths: Sequence[str], schema: t.StructType) -> DataFrame:
-    """These base files and no others, as one native Parquet scan with the given columns.
+def read_files(
+    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], schema: t.StructType
+) -> DataFrame:
+    """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
+    columns.
 
-    Spark lists what it is given with one task a path; the setting holds that to the number of cores.
+    Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
     """
-    if not paths:
+    if not files:
         return spark.createDataFrame([], schema)
+    if is_classic(spark):
+        return scan_known_files(
+            spark, [(spark_uri(location, path), size_bytes) for path, size_bytes in files], schema, _CALENDAR
+        )
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
-        return spark.read.options(**_CALENDAR).schema(schema).parquet(*(spark_path(location, path) for path in paths))
+        paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
+        return spark.read.options(**_CALENDAR).schema(schema).parquet(*paths)
 
 
-def spark_path(location: StorageLocation, path: str) -> str:
-    """A file of the table as Hadoop's paths spell it, glob characters escaped: Spark takes paths as patterns."""
+def spark_uri(location: StorageLocation, path: str) -> str:
+    """A file of the table as Hadoop's paths spell it."""
     root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
-    full = f"{root.rstrip('/')}/{path}"
-    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in full)
+    return f"{root.rstrip('/')}/{path}"
+
+
+def _without_globs(path: str) -> str:
+    """Glob characters escaped: Spark's reader takes paths as patterns."""
+    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)
 
 
 def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored: pa.Schema) -> DataFrame:

@@ -105,9 +105,13 @@ class SparkSource:
         keys = self._rows.select(PATH, RECORD_KEY)
         if self._total <= BROADCAST_ROWS_MAX:
             keys = f.broadcast(keys)
-        paths = [join(s.partition, s.base_file.name.format()) for s in slices if s.base_file is not None]
+        files = [
+            (join(s.partition, s.base_file.name.format()), s.base_file.size_bytes)
+            for s in slices
+            if s.base_file is not None
+        ]
         stored = read_files(
-            self._spark, self._location, paths, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())]))
+            self._spark, self._location, files, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())]))
         )
         stored = stored.select(f.col(RECORD_KEY), f.col("_metadata.file_name").alias(FILE))
         names = [(s.base_file.name.format(), s.partition, at) for at, s in enumerate(slices) if s.base_file]
