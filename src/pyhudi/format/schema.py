@@ -5,13 +5,12 @@ Spec: format/queries.md section 1.1, format/layout.md section 6, format/actions.
 
 import json
 import re
-from collections.abc import Mapping
-from typing import cast
 
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.arrow_types import can_promote, canonical_arrow
+from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX, arrow_field, find_wide_union, parse_schema, record_schema
 from pyhudi.format.avro_text import Json, field, optional, record, schema_text
 
 __all__ = [
@@ -35,27 +34,6 @@ META_FIELDS: tuple[str, ...] = (
 
 META_FIELD_SCHEMAS: tuple[Json, ...] = tuple(optional(name, "string", doc="") for name in META_FIELDS)
 
-DECIMAL_DIGITS_MAX = 38
-
-_PRIMITIVES = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-    "enum": pa.string(),
-    "fixed": pa.binary(),
-}
-_LOGICAL = {
-    ("int", "date"): pa.date32(),
-    ("long", "timestamp-millis"): pa.timestamp("us", "UTC"),
-    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
-    ("long", "local-timestamp-millis"): pa.timestamp("us"),
-    ("long", "local-timestamp-micros"): pa.timestamp("us"),
-}
-_NAMED = ("record", "enum", "fixed")
 _FIELDS = re.compile(r'"fields"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -71,96 +49,13 @@ def arrow_from_avro(text: str) -> pa.Schema:
     Raises: Invalid for a text that is no Avro record schema; Unsupported for a type that Arrow columns
     of an answer cannot have, naming the field.
     """
-    schema = _record_schema(text)
-    columns = _Reader().fields(schema, str(schema.get("namespace") or ""), "")
-    return pa.schema([column.with_nullable(True) for column in columns])
-
-
-class _Reader:
-    """Types by their full names, as they appear; those being read right now, to refuse recursion."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, pa.DataType] = {}
-        self._open: set[str] = set()
-
-    def fields(self, schema: Mapping[str, object], namespace: str, path: str) -> list[pa.Field]:
-        made = []
-        for member in _members(schema, path):
-            name = str(member["name"])
-            kind, nullable = self._nullable(member.get("type"), namespace, f"{path}.{name}" if path else name)
-            made.append(pa.field(name, kind, nullable))
-        return made
-
-    def _nullable(self, schema: object, namespace: str, path: str) -> tuple[pa.DataType, bool]:
-        if not isinstance(schema, list):
-            return self._type(schema, namespace, path), False
-        arms = [arm for arm in schema if arm != "null"]
-        if len(arms) != 1:
-            raise Unsupported(
-                f"field '{path}': a union of {len(schema)} types; expected one type, or null and one type"
-            )
-        return self._type(arms[0], namespace, path), len(arms) < len(schema)
-
-    def _type(self, schema: object, namespace: str, path: str) -> pa.DataType:
-        if isinstance(schema, str):
-            return self._reference(schema, namespace, path)
-        if not isinstance(schema, dict):
-            raise Invalid(f"field '{path}': expected an Avro type, found {schema!r:.60}")
-        kind = schema.get("type")
-        if kind == "array":
-            item, nullable = self._nullable(schema.get("items"), namespace, f"{path}.element")
-            return pa.list_(pa.field("element", item, nullable))
-        if kind == "map":
-            item, nullable = self._nullable(schema.get("values"), namespace, f"{path}.value")
-            return pa.map_(pa.string(), pa.field("value", item, nullable))
-        if kind in _NAMED:
-            return self._define(schema, namespace, path)
-        if isinstance(kind, str) and kind in _PRIMITIVES:
-            return _primitive(schema, kind, path)
-        return self._type(kind, namespace, path)
-
-    def _define(self, schema: Mapping[str, object], namespace: str, path: str) -> pa.DataType:
-        full = _full_name(schema, namespace)
-        if schema["type"] == "record":
-            self._open.add(full)
-            made = pa.struct(self.fields(schema, full.rpartition(".")[0], path))
-            self._open.discard(full)
-        else:
-            made = _primitive(schema, str(schema["type"]), path)
-        self._named[full] = made
-        return made
-
-    def _reference(self, name: str, namespace: str, path: str) -> pa.DataType:
-        if name in _PRIMITIVES and name not in _NAMED:
-            return _PRIMITIVES[name]
-        for full in (name, f"{namespace}.{name}"):
-            if full in self._open:
-                raise Unsupported(f"field '{path}': the record '{full}' holds itself; Arrow has no recursive types")
-            if full in self._named:
-                return self._named[full]
-        if name == "null":
-            raise Unsupported(f"field '{path}': type null; expected a type that holds values")
-        raise Invalid(f"field '{path}': expected an Avro type, found the unknown name '{name}'")
-
-
-def _primitive(schema: Mapping[str, object], kind: str, path: str) -> pa.DataType:
-    logical = str(schema.get("logicalType", ""))
-    if logical == "decimal" and kind in ("bytes", "fixed"):
-        precision, scale = schema.get("precision"), schema.get("scale", 0)
-        if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision):
-            raise Invalid(
-                f"field '{path}': expected a decimal's precision and scale, found {precision!r} and {scale!r}"
-            )
-        if precision > DECIMAL_DIGITS_MAX:
-            raise Unsupported(f"field '{path}': a decimal of {precision} digits; at most {DECIMAL_DIGITS_MAX} are read")
-        return pa.decimal128(precision, scale)
-    return _LOGICAL.get((kind, logical), _PRIMITIVES[kind])
-
-
-def _full_name(schema: Mapping[str, object], namespace: str) -> str:
-    name = str(schema.get("name", ""))
-    own = schema.get("namespace", namespace)
-    return name if "." in name or not own else f"{own}.{name}"
+    schema = parse_schema(text)
+    if (wide := find_wide_union(schema, "")) is not None:
+        path, union = wide
+        raise Unsupported(
+            f"field '{path}': a union of {len(union.branches)} types; expected one type, or null and one type"
+        )
+    return pa.schema([arrow_field(one.name, one.type, one.name).with_nullable(True) for one in schema.fields])
 
 
 # Arrow to Avro.
@@ -186,7 +81,7 @@ def avro_from_arrow(schema: pa.Schema, *, record_name: str) -> str:
     Raises: Invalid for types without a place in Avro (`canonical_arrow`) and for unfit column names.
     """
     namespace, _, name = record_name.rpartition(".")
-    columns = [_avro_field(column, record_name, column.name) for column in canonical_arrow(schema)]
+    columns = [avro_field(column, record_name, column.name) for column in canonical_arrow(schema)]
     return schema_text(record(name, *columns, namespace=namespace))
 
 
@@ -204,17 +99,17 @@ _AVRO_TYPES: dict[pa.DataType, Json] = {
 }
 
 
-def _avro_field(column: pa.Field, namespace: str, path: str) -> Json:
+def avro_field(column: pa.Field, namespace: str, path: str) -> Json:
     name = column.name
     if not (
         name and (name[0].isalpha() or name[0] == "_") and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
     ):
         raise Invalid(f"column '{path}': expected a name of letters, digits and _, no digit first; rename it")
-    kind = _avro_type(column.type, name, namespace, path)
+    kind = avro_type(column.type, name, namespace, path)
     return optional(name, kind) if column.nullable else field(name, kind)
 
 
-def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
+def avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
     if kind in _AVRO_TYPES:
         return _AVRO_TYPES[kind]
     if pa.types.is_list(kind):
@@ -223,7 +118,7 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
         return {"type": "map", "values": _avro_item(kind.item_field, name, namespace, path)}
     if pa.types.is_struct(kind):
         inside = f"{namespace}.{name}"
-        members = [_avro_field(member, inside, f"{path}.{member.name}") for member in kind]
+        members = [avro_field(member, inside, f"{path}.{member.name}") for member in kind]
         return record(name, *members, namespace=namespace)
     assert pa.types.is_decimal128(kind), kind
     return {
@@ -238,7 +133,7 @@ def _avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
 
 
 def _avro_item(item: pa.Field, name: str, namespace: str, path: str) -> Json:
-    kind = _avro_type(item.type, name, namespace, path)
+    kind = avro_type(item.type, name, namespace, path)
     return ["null", kind] if item.nullable else kind
 
 
@@ -272,7 +167,7 @@ def without_meta_fields(avro_text: str) -> str:
 
 def _split_fields(text: str) -> tuple[str, list[tuple[str, str]], str]:
     """The text before a record's first field, each field's name and text, and the text after the last."""
-    _record_schema(text)
+    record_schema(text)
     start = _FIELDS.search(text)
     if start is None:
         raise Invalid(f"Avro schema: expected fields that follow the record's name, found {text:.60}")
@@ -290,24 +185,6 @@ def _skip(text: str, at: int) -> int:
     matched = _BETWEEN.match(text, at)
     assert matched is not None
     return matched.end()
-
-
-def _record_schema(text: str) -> dict[str, object]:
-    try:
-        schema = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(f"Avro schema: expected JSON text, found {text:.60} ({error})") from error
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise Invalid(f"Avro schema: expected a record, found {text:.60}")
-    _members(schema, "")
-    return cast("dict[str, object]", schema)
-
-
-def _members(schema: Mapping[str, object], path: str) -> list[dict[str, object]]:
-    members = schema.get("fields")
-    if not isinstance(members, list) or not all(isinstance(m, dict) and "name" in m for m in members):
-        raise Invalid(f"Avro schema: expected a list of named fields in record '{path}', found {members!r:.60}")
-    return members
 
 
 def required_columns(schema_text: str) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""The columnar Avro codec: rows of Avro binary <-> Arrow record batches."""

@@ -1,0 +1,66 @@
+"""Stored bytes into Arrow's buffers, compiled: texts and bytes one behind the other, decimals as 128 bits.
+
+Importing this module imports numba. A span is `position << 32 | size`.
+"""
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int64]
+
+_SIZE = np.int64(0xFFFFFFFF)
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_sizes(spans: Numbers, offsets: Ints) -> int:
+    """Fill in where each value starts, and the end; answer the size of all, with offsets cut at 2 GiB."""
+    total = np.int64(0)
+    for index in range(spans.size):
+        offsets[index] = np.int32(total)
+        total += spans[index] & _SIZE
+    offsets[spans.size] = np.int32(total)
+    return int(total)
+
+
+@numba.njit(cache=True, nogil=True)
+def copy_spans(content: Bytes, spans: Numbers, out: Bytes) -> int:
+    """Copy values one behind the other; answer the bits that any of their bytes has."""
+    to = 0
+    bits = np.uint8(0)
+    for index in range(spans.size):
+        at = spans[index] >> np.int64(32)
+        for step in range(spans[index] & _SIZE):
+            byte = content[at + step]
+            bits |= byte
+            out[to + step] = byte
+        to += spans[index] & _SIZE
+    return int(bits)
+
+
+@numba.njit(cache=True, nogil=True)
+def widen_decimals(content: Bytes, spans: Numbers, out: npt.NDArray[np.uint64]) -> int:
+    """Two's complement, big endian, of any size, as (n, 2) little-endian words.
+
+    No bytes are zero. Answers the first value beyond 128 bits, or -1.
+    """
+    for index in range(spans.size):
+        at, size = spans[index] >> np.int64(32), spans[index] & _SIZE
+        if size == 0:
+            continue
+        sign = np.uint64(0xFF) if content[at] >= 0x80 else np.uint64(0)
+        low = high = np.uint64(0) - (sign & np.uint64(1))
+        for step in range(size):
+            byte = np.uint64(content[at + step])
+            if step < size - 16:
+                if byte != sign:
+                    return index
+                continue
+            if step == size - 16 and (byte >> np.uint64(7)) != (sign & np.uint64(1)):
+                return index
+            high = high << np.uint64(8) | low >> np.uint64(56)
+            low = low << np.uint64(8) | byte
+        out[index, 0], out[index, 1] = low, high
+    return -1
