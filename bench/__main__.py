@@ -1,7 +1,7 @@
-"""`python -m bench`: measure pyhudi beside plain Parquet and Apache Hudi.
+"""`python -m bench`: measure pyhudi beside plain Parquet, Apache Hudi, Delta, Iceberg, deltalake and hudi-rs.
 
 The first call makes what is needed: the reference environment (a few minutes) and the input files.
-Writes `build/bench/bulk_and_upsert.md` and `.json`. Ends with 1 when a side failed.
+Writes `build/bench/figures.md` and `.json`. Ends with 1 when a side failed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 import sys
 import time
 
-from bench import bulk_and_upsert, report
-from bench.data import describe_input, make_input
+from bench import in_process, on_spark, report
+from bench.data import make_input
 from tests.support.reference.environment import PROJECT
 
 OUTPUT = PROJECT / "build" / "bench"
@@ -23,18 +23,20 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the bulk insert (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count (%(default)s)")
     parser.add_argument(
-        "--warm-up-rows", type=int, default=None, help="rows of the round that does not count (as --rows)"
+        "--warm-up-rows", type=int, default=None, help="rows of Spark's round that does not count (as --rows)"
     )
     parser.add_argument(
         "--sides",
-        default=",".join(bulk_and_upsert.SIDES_BY_KEY),
-        help="comma-separated, of: %(default)s",
+        default=",".join(on_spark.SIDES_BY_KEY),
+        help="sides on Spark, comma-separated, of: %(default)s; or none",
     )
+    parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
     arguments = parser.parse_args()
     try:
-        sides = [bulk_and_upsert.SIDES_BY_KEY[key] for key in arguments.sides.split(",")]
+        keys = [] if arguments.sides == "none" else arguments.sides.split(",")
+        sides = [on_spark.SIDES_BY_KEY[key] for key in keys]
     except KeyError as unknown:
-        parser.error(f"no side {unknown}; there are {', '.join(bulk_and_upsert.SIDES_BY_KEY)}")
+        parser.error(f"no side {unknown}; there are {', '.join(on_spark.SIDES_BY_KEY)}")
 
     started = time.perf_counter()
 
@@ -45,16 +47,25 @@ def main() -> int:
     say("input files")
     data = make_input(OUTPUT, rows=arguments.rows)
     warm_up = make_input(OUTPUT, rows=arguments.warm_up_rows or arguments.rows)
-    results = bulk_and_upsert.run(data, OUTPUT, warm_up=warm_up, sides=sides, rounds=arguments.rounds, say=say)
-    text = report.format_markdown(results, data, warm_up=warm_up, rounds=arguments.rounds)
-    (OUTPUT / "bulk_and_upsert.md").write_text(text)
-    values = report.describe_results(results, data, rounds=arguments.rounds)
-    values["input"] = {key: value for key, value in describe_input(data).items() if not key.endswith("ed")}
-    (OUTPUT / "bulk_and_upsert.json").write_text(json.dumps(values, indent=2) + "\n")
-    print(text)
-    for name, reason in results.failures.items():
+    texts: list[str] = []
+    failures: dict[str, str] = {}
+    spark = processes = None
+    if not arguments.no_process:
+        processes = in_process.run(data, OUTPUT, rounds=arguments.rounds, say=say)
+        failures |= processes.failures
+    if sides:
+        spark = on_spark.run(data, OUTPUT, warm_up=warm_up, sides=sides, rounds=arguments.rounds, say=say)
+        texts.append(report.format_spark(spark, data, warm_up=warm_up, rounds=arguments.rounds))
+        failures |= spark.failures
+    if processes is not None:
+        texts.append(report.format_in_process(processes, data, rounds=arguments.rounds))
+    (OUTPUT / "figures.md").write_text("\n".join(texts))
+    values = report.describe_results(spark, processes, data, rounds=arguments.rounds)
+    (OUTPUT / "figures.json").write_text(json.dumps(values, indent=2) + "\n")
+    print("\n".join(texts))
+    for name, reason in failures.items():
         print(f"FAILED {name}: {reason}", file=sys.stderr)
-    return 1 if results.failures else 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 SEED = 20261121
 PARTITIONS = 10
 INPUT_FILES = 8
+FEW_ROWS = 1_000
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz ", dtype=np.uint8)
-LAYOUT = 1  # raise it when the columns below change: the files are made anew
+LAYOUT = 2  # raise it when the columns below change: the files are made anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,17 @@ class BenchInput:
 
     inserted: Path
     changed: Path
+    few: Path
     rows: int
     changed_rows: int
     sum_inserted: int  # of the column `n_long`
     sum_upserted: int
+    sum_upserted_few: int
 
 
 def make_input(folder: Path, *, rows: int) -> BenchInput:
-    """Rows × 12 columns in ten partitions, and a tenth of them again with other values and a later `ts`."""
+    """Rows × 12 columns in ten partitions; a tenth of them again with other values and a later `ts`; then 1,000 of all
+    once more."""
     assert rows % (INPUT_FILES * 10) == 0
     home = folder / f"input-{rows}-{SEED}-{LAYOUT}"
     facts = home / "facts.json"
@@ -46,15 +50,20 @@ def make_input(folder: Path, *, rows: int) -> BenchInput:
         second = _make_rows(random, changed_ids, partitions[changed_ids], ts=2)
         _write(first, home / "inserted", files=INPUT_FILES)
         _write(second.take(random.permutation(changed_rows)), home / "changed", files=2)
-        before = first["n_long"].to_numpy()
-        sums = {
-            "sum_inserted": int(before.sum()),
-            "sum_upserted": int(before.sum() - before[changed_ids].sum() + second["n_long"].to_numpy().sum()),
-        }
+        few_ids = np.sort(random.choice(rows, FEW_ROWS, replace=False))
+        third = _make_rows(random, few_ids, partitions[few_ids], ts=3)
+        _write(third.take(random.permutation(FEW_ROWS)), home / "few", files=1)
+        values = first["n_long"].to_numpy().copy()
+        sums = {"sum_inserted": int(values.sum())}
+        values[changed_ids] = second["n_long"].to_numpy()
+        sums["sum_upserted"] = int(values.sum())
+        values[few_ids] = third["n_long"].to_numpy()
+        sums["sum_upserted_few"] = int(values.sum())
         facts.write_text(json.dumps(sums))
     return BenchInput(
         inserted=home / "inserted",
         changed=home / "changed",
+        few=home / "few",
         rows=rows,
         changed_rows=changed_rows,
         **json.loads(facts.read_text()),

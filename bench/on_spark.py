@@ -1,8 +1,8 @@
-"""Bulk insert and a 10 % upsert: plain Parquet, Apache Hudi and pyhudi, in turns.
+"""Writes and reads on Spark: plain Parquet, Apache Hudi, Delta, Iceberg and pyhudi, in turns.
 
-A round is: every side bulk-inserts, then every side that can upserts into what it just wrote. Rounds
-are interleaved, so that a slow minute of the machine hits all sides; the first one warms up and is
-not counted. Every answer is checked before a figure counts.
+A round is: every side does the first step, then every side that can does the next upon what it holds by then. Rounds
+are interleaved, so that a slow minute of the machine hits all sides; the first one warms up and is not counted. Every
+write is read back and checked before its figure counts.
 """
 
 from __future__ import annotations
@@ -13,82 +13,115 @@ import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.data import BenchInput
-from bench.processor import read_processor_seconds
+from bench.processor import MemoryWatch, read_processor_seconds
 from tests.support.reference.client import ReferenceFailed, Worker, hudi_settings
-from tests.support.reference.environment import PROJECT, reference_java_home, reference_python
+from tests.support.reference.environment import PROJECT, maven_jar, reference_java_home, reference_python
 
-HUDI_VERSION = "1.2.0"
+HUDI_VERSION, DELTA_VERSION, ICEBERG_VERSION = "1.2.0", "3.3.2", "1.10.0"
 STEP_WAIT_S = 1_800.0
 DRIVER_MEMORY = "4g"
 SOURCE = PROJECT / "src"
 
 BULK_INSERT = "bulk insert"
 UPSERT = "upsert 10 %"
+UPSERT_FEW = "upsert 1,000 rows"
+SCAN = "full scan"
+AGGREGATE = "aggregate"
+STEPS = (BULK_INSERT, UPSERT, UPSERT_FEW, SCAN, AGGREGATE)
+WRITES = (BULK_INSERT, UPSERT, UPSERT_FEW)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One way to write the input. `session` names the worker; sides of one Spark share it."""
+    """One way to write and read. `session` names the worker; sides of one Spark share it."""
 
     name: str
     session: str
-    command: str
-    read_format: str
-    can_upsert: bool
+    format: str
+    judge: str = ""  # the session that reads back what this side wrote; empty: its own
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(step for step in STEPS if self.format != "parquet" or step not in (UPSERT, UPSERT_FEW))
 
 
-SIDES = (
-    Side("Parquet, Spark 4.3", "spark43", "plain_bulk_insert", "parquet", can_upsert=False),
-    Side("Parquet, Spark 3.5", "spark35", "plain_bulk_insert", "parquet", can_upsert=False),
-    Side(f"Apache Hudi {HUDI_VERSION}, Spark 3.5", "hudi35", "hudi_write", "hudi", can_upsert=True),
-    Side("pyhudi, Spark 4.3", "spark43", "pyhudi_write", "hudi", can_upsert=True),
-    Side("pyhudi, Spark 3.5", "spark35", "pyhudi_write", "hudi", can_upsert=True),
-)
-SIDES_BY_KEY = dict(zip(("parquet43", "parquet35", "hudi35", "pyhudi43", "pyhudi35"), SIDES, strict=True))
+SIDES_BY_KEY = {
+    "parquet43": Side("Parquet, Spark 4.3", "spark43", "parquet"),
+    "parquet35": Side("Parquet, Spark 3.5", "spark35", "parquet"),
+    "hudi35": Side(f"Apache Hudi {HUDI_VERSION}, Spark 3.5", "hudi35", "hudi"),
+    "delta35": Side(f"Delta {DELTA_VERSION}, Spark 3.5", "delta35", "delta"),
+    "iceberg35": Side(f"Iceberg {ICEBERG_VERSION}, Spark 3.5", "iceberg35", "iceberg"),
+    "pyhudi43": Side("pyhudi, Spark 4.3", "spark43", "pyhudi", judge="hudi35"),
+    "pyhudi35": Side("pyhudi, Spark 3.5", "spark35", "pyhudi", judge="hudi35"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One step of one side. Wall time is taken inside the worker, processor time of all its processes."""
+    """One step of one side. Wall time is taken inside the worker; the rest is of it and all it started.
+
+    `files`, `size_bytes`: data files on disk after it, replaced ones too.
+    """
 
     wall_s: float
     processor_s: float | None
+    memory_bytes: int
     files: int
     size_bytes: int
 
 
 @dataclass
 class Results:
-    """Measures by operation and side, and the sides that fell out, with the reason."""
+    """Measures by step and side, and the sides that fell out, with the reason."""
 
-    measures: dict[str, dict[str, list[Measure]]] = field(default_factory=lambda: {BULK_INSERT: {}, UPSERT: {}})
+    measures: dict[str, dict[str, list[Measure]]] = field(default_factory=lambda: {step: {} for step in STEPS})
     failures: dict[str, str] = field(default_factory=dict)
 
-    def median_wall_s(self, operation: str, side: Side) -> float | None:
-        taken = self.measures[operation].get(side.name)
+    def median_wall_s(self, step: str, side: Side) -> float | None:
+        taken = self.measures[step].get(side.name)
         return statistics.median(measure.wall_s for measure in taken) if taken else None
 
 
-def start_worker(session: str) -> Worker:
+def start_worker(session: str, tables: Path) -> Worker:
     """A warm Spark of two threads that stays for the whole run."""
-    settings = {"spark.driver.memory": DRIVER_MEMORY}
+    settings = {"spark.driver.memory": DRIVER_MEMORY, **_SESSION_SETTINGS.get(session, lambda _: {})(tables)}
     module = "bench.worker"
     if session == "spark43":
         return Worker(Path(sys.executable), module, spark_settings=settings, python_path=[SOURCE])
-    if session == "hudi35":
-        settings |= hudi_settings(HUDI_VERSION)
-    return Worker(
-        reference_python(),
-        module,
-        spark_settings=settings,
-        java_home=reference_java_home(),
-        python_path=[SOURCE],
-    )
+    java_home = reference_java_home()
+    return Worker(reference_python(), module, spark_settings=settings, java_home=java_home, python_path=[SOURCE])
+
+
+def _delta_settings(tables: Path) -> dict[str, str]:
+    jars = [maven_jar("io.delta", artifact, DELTA_VERSION) for artifact in ("delta-spark_2.12", "delta-storage")]
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+
+def _iceberg_settings(tables: Path) -> dict[str, str]:
+    return {
+        "spark.jars": str(maven_jar("org.apache.iceberg", "iceberg-spark-runtime-3.5_2.12", ICEBERG_VERSION)),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.bench": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.bench.type": "hadoop",
+        "spark.sql.catalog.bench.warehouse": str(tables.parent),
+        "spark.sql.catalog.bench.cache-enabled": "false",
+    }
+
+
+_SESSION_SETTINGS: Mapping[str, Callable[[Path], dict[str, str]]] = {
+    "hudi35": lambda _: hudi_settings(HUDI_VERSION),
+    "delta35": _delta_settings,
+    "iceberg35": _iceberg_settings,
+}
 
 
 def run(
@@ -102,67 +135,70 @@ def run(
 ) -> Results:
     """Measure; a side that fails is left out from then on, and its failure told."""
     results = Results()
+    tables = scratch / f"tables_{os.getpid()}"
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
-        for session in dict.fromkeys([*(side.session for side in sides), "hudi35"]):  # hudi35 checks the answers
+        for session in dict.fromkeys(name for side in sides for name in (side.session, side.judge) if name):
             started = time.perf_counter()
-            workers[session] = stack.enter_context(start_worker(session))
+            workers[session] = stack.enter_context(start_worker(session, tables))
             taken_s = time.perf_counter() - started
             say(f"{session}: Spark {workers[session].about['spark']} up in {taken_s:.1f} s")
         for number in range(rounds + 1):
             say("warm-up" if number == 0 else f"round {number} of {rounds}")
-            with _fresh_folder(scratch) as folder:
-                for operation in (BULK_INSERT, UPSERT):
-                    for side in sides:
-                        if side.name in results.failures or (operation == UPSERT and not side.can_upsert):
-                            continue
-                        try:
-                            used = warm_up if number == 0 else data
-                            measure = _run_step(side, operation, used, folder, workers)
-                        except ReferenceFailed as failure:
-                            results.failures[side.name] = f"{operation}: {failure}"
-                            say(f"  {operation:12} {side.name:32} failed: {str(failure).splitlines()[0]}")
-                            continue
-                        if number > 0:
-                            results.measures[operation].setdefault(side.name, []).append(measure)
-                        say(f"  {operation:12} {side.name:32} {measure.wall_s:7.2f} s")
+            with _fresh_folder(tables) as folder:
+                for step, side in ((step, side) for step in STEPS for side in sides if step in side.steps):
+                    if side.name in results.failures:
+                        continue
+                    try:
+                        measure = _run_step(side, step, warm_up if number == 0 else data, folder, workers)
+                    except ReferenceFailed as failure:
+                        results.failures[side.name] = f"{step}: {failure}"
+                        say(f"  {step:18} {side.name:32} failed: {str(failure).splitlines()[0]}")
+                        continue
+                    if number > 0:
+                        results.measures[step].setdefault(side.name, []).append(measure)
+                    say(f"  {step:18} {side.name:32} {measure.wall_s:7.2f} s")
     return results
 
 
-def _run_step(side: Side, operation: str, data: BenchInput, folder: Path, workers: dict[str, Worker]) -> Measure:
+def _run_step(side: Side, step: str, data: BenchInput, folder: Path, workers: dict[str, Worker]) -> Measure:
     worker = workers[side.session]
-    path = folder / f"{side.session}-{side.command}"
-    source = data.inserted if operation == BULK_INSERT else data.changed
-    arguments = {"path": str(path), "input": str(source)}
-    if side.command != "plain_bulk_insert":
-        arguments["operation"] = "bulk_insert" if operation == BULK_INSERT else "upsert"
+    path = folder / f"{side.session}_{side.format}"
+    arguments = {"path": str(path), "format": side.format}
+    if step in WRITES:
+        source = {BULK_INSERT: data.inserted, UPSERT: data.changed, UPSERT_FEW: data.few}[step]
+        arguments |= {"input": str(source), "operation": "bulk_insert" if step == BULK_INSERT else "upsert"}
+    command = {SCAN: "full_scan", AGGREGATE: "aggregate"}.get(step, "bench_write")
     os.sync()  # what the side before left for the disk is not paid for by this one
     processor_before = read_processor_seconds(worker.pid)
-    wall_s = float(worker.ask(side.command, wait_s=STEP_WAIT_S, **arguments))
+    with MemoryWatch(worker.pid) as memory:
+        wall_s = float(worker.ask(command, wait_s=STEP_WAIT_S, **arguments))
     processor_after = read_processor_seconds(worker.pid)
-    _check_answer(side, operation, data, path, workers)
+    if step in WRITES:
+        _check_answer(side, step, data, path, workers)
     files = [file for file in path.rglob("*.parquet") if ".hoodie" not in file.relative_to(path).parts]
     return Measure(
         wall_s=wall_s,
         processor_s=None if processor_before is None or processor_after is None else processor_after - processor_before,
+        memory_bytes=memory.peak_bytes,
         files=len(files),
         size_bytes=sum(file.stat().st_size for file in files),
     )
 
 
-def _check_answer(side: Side, operation: str, data: BenchInput, path: Path, workers: dict[str, Worker]) -> None:
-    """Apache Hudi reads what a Hudi side wrote: rows, distinct keys and a sum must be those of the input."""
-    judge = workers["hudi35" if side.read_format == "hudi" else side.session]
-    found = judge.ask("summary", wait_s=STEP_WAIT_S, path=str(path), format=side.read_format)
-    total = data.sum_inserted if operation == BULK_INSERT else data.sum_upserted
+def _check_answer(side: Side, step: str, data: BenchInput, path: Path, workers: dict[str, Worker]) -> None:
+    """Rows, distinct keys and a sum must be those of the input; Apache Hudi reads what pyhudi wrote."""
+    judge = workers[side.judge or side.session]
+    format = "hudi" if side.format == "pyhudi" else side.format
+    found = judge.ask("summary", wait_s=STEP_WAIT_S, path=str(path), format=format)
+    total = {BULK_INSERT: data.sum_inserted, UPSERT: data.sum_upserted, UPSERT_FEW: data.sum_upserted_few}[step]
     expected = {"rows": data.rows, "keys": data.rows, "total": total}
     if found != expected:
-        raise ReferenceFailed("WrongAnswer", f"after {operation} the table holds {found}, expected {expected}")
+        raise ReferenceFailed("WrongAnswer", f"after {step} the table holds {found}, expected {expected}")
 
 
 @contextlib.contextmanager
-def _fresh_folder(scratch: Path) -> Iterator[Path]:
-    folder = scratch / f"tables-{os.getpid()}"
+def _fresh_folder(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True)
     try:
         yield folder

@@ -57,19 +57,24 @@ def hudi_bundle(version: str) -> Path:
     """The Spark bundle of this release of Apache Hudi; fetched through Maven on the first call."""
     if version not in HUDI_VERSIONS:
         raise ValueError(f"Apache Hudi {version}: the harness knows {', '.join(HUDI_VERSIONS)}")
+    return maven_jar("org.apache.hudi", BUNDLE, version)
+
+
+def maven_jar(group: str, artifact: str, version: str) -> Path:
+    """A jar without what it depends on; fetched through Maven on the first call."""
     jars = HOME / "jars"
-    jar = jars / f"{BUNDLE}-{version}.jar"
+    jar = jars / f"{artifact}-{version}.jar"
     with _one_maker():
         if jar.exists():
             return jar
-        arriving = jars / f"arriving-{version}"
+        arriving = jars / f"arriving-{artifact}-{version}"
         shutil.rmtree(arriving, ignore_errors=True)
         _run(
             [
                 "mvn", "--quiet", "--batch-mode", "dependency:copy",
-                f"-Dartifact=org.apache.hudi:{BUNDLE}:{version}", f"-DoutputDirectory={arriving}",
+                f"-Dartifact={group}:{artifact}:{version}", f"-DoutputDirectory={arriving}",
             ],
-            failed=f"Maven did not fetch the bundle of Apache Hudi {version}",
+            failed=f"Maven did not fetch {group}:{artifact}:{version}",
         )  # fmt: skip
         (arriving / jar.name).rename(jar)
         arriving.rmdir()
