@@ -6,6 +6,7 @@ no leading `/`; the root itself is `""`. Every storage obeys one contract, which
 
 * A path that is absolute, or has a part that is empty, `.` or `..`, is Invalid in every call. So is a change
   that needs a folder where a file is, or a file where a folder is; to a reader such a file is just absent.
+* A store of objects has no folders: there, `a` and `a/b` may both be files, and no call looks for such a pair.
 * Folders are made as files need them. One that has lost its last file may stay or go.
 * Unavailable from a change does not say that nothing changed: it may have landed.
 * Threads may share a storage.
@@ -13,7 +14,7 @@ no leading `/`; the root itself is `""`. Every storage obeys one contract, which
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
 
@@ -33,11 +34,12 @@ class FileInfo:
 class StorageLocation:
     """Where a table lies: what travels to tasks. Picklable; `open_storage` turns it into a `Storage`.
 
-    `uri`: `file:///...`, a plain local path, or `memory://NAME`. `options`: pairs, sorted by name.
+    `uri`: a plain local path, `memory://NAME`, or the URI of another store, such as `s3://bucket/table`.
+    `options`: pairs, sorted by name; they may be secrets and are not shown.
     """
 
     uri: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 class Storage(Protocol):
@@ -102,3 +104,24 @@ class Storage(Protocol):
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Delete files; those that are absent already are passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """One content of one file, as the store tells it from every other: S3 and Azure by tag, Google by generation."""
+
+    tag: str | None
+    generation: str | None
+
+
+class VersionedStorage(Protocol):
+    """What a lease needs beside `Storage`: replacing a file only if nobody else has. Local disks have locks instead."""
+
+    def get_versioned(self, path: str) -> tuple[bytes, FileVersion] | None:
+        """A file's content and version, or None when there is none."""
+
+    def put_if(self, path: str, content: bytes, expected: FileVersion | None) -> FileVersion | None:
+        """Put a file if its version is still `expected` (None: if it is absent); gives its new version, else None.
+
+        Asked once, never again by itself. Raises: Unavailable, after which it may have landed.
+        """

@@ -1,4 +1,5 @@
-"""The table's guard: who holds it is the only pyhudi writer of the table, on this machine.
+"""The table's guard: who holds it is the only pyhudi writer of the table. Here those of this machine; that of
+object stores is in `lease.py`.
 
 A lock of the operating system dies with its process, so a guard that is held has a living holder and what
 pyhudi left pending under a free guard is dead. The lock does not tell two handles of one process apart on
@@ -9,19 +10,20 @@ lock would outlive its holder; a guard's `with` block that ends in the child lea
 Programs that a writer starts get no copy (`O_CLOEXEC`).
 """
 
-import json
 import os
-import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass
 from typing import Protocol, assert_never
 
-from pyhudi.errors import Conflict, Unavailable
-from pyhudi.storage.open import LocalPlace, MemoryPlace, parse_place
+from pyhudi.errors import Conflict, Unavailable, Unsupported
+from pyhudi.storage.open import open_versioned
+from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.hold import TEXT_BYTES_MAX, CertainHold, Hold, Holder
+from pyhudi.txn.lease import LeaseGuard
 
 if sys.platform == "win32":
     import msvcrt
@@ -31,7 +33,6 @@ else:
 GUARD_FILE = ".hoodie/.pyhudi_guard"
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_TEXT_BYTES_MAX = 4_096
 _LOCKED_BYTE = 1 << 30  # Windows locks bytes, and keeps others from reading them: not those of the text
 _TRIES = 10
 
@@ -39,37 +40,12 @@ _TRIES = 10
 class Guard(Protocol):
     """The right to write a table, held by one writer at a time."""
 
-    def acquire(self, purpose: str, now: str) -> AbstractContextManager[None]:
+    def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
         """Hold the guard while the context lasts. `purpose` and `now` are shown to those who find it held.
 
         Not reentrant: a second `acquire` conflicts, also in the same thread.
         Raises: Conflict at once when it is held, naming the holder; Unavailable when locks do not work there.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds a guard, what for, and since when by the holder's clock."""
-
-    pid: int
-    host: str
-    purpose: str
-    since: str
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since})"
-
-    def encode(self) -> bytes:
-        return json.dumps(asdict(self)).encode()[:_TEXT_BYTES_MAX]
-
-    @classmethod
-    def decode(cls, text: bytes) -> "Holder | None":
-        """The holder, or None where the text is of no one: another writer may be writing it just now."""
-        try:
-            fields = json.loads(text)
-            return cls(int(fields["pid"]), *(str(fields[name]) for name in ("host", "purpose", "since")))
-        except (ValueError, KeyError, TypeError):
-            return None
 
 
 class MemoryGuard:
@@ -79,9 +55,9 @@ class MemoryGuard:
         self._key = f"memory://{name}"
 
     @contextmanager
-    def acquire(self, purpose: str, now: str) -> Iterator[None]:
-        with _held_in_process(self._key, _this_process(purpose, now), table=self._key):
-            yield
+    def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
+        with _held_in_process(self._key, Holder.this_process(purpose, now), table=self._key):
+            yield CertainHold()
 
 
 class LocalGuard:
@@ -94,21 +70,39 @@ class LocalGuard:
         self._root = os.path.abspath(root)
 
     @contextmanager
-    def acquire(self, purpose: str, now: str) -> Iterator[None]:
-        holder = _this_process(purpose, now)
+    def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
+        holder = Holder.this_process(purpose, now)
         key = os.path.realpath(self._root)
         with _held_in_process(key, holder, table=self._root), _locked_file(self._root, holder):
-            yield
+            yield CertainHold()
 
 
-def open_guard(location: StorageLocation) -> Guard:
-    """The guard of the table at a location. No request before it is acquired."""
+class NoGuard:
+    """In the place of a guard where there is none: the table may be read, and nobody can hold it."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
+        raise Unsupported(
+            f"{self._uri}: pyhudi reads this store through fsspec and does not write to it: whether it creates a file "
+            "only if absent, in one step, is not known, and two writers could both commit; write to local disk or to "
+            "an object store, or pass storage= and lock= that keep their contracts"
+        )
+
+
+def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[], str]) -> Guard:
+    """The guard of the table at a location. No request before it is acquired. `clock`, `new_uuid`: of a lease."""
     place = parse_place(location.uri)
     match place:
         case LocalPlace(root):
             return LocalGuard(root)
         case MemoryPlace(name):
             return MemoryGuard(name)
+        case ObjectPlace():
+            return LeaseGuard(open_versioned(location), table=location.uri, clock=clock, new_uuid=new_uuid)
+        case OtherPlace():
+            return NoGuard(location.uri)
         case _:
             assert_never(place)
 
@@ -132,10 +126,6 @@ def _forget_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
-
-
-def _this_process(purpose: str, now: str) -> Holder:
-    return Holder(os.getpid(), socket.gethostname(), purpose, now)
 
 
 def _conflict(table: str, holder: Holder | None) -> Conflict:
@@ -203,7 +193,7 @@ def _lock_file(path: str, root: str) -> int:
 
 def _read_text(descriptor: int) -> bytes:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    return os.read(descriptor, _TEXT_BYTES_MAX)
+    return os.read(descriptor, TEXT_BYTES_MAX)
 
 
 def _write_text(descriptor: int, text: bytes) -> None:

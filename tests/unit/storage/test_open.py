@@ -1,15 +1,21 @@
 """A path could open another table than is meant: a decoded character, a relative folder, another store."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.storage.fsspec_store import FsspecStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.storage.open import LocalPlace, MemoryPlace, open_storage, parse_location, parse_place
+from pyhudi.storage.object_client import make_clients
+from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
+
+ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 
 
 @pytest.mark.parametrize(
@@ -48,11 +54,100 @@ def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
     assert parse_location(uri) == StorageLocation(f"memory://{name}")
 
 
-@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss", "hdfs", "https"])
-@pytest.mark.parametrize("rest", ["://bucket/trips", ":///trips", ":/trips", ":"])
-def test_another_store_is_unsupported(scheme: str, rest: str) -> None:
-    with pytest.raises(Unsupported, match=f"'{scheme}' is not supported; expected one of local paths, 'file:///"):
-        parse_location(scheme + rest)
+@pytest.mark.parametrize(
+    "uri,place",
+    [
+        ("s3://b/a b/%20/t", ObjectPlace("s3", "b", "a b/%20/t", None, "s3://b/a b/%20/t")),
+        ("s3a://b/t/", ObjectPlace("s3", "b", "t", None, "s3://b/t")),
+        ("S3N://b", ObjectPlace("s3", "b", "", None, "s3://b")),
+        ("gs://b/t", ObjectPlace("gs", "b", "t", None, "gs://b/t")),
+        ("gcs://b/t", ObjectPlace("gs", "b", "t", None, "gs://b/t")),
+        ("az://c/t", ObjectPlace("az", "c", "t", None, "az://c/t")),
+        (
+            "abfs://c@acc.dfs.core.windows.net/t",
+            ObjectPlace("az", "c", "t", "acc", "abfss://c@acc.dfs.core.windows.net/t"),
+        ),
+    ],
+)
+def test_every_spelling_of_an_object_path_is_one_place(uri: str, place: ObjectPlace) -> None:
+    assert parse_place(uri) == place
+    assert parse_location(uri) == StorageLocation(place.uri)
+    assert parse_place(place.uri) == place
+    assert (
+        open_storage(parse_location(uri, ACCOUNT if place.kind == "az" and not place.account else {})).location.uri
+        == place.uri
+    )
+
+
+def test_another_scheme_is_left_to_fsspec(tmp_path: Path) -> None:
+    assert parse_place("hdfs://host:9000/trips/") == OtherPlace("hdfs", "hdfs://host:9000/trips")
+    assert isinstance(open_storage(parse_location(f"local://{tmp_path}")), FsspecStorage)
+
+
+def test_a_scheme_that_nobody_knows_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match="storage 'nosuch' is not supported: Protocol not known: nosuch; expected a"):
+        open_storage(parse_location("nosuch://host/trips"))
+
+
+@pytest.mark.parametrize(
+    "uri,module,extra", [("s3://bucket/trips", "object_store", "cloud"), ("local:///trips", "fsspec_store", "fsspec")]
+)
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, uri: str, module: str, extra: str
+) -> None:
+    package = {"cloud": "obstore", "fsspec": "fsspec"}[extra]
+    for name in list(sys.modules):
+        if name.partition(".")[0] == package or name in (f"pyhudi.storage.{module}", "pyhudi.storage.object_client"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    if extra == "cloud":
+        monkeypatch.setitem(sys.modules, "obstore.exceptions", None)
+
+    with pytest.raises(Unsupported, match=rf"needs the package {package}: pip install 'pyhudi\[{extra}\]'"):
+        open_storage(parse_location(uri))
+
+
+@pytest.mark.parametrize(
+    "uri,options",
+    [
+        ("s3://b/t", {"nosuch": "x"}),
+        ("s3://b/t", {"account_name": "x"}),
+        ("gs://b/t", {"secret_access_key": "x"}),
+        ("az://c/t", {}),
+        ("s3://b/t", {"timeout": "soon"}),
+        ("s3://b/t", {"max_retries": "-1"}),
+    ],
+)
+def test_an_option_that_a_store_does_not_take_is_invalid(uri: str, options: dict[str, str]) -> None:
+    with pytest.raises(Invalid, match="storage_options of"):
+        open_storage(parse_location(uri, options))
+
+
+def test_an_option_is_text() -> None:
+    with pytest.raises(Invalid, match="'allow_http': expected text, found bool"):
+        parse_location("s3://b/t", {"allow_http": True})  # type: ignore[dict-item]
+
+
+def test_secrets_are_not_shown() -> None:
+    location = parse_location("s3://b/t", {"access_key_id": "k", "secret_access_key": "hush"})
+
+    assert "hush" not in repr(location)
+    assert "hush" not in repr(open_storage(location))
+
+
+def test_names_of_fsspecs_drivers_mean_the_same() -> None:
+    place = parse_place("s3://b/t")
+    assert isinstance(place, ObjectPlace)
+    one = make_clients(place, {"key": "k", "secret": "s", "token": "t", "endpoint_url": "http://h", "anon": "false"})
+    other = make_clients(
+        place,
+        {"access_key_id": "k", "secret_access_key": "s", "session_token": "t", "endpoint": "http://h",
+         "skip_signature": "false"},
+    )  # fmt: skip
+
+    assert one.retrying.config == other.retrying.config
+    assert one.retrying.client_options == {"allow_http": "true"}
+    assert one.once.retry_config["max_retries"] == 0
 
 
 @pytest.mark.parametrize(
@@ -67,6 +162,13 @@ def test_another_store_is_unsupported(scheme: str, rest: str) -> None:
         "memory:",
         "memory://",
         "memory:a",
+        "s3:",
+        "s3:/trips",
+        "s3://",
+        "s3:///trips",
+        "s3://bucket/a//b",
+        "s3://bucket/../b",
+        "abfss://c@host/t",
     ],
 )
 def test_a_path_that_names_no_place_is_invalid(uri: str) -> None:

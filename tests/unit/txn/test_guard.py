@@ -21,7 +21,10 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import parse_location
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.txn import guard as guard_module
-from pyhudi.txn.guard import GUARD_FILE, Guard, Holder, LocalGuard, MemoryGuard, open_guard
+from pyhudi.txn.guard import GUARD_FILE, Guard, LocalGuard, MemoryGuard
+from pyhudi.txn.guard import open_guard as open_any_guard
+from pyhudi.txn.hold import Holder
+from tests.support.model import StepClock, seeded_uuids
 
 SOURCE_DIR = Path(guard_module.__file__).parents[2]
 NOW = "2026-01-01T00:00:00Z"
@@ -40,6 +43,10 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> StorageLocation:
     if request.param == "memory":
         return MemoryStorage().location
     return parse_location(tmp_path / "a table")
+
+
+def open_guard(location: StorageLocation) -> Guard:
+    return open_any_guard(location, clock=StepClock(), new_uuid=seeded_uuids(1))
 
 
 def is_free(guard: Guard) -> bool:

@@ -1,0 +1,137 @@
+"""From a place and its options to obstore's clients, and from obstore's errors to ours.
+
+Credentials that the options do not give come from the environment (`AWS_ACCESS_KEY_ID`, ...) or from the machine's
+role, as obstore finds them.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotSupportedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported
+from pyhudi.storage.places import ObjectPlace
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
+Store: TypeAlias = Any  # obstore's union of stores names one that needs another package
+
+_FSSPEC_NAMES = {
+    "s3": {
+        "key": "access_key_id",
+        "secret": "secret_access_key",
+        "token": "session_token",
+        "endpoint_url": "endpoint",
+        "region_name": "region",
+        "anon": "skip_signature",
+    },
+    "gs": {"token": "application_credentials", "endpoint_url": "base_url", "anon": "skip_signature"},
+    "az": {"sas_token": "sas_key", "endpoint_url": "endpoint", "anon": "skip_signature"},
+}
+"""How fsspec's drivers call what obstore calls otherwise."""
+
+_CLIENT_NAMES = frozenset(
+    {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_ca_certificate", "proxy_excludes"}
+    | {"proxy_url", "read_timeout", "root_certificate", "timeout", "user_agent"}
+)
+_RETRIES_MAX = "max_retries"
+_RETRY_TIMEOUT = "retry_timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """`retrying`: for what may be asked twice. `once`: for conditional puts, whose second answer would be about the
+    first attempt."""
+
+    retrying: Store
+    once: Store
+
+
+def make_clients(place: ObjectPlace, options: Mapping[str, str]) -> Clients:
+    """The clients of a bucket. No request.
+
+    Raises: Invalid for an option that this kind of store does not have, or a value that it does not take.
+    """
+    config, client, retry = _sorted_options(place, options)
+    if place.account is not None:
+        config.setdefault("account_name", place.account)
+    return Clients(_make(place, config, client, retry), _make(place, config, client, {**retry, "max_retries": 0}))
+
+
+def _sorted_options(
+    place: ObjectPlace, options: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any], "RetryConfig"]:
+    config: dict[str, Any] = {}
+    client: dict[str, Any] = {}
+    retry: RetryConfig = {}
+    names = _FSSPEC_NAMES[place.kind]
+    for given, value in options.items():
+        name = names.get(given, given)
+        if name in _CLIENT_NAMES:
+            client[name] = value
+        elif name in (_RETRIES_MAX, _RETRY_TIMEOUT):
+            if not value.isdecimal():
+                raise Invalid(f"storage_options of '{place.uri}': {given}={value!r}: expected a whole number")
+            if name == _RETRIES_MAX:
+                retry["max_retries"] = int(value)
+            else:
+                retry["retry_timeout"] = timedelta(seconds=int(value))
+        else:
+            config[name] = value
+    if config.get("endpoint", "").startswith("http://"):
+        client.setdefault("allow_http", "true")  # who writes it out wants it
+    return config, client, retry
+
+
+def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], retry: "RetryConfig") -> Store:
+    makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the names are the user's
+    try:
+        return makers[place.kind](
+            place.bucket, config=config, client_options=client or None, retry_config=retry or None
+        )  # fmt: skip
+    except UnknownConfigurationKeyError as error:
+        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}; see obstore's names") from error
+    except (BaseError, ValueError, TypeError) as error:
+        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}") from error
+
+
+@contextmanager
+def store_errors(shown: str, doing: str) -> Iterator[None]:
+    """Turn what the store says into what it means. Failed conditions are the caller's and go through.
+
+    Only for calls of obstore: nothing that a user's code raises may come through here.
+    """
+    try:
+        yield
+    except (AlreadyExistsError, PreconditionError):
+        raise
+    except FileNotFoundError as error:
+        raise NotFound(f"{shown}: expected a file in an existing bucket, found none ({first_line(error)})") from error
+    except NotSupportedError as error:
+        raise Unsupported(f"{shown}: the store cannot {doing} it: {first_line(error)}") from error
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise Unavailable(
+            f"{shown}: not allowed to {doing} it: {first_line(error)}; see to the credentials and call again"
+        ) from error
+    except ValueError as error:  # a character that no object's name may have
+        raise Invalid(f"{shown}: the store cannot {doing} such a name: {first_line(error)}; choose another") from error
+    except (BaseError, OSError) as error:
+        raise Unavailable(f"{shown}: cannot {doing} it: {first_line(error)}; call again") from error
+
+
+def first_line(error: BaseException) -> str:
+    """obstore's texts go on with a dump of the answer."""
+    return str(error).strip().partition("\n")[0]

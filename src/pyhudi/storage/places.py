@@ -1,0 +1,122 @@
+"""Where a path points to, as data: parsed from what a user writes, without looking at any store.
+
+A path is taken as it is written: `%20` is three characters, not a space. Seen: Hadoop (3.5) reads local paths and
+those of its S3 client so, and a script must name the same table to both.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pyhudi.errors import Invalid
+from pyhudi.storage.memory import MEMORY_SCHEME
+
+# a name in front of ":/" is a scheme, unless it is one letter, a Windows drive; "day:1" is a relative path
+_URI = re.compile(r"(?P<scheme>file|memory|[a-z][a-z0-9+.-]+(?=:(?:/|\Z))):.*", re.DOTALL | re.IGNORECASE)
+_LOCAL_HOSTS = ("", "localhost")
+_EXPECTED = f"a local path, 'file:///...', '{MEMORY_SCHEME}NAME' or a URI such as 's3://bucket/folder/table'"
+
+ObjectKind: TypeAlias = Literal["s3", "gs", "az"]
+
+_OBJECT_SCHEMES: dict[str, ObjectKind] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gs"),
+    **dict.fromkeys(("az", "azure", "abfs", "abfss"), "az"),
+}
+_AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob)\.core\.windows\.net")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPlace:
+    """A folder of this machine: `root` is absolute."""
+
+    root: str
+
+    @property
+    def uri(self) -> str:
+        return self.root
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """The content that this process keeps under `name`."""
+
+    name: str
+
+    @property
+    def uri(self) -> str:
+        return f"{MEMORY_SCHEME}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPlace:
+    """A prefix of a bucket, or of a container of Azure. `account`: Azure's, where the URI names it.
+
+    `uri`: in one spelling; `s3a://` is `s3://`.
+    """
+
+    kind: ObjectKind
+    bucket: str
+    prefix: str
+    account: str | None
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPlace:
+    """A URI whose scheme is left to fsspec."""
+
+    scheme: str
+    uri: str
+
+
+Place: TypeAlias = LocalPlace | MemoryPlace | ObjectPlace | OtherPlace
+
+
+def parse_place(uri: str) -> Place:
+    """Where a location's `uri` points to.
+
+    Raises: Invalid for one that names no place.
+    """
+    if not uri or "\x00" in uri:
+        raise Invalid(f"path {uri!r}: expected {_EXPECTED}")
+    match = _URI.fullmatch(uri)
+    if match is None:
+        return LocalPlace(os.path.abspath(uri))
+    scheme = match["scheme"].lower()
+    rest = uri[len(scheme) + 1 :]
+    if scheme == "memory":
+        name = rest.removeprefix("//").rstrip("/")
+        if not rest.startswith("//") or not name:
+            raise Invalid(f"path {uri!r}: expected '{MEMORY_SCHEME}NAME'")
+        return MemoryPlace(name)
+    if scheme == "file":
+        return _parse_local(uri, rest)
+    kind = _OBJECT_SCHEMES.get(scheme)
+    return OtherPlace(scheme, uri.rstrip("/")) if kind is None else _parse_object(uri, scheme, kind, rest)
+
+
+def _parse_local(uri: str, rest: str) -> LocalPlace:
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        path = slash + path
+    if host not in _LOCAL_HOSTS or not path.startswith("/"):
+        raise Invalid(f"path {uri!r}: expected an absolute path without a host, such as 'file:///folder/table'")
+    return LocalPlace(os.path.abspath(path))
+
+
+def _parse_object(uri: str, scheme: str, kind: ObjectKind, rest: str) -> ObjectPlace:
+    host, _, path = rest.removeprefix("//").partition("/")
+    prefix = path.strip("/")
+    if not rest.startswith("//") or not host:
+        raise Invalid(f"path {uri!r}: expected a bucket after '{scheme}://', such as '{scheme}://bucket/folder/table'")
+    if prefix and any(part in ("", ".", "..") for part in prefix.split("/")):
+        raise Invalid(f"path {uri!r}: expected a path without empty parts, '.' and '..'")
+    if kind == "az" and "@" in host:
+        azure = _AZURE_HOST.fullmatch(host)
+        if azure is None:
+            raise Invalid(f"path {uri!r}: expected '{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/folder/table'")
+        return ObjectPlace(kind, azure["container"], prefix, azure["account"], f"abfss://{host}/{prefix}".rstrip("/"))
+    return ObjectPlace(kind, host, prefix, None, f"{kind}://{host}/{prefix}".rstrip("/"))

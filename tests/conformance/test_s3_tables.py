@@ -1,0 +1,290 @@
+"""A table on S3 could differ from one on disk: listings, ranges, two writers, a writer that died, a lease that ran out.
+
+From `create` to `incremental` against an S3 server in this process; a writer that dies is a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pyhudi
+from pyhudi import HudiTable
+from pyhudi.errors import Conflict, Invalid, LockLost, NotFound, OutcomeUnknown, Unsupported
+from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
+from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.txn.lease import LEASE_FILE, LeaseRecord
+from tests.support.model import Row, StepClock, arrow
+from tests.support.s3_server import S3Server
+
+SOURCE_DIR = Path(pyhudi.__file__).parents[1]
+
+
+@pytest.fixture
+def location(s3_server: S3Server) -> StorageLocation:
+    return parse_location(s3_server.new_path(), s3_server.options)
+
+
+@pytest.fixture
+def clock() -> StepClock:
+    return StepClock()
+
+
+def opened(location: StorageLocation, clock: StepClock) -> HudiTable:
+    return HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock)
+
+
+@pytest.fixture
+def table(location: StorageLocation, clock: StepClock) -> HudiTable:
+    return HudiTable.create(
+        location.uri, name="t", record_key="id", partition_by="city", ordering="ts",
+        storage_options=dict(location.options), clock=clock,
+    )  # fmt: skip
+
+
+def rows(table: HudiTable, *, where: str | None = None, as_of: str | None = None) -> dict[str, int]:
+    found = table.scan(columns=["id", "v"], where=where, as_of=as_of).to_arrow()
+    return dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+
+
+def base_files(location: StorageLocation) -> int:
+    """How many lie in the partition `x`."""
+    return sum(file.path.endswith(".parquet") for file in open_storage(location).list("x"))
+
+
+def lease_of(location: StorageLocation) -> LeaseRecord:
+    return LeaseRecord.decode(open_storage(location).get(LEASE_FILE), path=LEASE_FILE)
+
+
+def test_a_table_from_its_creation_to_an_incremental_query(
+    table: HudiTable, location: StorageLocation, clock: StepClock
+) -> None:
+    first = table.bulk_insert(arrow(Row(f"k{n}", f"c/{n % 2} ö%", 1, n) for n in range(10)))
+    second = opened(location, clock).upsert(arrow([Row("k1", "c/1 ö%", 2, 100), Row("new", "c/2", 1, 200)]))
+    table.delete(arrow([Row("k0", "c/0 ö%", 9, 0)]))
+
+    again = opened(location, clock)
+    expected = {**{f"k{n}": n for n in range(1, 10)}, "k1": 100, "new": 200}
+    assert rows(again) == expected
+    assert rows(again, where="city = 'c/2'") == {"new": 200}
+    assert rows(again, as_of=first.requested) == {f"k{n}": n for n in range(10)}
+    changed = again.incremental(start=first.completed, end=second.completed, columns=["id"]).to_arrow()
+    assert sorted(changed["id"].to_pylist()) == ["k1", "new"]
+    assert again.lookup(["new"])["v"].to_pylist() == [200]
+    assert HudiTable.exists(location.uri, storage_options=dict(location.options))
+    assert lease_of(location).expired
+
+
+def test_a_place_is_taken_once(table: HudiTable, location: StorageLocation) -> None:
+    with pytest.raises(Invalid, match="found one; open it"):
+        HudiTable.create(location.uri, name="t", record_key="id", storage_options=dict(location.options))
+
+
+def test_where_nothing_is_nothing_is_found(location: StorageLocation) -> None:
+    with pytest.raises(NotFound):
+        HudiTable.open(location.uri, storage_options=dict(location.options))
+    assert not HudiTable.exists(location.uri, storage_options=dict(location.options))
+
+
+def test_a_second_writer_conflicts_and_changes_nothing(
+    table: HudiTable, location: StorageLocation, clock: StepClock
+) -> None:
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    seen: list[str] = []
+
+    class Meanwhile:
+        """An executor that lets a second writer try while the first one's files are being written."""
+
+        def run(self, function, tasks):
+            if not seen:
+                with pytest.raises(Conflict) as raised:
+                    opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]))
+                seen.append(str(raised.value))
+            return [function(task) for task in tasks]
+
+    HudiTable.open(
+        location.uri, storage_options=dict(location.options), clock=clock, executor=Meanwhile()
+    ).upsert(arrow([Row("a", "x", 2, 2)]))  # fmt: skip
+
+    assert "held by process" in seen[0]
+    assert "upsert of table 't'" in seen[0]
+    assert rows(table) == {"a": 2}
+    assert len(table.timeline()) == 2
+
+
+DIES = """
+import json, os, sys
+from pyhudi import HudiTable
+from pyhudi.storage.open import parse_location
+from tests.conformance.test_s3_tables import base_files
+from tests.support.model import Row, StepClock, arrow
+
+uri, options, ms = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+
+class Dying:
+    def run(self, function, tasks):
+        done = [function(task) for task in tasks]
+        if base_files(parse_location(uri, options)) == 2:
+            os._exit(9)
+        return done
+
+table = HudiTable.open(uri, storage_options=options, clock=StepClock(ms), executor=Dying())
+table.upsert(arrow([Row("a", "x", 2, 2)]))
+"""
+
+
+def test_a_writer_that_died_holds_the_table_until_its_lease_ends(
+    table: HudiTable, location: StorageLocation, clock: StepClock
+) -> None:
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    clock.ms += 10_000
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, location.uri, json.dumps(dict(location.options)), str(clock.ms)],
+        cwd=SOURCE_DIR.parent, env={**os.environ, "PYTHONPATH": f"{SOURCE_DIR}{os.pathsep}{SOURCE_DIR.parent}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert died.returncode == 9, died.stderr
+    pending = [instant for instant in table.timeline() if instant.state != "COMPLETED"]
+    assert len(pending) == 1
+
+    with pytest.raises(Conflict, match=r"held by process \d+ .*upsert of table 't'"):
+        table.upsert(arrow([Row("a", "x", 3, 3)]))
+    assert rows(table) == {"a": 1}
+
+    clock.ms += 400_000
+    table.upsert(arrow([Row("a", "x", 3, 3)]))
+    assert rows(table) == {"a": 3}
+    assert [i for i in table.timeline() if i.state != "COMPLETED"] == []
+    assert {i.action for i in table.timeline()} == {"commit", "rollback"}
+    assert base_files(location) == 2  # the dead one's is gone
+
+
+@pytest.mark.parametrize("moment", ["while its files are written", "right before it completes"])
+def test_a_writer_that_lost_its_lease_does_not_commit(
+    table: HudiTable, location: StorageLocation, clock: StepClock, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Another one took the table over. What the first left is the other's to clear away: it touches nothing."""
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    storage = open_storage(location)
+    taken: list[bytes] = []
+
+    def take_over() -> None:
+        other = LeaseRecord(False, clock.ms + 10_000_000, "another writer")
+        storage.put(LEASE_FILE, other.encode())
+        taken.append(other.encode())
+
+    class Executor:
+        def run(self, function, tasks):
+            done = [function(task) for task in tasks]
+            if moment.startswith("while") and base_files(location) == 2 and not taken:
+                take_over()
+            return done
+
+    if moment.startswith("right"):
+        before_completion = MetadataTableUpkeep.before_completion
+
+        def then_take_over(self, *given, **named):
+            before_completion(self, *given, **named)
+            take_over()
+
+        monkeypatch.setattr(MetadataTableUpkeep, "before_completion", then_take_over)
+    writer = HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock, executor=Executor())
+    with pytest.raises(LockLost, match="another writer took the table"):
+        writer.upsert(arrow([Row("a", "x", 2, 2)]))
+    monkeypatch.undo()
+
+    assert storage.get(LEASE_FILE) == taken[-1]
+    assert len([i for i in table.timeline() if i.state != "COMPLETED"]) == 1  # left for the holder
+    assert rows(table) == {"a": 1}
+    storage.put(LEASE_FILE, LeaseRecord(True, 0, "another writer").encode())
+    table.upsert(arrow([Row("a", "x", 3, 3)]))
+    assert rows(table) == {"a": 3}
+
+
+def test_a_writer_that_failed_and_lost_its_lease_rolls_nothing_back(
+    table: HudiTable, location: StorageLocation, clock: StepClock
+) -> None:
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    storage = open_storage(location)
+
+    class Failing:
+        def run(self, function, tasks):
+            done = [function(task) for task in tasks]
+            if base_files(location) == 2:
+                storage.put(LEASE_FILE, LeaseRecord(False, clock.ms + 10_000_000, "another writer").encode())
+                raise ValueError("no luck")
+            return done
+
+    writer = HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock, executor=Failing())
+    with pytest.raises(ValueError, match="no luck") as raised:
+        writer.upsert(arrow([Row("a", "x", 2, 2)]))
+
+    assert any("could not be rolled back yet" in note for note in raised.value.__notes__)
+    assert base_files(location) == 2
+    assert len([i for i in table.timeline() if i.state != "COMPLETED"]) == 1
+
+
+def test_a_commit_whose_answer_got_lost_landed(
+    table: HudiTable, location: StorageLocation, clock: StepClock, s3_server: S3Server
+) -> None:
+    lost: list[str] = []
+
+    def is_completion(request: str) -> bool:
+        is_it = request.startswith("PUT") and request.endswith(".commit") and "/metadata/" not in request and not lost
+        if is_it:
+            lost.append(request)
+        return is_it
+
+    with s3_server.failing(loses_answer_to=is_completion):
+        result = table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+
+    assert len(lost) == 1
+    assert result.completed is not None
+    assert rows(table) == {"a": 1}
+
+
+def test_a_commit_that_nobody_can_tell_of_is_left_alone(
+    table: HudiTable, s3_server: S3Server, clock: StepClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyhudi.storage.object_store._PAUSES_S", (0.0,))
+    went_away: list[bool] = []
+
+    def goes_away(request: str) -> bool:
+        if request.startswith("PUT") and request.endswith(".commit") and "/metadata/" not in request:
+            went_away.append(True)
+        return False
+
+    with (
+        s3_server.failing(loses_answer_to=lambda r: goes_away(r) or bool(went_away), refuses=lambda r: bool(went_away)),
+        pytest.raises(OutcomeUnknown),
+    ):
+        table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+
+    assert rows(table) == {"a": 1}
+
+
+def test_a_commit_of_a_row_has_a_budget(table: HudiTable, s3_server: S3Server) -> None:
+    """Requests as the store sees them. A change of these counts is a decision."""
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    s3_server.requests.clear()
+    table.upsert(arrow([Row("a", "x", 2, 2)]))
+    leased = [request for request in s3_server.requests if request.endswith(LEASE_FILE)]
+    assert [request.partition(" ")[0] for request in leased] == ["GET", "PUT", "PUT", "PUT", "PUT"]
+    assert len(s3_server.requests) < 120
+
+
+def test_a_table_behind_fsspec_is_read_and_not_written(tmp_path: Path, clock: StepClock) -> None:
+    HudiTable.create(tmp_path, name="t", record_key="id", clock=clock).bulk_insert(arrow([Row("a", "x", 1, 1)]))
+
+    table = HudiTable.open(f"local://{tmp_path}", clock=clock)
+    assert rows(table) == {"a": 1}
+    with pytest.raises(Unsupported, match="reads this store through fsspec and does not write to it"):
+        table.upsert(arrow([Row("a", "x", 2, 2)]))
+    with pytest.raises(Unsupported, match="does not write to it"):
+        HudiTable.create(f"local://{tmp_path}/other", name="t", record_key="id")
+    assert not (tmp_path / "other").exists()
+    assert rows(table) == {"a": 1}
