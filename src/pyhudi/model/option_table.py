@@ -1,7 +1,7 @@
 """What each option means to this release: one entry a name, or one for all names that begin alike.
 
-To widen the scope, change an entry: let it accept one more value, or turn it from LATER into SETTING. A known
-name without an entry is IGNORED.
+To widen the scope, change an entry: let it accept one more value, or turn it into a SETTING. A known name without
+an entry is IGNORED.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,6 @@ class Kind(StrEnum):
     """SETTING: a field of a settings class. FACT: must agree with the table. READ: of reads; writes skip it.
 
     PROMISE: nothing to do, but only some values can be kept. IGNORED: no meaning here.
-    LATER: a service that this release does not run yet; nothing breaks without it, but it is missed.
     """
 
     SETTING = "SETTING"
@@ -23,14 +22,13 @@ class Kind(StrEnum):
     READ = "READ"
     PROMISE = "PROMISE"
     IGNORED = "IGNORED"
-    LATER = "LATER"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """`accepts`: values that this release keeps, in any case of letters; None: all. An empty text always
     passes, as if the option were left out. `knows`: further values of Apache Hudi's; where there are
-    any, a value in neither list is a mistake. `note`: why it has no effect, or when more comes.
+    any, and for every SETTING, a value in neither list is a mistake. `note`: why it has no effect, or when more comes.
     """
 
     kind: Kind
@@ -74,6 +72,8 @@ def _empty(note: str, *names: str) -> dict[str, Entry]:
 
 _COMES_LATER = "more comes with a later release"
 _MERGES = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload")
+DELETE_PAYLOAD = "EmptyHoodieRecordPayload"
+"""The payload class whose rows are deletes, whatever they hold."""
 _MERGERS = (
     "HoodieAvroRecordMerger",
     "HoodieSparkRecordMerger",
@@ -81,8 +81,14 @@ _MERGERS = (
     "OverwriteWithLatestMerger",
 )
 _MERGE_STRATEGIES = ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d")
-_KEY_KINDS = ("SIMPLE", "COMPLEX", "NON_PARTITION", "SIMPLE_AVRO", "COMPLEX_AVRO", "NON_PARTITION_AVRO")
-_KEY_CLASSES = tuple(f"{k}{avro}KeyGenerator" for k in ("Simple", "Complex", "Nonpartitioned") for avro in ("", "Avro"))
+_KEY_KINDS = tuple(
+    f"{kind}{avro}" for kind in ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM") for avro in ("", "_AVRO")
+)
+_KEY_CLASSES = tuple(
+    f"{kind}{avro}KeyGenerator"
+    for kind in ("Simple", "Complex", "Nonpartitioned", "TimestampBased", "Custom")
+    for avro in ("", "Avro")
+)
 
 _FACTS: dict[str, Entry] = {
     **_fact(Fact.NAME, "hoodie.table.name", "hoodie.datasource.write.table.name"),
@@ -100,11 +106,11 @@ _FACTS: dict[str, Entry] = {
     ),
     **_fact(
         Fact.KEY_GENERATOR, "hoodie.table.keygenerator.type", "hoodie.datasource.write.keygenerator.type",
-        accepts=("", *_KEY_KINDS), note="the other key generators come with a later release",
+        accepts=("", *_KEY_KINDS), note="key generators of your own cannot be called",
     ),
     **_fact(
         Fact.KEY_GENERATOR, "hoodie.table.keygenerator.class", "hoodie.datasource.write.keygenerator.class",
-        accepts=("", *_KEY_CLASSES), note="the other key generators come with a later release",
+        accepts=("", *_KEY_CLASSES), note="key generators of your own cannot be called",
     ),
     **_fact(Fact.IS_HIVE_STYLE, "hoodie.datasource.write.hive_style_partitioning"),
     **_fact(Fact.IS_URL_ENCODED, "hoodie.datasource.write.partitionpath.urlencode"),
@@ -125,8 +131,12 @@ _FACTS: dict[str, Entry] = {
         accepts=("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"), note=_COMES_LATER,
     ),
     **_fact(
-        Fact.MERGE_MODE, "hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class",
+        Fact.MERGE_MODE, "hoodie.compaction.payload.class",
         accepts=("", *_MERGES), note="other payloads come with a later release",
+    ),
+    **_fact(
+        Fact.MERGE_MODE, "hoodie.datasource.write.payload.class",
+        accepts=("", *_MERGES, DELETE_PAYLOAD), note="other payloads come with a later release",
     ),
     **_fact(
         Fact.MERGE_MODE, "hoodie.record.merge.strategy.id", "hoodie.write.record.merge.strategy.id",
@@ -137,13 +147,26 @@ _FACTS: dict[str, Entry] = {
 }  # fmt: skip
 
 _INDEXES = (
-    *("BLOOM", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"),
-    *("GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"),
+    *("BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+    *("INMEMORY", "HBASE", "FLINK_STATE"),
 )
-_SORT_MODES = (*("GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),)
+_SORT_MODES = (
+    *("NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+)
 _OPERATIONS = (
-    *("insert_overwrite", "insert_overwrite_table", "delete_partition", "bootstrap", "upsert_prepped"),
-    *("insert_prepped", "bulk_insert_prepped", "delete_prepped", "compact", "cluster", "alter_schema"),
+    *("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"),
+)
+_OTHER_OPERATIONS = (
+    *(
+        "bootstrap",
+        "upsert_prepped",
+        "insert_prepped",
+        "bulk_insert_prepped",
+        "delete_prepped",
+        "compact",
+        "cluster",
+        "alter_schema",
+    ),
 )
 
 _SETTINGS: dict[str, Entry] = {
@@ -156,38 +179,57 @@ _SETTINGS: dict[str, Entry] = {
             "hoodie.parquet.bloom.filter.enabled", "hoodie.bloom.index.filter.type",
             "hoodie.index.bloom.num_entries",
             "hoodie.index.bloom.fpp", "hoodie.bloom.index.filter.dynamic.max.entries",
+            "hoodie.bloom.index.prune.by.ranges", "hoodie.bloom.index.update.partition.path",
+            "hoodie.simple.index.update.partition.path",
             "hoodie.combine.before.insert", "hoodie.combine.before.upsert", "hoodie.combine.before.delete",
             "hoodie.metadata.enable", "hoodie.metadata.compact.max.delta.commits",
-            "hoodie.allow.empty.commit",
+            "hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema",
+            "hoodie.datasource.write.new.columns.nullable",
+            "hoodie.archive.automatic", "hoodie.archive.beyond.savepoint",
+            "hoodie.archive.block.on.latest.clean.ectr", "hoodie.keep.max.commits", "hoodie.keep.min.commits",
+            "hoodie.compact.inline.max.delta.commits", "hoodie.timeline.compaction.batch.size",
+            "hoodie.timeline.compaction.target.file.max.bytes", "hoodie.timeline.manifest.retained.versions",
+            "hoodie.allow.empty.commit", "hoodie.datasource.write.insert.drop.duplicates",
+            "hoodie.datasource.write.partitions.to.delete", "hoodie.write.commit.callback.on",
+            "hoodie.write.commit.callback.http.url", "hoodie.write.commit.callback.http.timeout.seconds",
+            "hoodie.write.commit.callback.http.api.key", "hoodie.write.commit.callback.http.custom.headers",
             "hoodie.datasource.write.commitmeta.key.prefix",
             "hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses",
+            "hoodie.clean.automatic", "hoodie.clean.commits.retained", "hoodie.clean.hours.retained",
+            "hoodie.clean.fileversions.retained", "hoodie.clean.trigger.max.commits",
+            "hoodie.clean.incremental.enabled", "hoodie.clean.max.commits.to.clean",
         ),
         Entry(Kind.SETTING),
     ),
-    "hoodie.datasource.write.insert.drop.duplicates": Entry(
-        Kind.SETTING, ("", "false"), note="an insert looks no keys up yet; use upsert"
+    **_each(
+        (
+            "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+            "hoodie.keygen.timebased.timestamp.type", "hoodie.keygen.timebased.timestamp.scalar.time.unit",
+            "hoodie.keygen.timebased.input.dateformat",
+            "hoodie.keygen.timebased.input.dateformat.list.delimiter.regex",
+            "hoodie.keygen.timebased.input.timezone", "hoodie.keygen.timebased.output.dateformat",
+            "hoodie.keygen.timebased.output.timezone", "hoodie.keygen.timebased.timezone",
+        ),
+        Entry(Kind.SETTING),
     ),
-    "hoodie.datasource.insert.dup.policy": Entry(
-        Kind.SETTING, ("none",), ("drop", "fail"), "an insert looks no keys up yet; use upsert"
+    "hoodie.keygen.datetime.parser.class": Entry(
+        Kind.PROMISE, ("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
     ),
-    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": Entry(
-        Kind.SETTING, ("", "false"), note="timestamps in keys are numbers; text comes with a later release"
+    "hoodie.index.type": Entry(
+        Kind.SETTING, ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"), _INDEXES, "other indexes come later"
     ),
-    "hoodie.index.type": Entry(Kind.SETTING, ("SIMPLE",), _INDEXES,
-    "other indexes come later"),
-    "hoodie.bulkinsert.sort.mode": Entry(
-        Kind.SETTING, ("NONE", ""), _SORT_MODES,
-        "sort the data before the call; sorting comes later"
+    "hoodie.clean.policy": Entry(
+        Kind.SETTING, ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
     ),
-    "hoodie.datasource.write.operation": Entry(
-        Kind.SETTING, ("upsert", "insert", "bulk_insert", "delete"), _OPERATIONS, _COMES_LATER
-    ),
+    "hoodie.datasource.insert.dup.policy": Entry(Kind.SETTING, ("none", "drop", "fail")),
+    "hoodie.bulkinsert.sort.mode": Entry(Kind.SETTING, _SORT_MODES),
+    "hoodie.datasource.write.operation": Entry(Kind.SETTING, _OPERATIONS, _OTHER_OPERATIONS, _COMES_LATER),
 }  # fmt: skip
 
 _SYNC = "no catalog is told about commits; " + _COMES_LATER
 _SERVICES = "table services do not run within writes yet; " + _COMES_LATER
 _INDEX_BUILDS = "the metadata table holds the partition 'files' only; other indexes come with a later release"
-_EVOLUTION = "the input must have the table's columns; schema evolution comes with a later release"
+_EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
 _PROMISES: dict[str, Entry] = {
     "hoodie.write.concurrency.mode": Entry(
@@ -215,8 +257,7 @@ _PROMISES: dict[str, Entry] = {
     ),
     **_off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **_off(
-        _EVOLUTION, "hoodie.schema.on.read.enable", "hoodie.datasource.write.reconcile.schema",
-        "hoodie.write.set.null.for.missing.columns",
+        _EVOLUTION, "hoodie.schema.on.read.enable",
         "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
     ),
     **_empty(
@@ -246,6 +287,15 @@ _PROMISES: dict[str, Entry] = {
     ),
     **_empty("files are not encrypted; " + _COMES_LATER, "parquet.crypto.factory.class"),
     **_empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
+    **_off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
+    "hoodie.clean.trigger.strategy": Entry(Kind.PROMISE, ("NUM_COMMITS",), note="commits are what triggers a clean"),
+    "hoodie.clean.failed.writes.policy": Entry(
+        Kind.PROMISE, ("EAGER", "LAZY"), ("NEVER",),
+        "each write first rolls back what dead writers left; those with a living heartbeat stay",
+    ),
+    **_empty(
+        "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
+    ),
     "hoodie.storage.layout.type": Entry(Kind.PROMISE, ("DEFAULT",), ("BUCKET",),
     "buckets come later"),
     "hoodie.parquet.outputtimestamptype": Entry(
@@ -253,9 +303,17 @@ _PROMISES: dict[str, Entry] = {
         "timestamps are stored in microseconds"
     ),
     "hoodie.table.format": Entry(Kind.PROMISE, ("", "native"), note="no other table format is written"),
+    "hoodie.write.commit.callback.class": Entry(
+        Kind.PROMISE, ("", "HoodieWriteCommitHttpCallback"),
+        note="a callback goes by HTTP, or is the call's on_commit",
+    ),
+    **_empty(
+        "insert_overwrite replaces the partitions of its rows; delete_partition empties others",
+        "hoodie.static.overwrite.partition.paths",
+    ),
     "hoodie.auto.commit": Entry(Kind.PROMISE, ("true",), ("false",), "a write always commits"),
     **_off(
-        _COMES_LATER, "hoodie.write.commit.callback.on", "hoodie.errortable.enable",
+        _COMES_LATER, "hoodie.errortable.enable",
         "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
         "hoodie.partition.metafile.use.base.format",
         "hoodie.datasource.write.slash.separated.date.partitioning",
@@ -264,13 +322,22 @@ _PROMISES: dict[str, Entry] = {
     ),
 }  # fmt: skip
 
-_NOT_YET = Entry(Kind.LATER, note="cleaning and archiving come with a later release; until then old files stay")
 _UNUSED: dict[str, Entry] = {
     "path": Entry(Kind.READ),
     "hoodie.write.auto.upgrade": Entry(Kind.IGNORED, note="a write never changes the table's version"),
-    "hoodie.keep.min.commits": _NOT_YET,
-    "hoodie.keep.max.commits": _NOT_YET,
-    "hoodie.commits.archival.batch": _NOT_YET,
+    "hoodie.commits.archival.batch": Entry(Kind.IGNORED, note="one archival writes one file, read instant by instant"),
+    "hoodie.archive.async": Entry(Kind.IGNORED, note="an archival runs after its commit, before the write returns"),
+    "hoodie.fail.on.timeline.archiving": Entry(
+        Kind.IGNORED, note="a failed archival is logged and tried again; it moves nothing that it could not read"
+    ),
+    "hoodie.avro.schema.validate": Entry(Kind.IGNORED, note="the input's schema is always checked"),
+    "hoodie.clean.async.enabled": Entry(Kind.IGNORED, note="a clean runs after its commit, before the write returns"),
+    "hoodie.clean.multiple.enabled": Entry(Kind.IGNORED, note="a pending clean is always finished before a new one"),
+    "hoodie.clean.parallelism": Entry(Kind.IGNORED, note="a clean runs in the process of its writer"),
+    "hoodie.clean.optimize.using.local.engine.context": Entry(
+        Kind.IGNORED, note="a clean runs in the process of its writer"
+    ),
+    "hoodie.write.empty.clean.interval.hours": Entry(Kind.IGNORED, note="a clean is written when it deletes files"),
     "hoodie.rollback.using.markers": Entry(Kind.IGNORED, note="a rollback chooses its files by what is there"),
     "hoodie.write.record.positions": Entry(Kind.IGNORED, note="copy-on-write tables have no logs"),
 }
@@ -316,8 +383,7 @@ _ENTRIES: dict[str, Entry] = {**_FACTS, **_SETTINGS, **_PROMISES, **_UNUSED, **_
 _PREFIXES: dict[str, Entry] = {
     "hoodie.datasource.read.": Entry(Kind.READ),
     "hoodie.file.index.": Entry(Kind.READ),
-    "hoodie.clean.": _NOT_YET,
-    "hoodie.archive.": _NOT_YET,
+    "hoodie.archive.": Entry(Kind.IGNORED, note="it tunes jobs and small files that archiving does not have here"),
     "hoodie.record.merge.property.": Entry(Kind.PROMISE, ("",), note=_COMES_LATER),
     "parquet.encryption.": Entry(Kind.PROMISE, ("",), note="files are not encrypted; " + _COMES_LATER),
     "hoodie.metrics.": Entry(Kind.IGNORED, note="no metrics are reported"),

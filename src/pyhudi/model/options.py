@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.model.option_names import canonical_name, check_known
-from pyhudi.model.option_table import Entry, Kind, fact_names, find_entry
+from pyhudi.model.option_table import DELETE_PAYLOAD, Entry, Kind, fact_names, find_entry
 from pyhudi.model.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
 
 __all__ = ["check_known", "check_table_facts", "find_fact", "merge_options", "option_texts"]
 
 COMMIT_METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 COMMIT_METADATA_PREFIX_DEFAULT = "_"
+PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 
 _log = logging.getLogger("pyhudi")
 _named: set[str] = set()
@@ -52,6 +53,8 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
     """
     for name, text in options.items():
         fact = find_entry(name).fact
+        if name == PAYLOAD_CLASS and is_delete_payload(text):
+            continue  # it says what the rows of one write are, not how the table merges
         if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
             continue
         asked, stored = parse_fact(fact, name, text), facts.get(fact)
@@ -76,6 +79,8 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
     """
     found: dict[str, FactValue] = {}
     for name in fact_names(fact):
+        if name == PAYLOAD_CLASS and is_delete_payload(options.get(name, "")):
+            continue
         if options.get(name, "").strip():
             found[name] = parse_fact(fact, name, options[name])
     for name, value in found.items():
@@ -86,6 +91,11 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
                 "expected one value"
             )
     return next(iter(found.values()), None)
+
+
+def is_delete_payload(text: str) -> bool:
+    """Whether a payload class makes each row that it carries a delete."""
+    return short_class_name(text) == DELETE_PAYLOAD
 
 
 def option_texts(
@@ -125,7 +135,7 @@ def check_value(name: str, text: str, entry: Entry) -> None:
     asked = [short_class_name(value).lower() for value in text.split(",")]
     if all(value in accepted for value in asked):
         return
-    if entry.knows:
+    if entry.knows or entry.kind is Kind.SETTING:
         known = [*(value for value in entry.accepts if value), *entry.knows]
         for value in asked:
             if value not in {k.lower() for k in known}:
@@ -138,16 +148,15 @@ def check_value(name: str, text: str, entry: Entry) -> None:
 
 
 def note_unused(name: str) -> None:
-    """Name an option without effect in the log, once a process; a service that is missed, as a warning."""
+    """Name an option without effect in the log, once a process."""
     entry = find_entry(name)
-    if entry.kind not in (Kind.IGNORED, Kind.LATER):
+    if entry.kind is not Kind.IGNORED:
         return
     with _named_lock:
         is_new = name not in _named
         _named.add(name)
     if is_new:
-        level = logging.WARNING if entry.kind is Kind.LATER else logging.INFO
-        _log.log(level, "option '%s' has no effect here: %s", name, entry.note)
+        _log.info("option '%s' has no effect here: %s", name, entry.note)
 
 
 def _stored(table: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
+
+PARTITION_KINDS = ("SIMPLE", "TIMESTAMP")
+"""What a partition field of a custom key generator may be: its value, or a time made of it."""
 
 FactValue: TypeAlias = str | bool | int | tuple[str, ...]
 
@@ -35,8 +38,8 @@ class Fact(StrEnum):
 class TableFacts:
     """What a table says of itself, to hold options against.
 
-    `partition_by`: bare column names. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, or OTHER for what is
-    none of them. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
+    `partition_by`: bare column names. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or OTHER for
+    what is none of them. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
     """
 
     name: str
@@ -68,7 +71,7 @@ class TableFacts:
 def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
     """The value of a fact as one of its options spells it.
 
-    Raises: Invalid for text that cannot be one; Unsupported for a partition field of a kind that comes later.
+    Raises: Invalid for text that cannot be one.
     """
     match fact:
         case Fact.RECORD_KEY | Fact.ORDERING:
@@ -126,10 +129,9 @@ def show_fact(value: FactValue) -> str:
 
 def _partition_field(option: str, field: str) -> str:
     name, colon, kind = field.partition(":")
-    if colon and kind.strip().upper() != "SIMPLE":
-        raise Unsupported(
-            f"option '{option}': partition field '{field}': expected '{name}' or '{name}:SIMPLE'; fields of "
-            f"kind {kind.strip().upper()} come with a later release"
+    if colon and kind.strip().upper() not in PARTITION_KINDS:
+        raise Invalid(
+            f"option '{option}': partition field '{field}': expected '{name}', '{name}:SIMPLE' or '{name}:TIMESTAMP'"
         )
     return name.strip()
 
@@ -137,10 +139,15 @@ def _partition_field(option: str, field: str) -> str:
 def _key_generator(text: str) -> str:
     """The kind of a key generator, from a kind or a class. The twins for Avro rows count as the same."""
     kind = short_class_name(text)
-    by_class = {"SimpleKeyGenerator": "SIMPLE", "ComplexKeyGenerator": "COMPLEX"}
-    by_class["NonpartitionedKeyGenerator"] = "NON_PARTITION"
+    by_class = {
+        "SimpleKeyGenerator": "SIMPLE",
+        "ComplexKeyGenerator": "COMPLEX",
+        "NonpartitionedKeyGenerator": "NON_PARTITION",
+        "TimestampBasedKeyGenerator": "TIMESTAMP",
+        "CustomKeyGenerator": "CUSTOM",
+    }
     kind = by_class.get(kind.replace("Avro", ""), kind.upper().removesuffix("_AVRO"))
-    return kind if kind in ("SIMPLE", "COMPLEX", "NON_PARTITION") else "OTHER"
+    return kind if kind in by_class.values() else "OTHER"
 
 
 def _merge_mode(text: str) -> str:

@@ -1,7 +1,7 @@
 """The active timeline as a value, read anew for each call."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property
 
@@ -9,7 +9,10 @@ from pyhudi.errors import NotFound
 from pyhudi.format.instants import format_instant
 from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
 from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.history import History, NoHistory
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.timeline.log_history import LogHistory
+from pyhudi.timeline.lsm_history import LsmHistory
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,13 @@ class Timeline:
     """Every instant of the active timeline at its highest state, ordered by requested time.
 
     `until`: a reader that travels back sees no write requested after it; None is now.
+    `history`: the instants that were archived, which cost requests when they are asked for.
     """
 
     layout: TimelineLayout
     instants: tuple[Instant, ...]
     until: str | None = None
+    history: History = field(default_factory=NoHistory, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -78,6 +83,41 @@ class Timeline:
         times = [i.requested for i in self.instants] + [i.completed for i in self.instants if i.completed]
         return max(times, default=None)
 
+    def completion_time(self, requested: str) -> str | None:
+        """The completion time of a write, archived ones included; None while it is pending, or unknown."""
+        known = self.completion_times.get(requested)
+        if known is not None or not self.is_committed(requested):
+            return known
+        archived = self.archived_writes(requested_from=requested, requested_until=requested)
+        return archived[0].completed if archived else None
+
+    def archived_writes(
+        self,
+        *,
+        requested_from: str | None = None,
+        requested_until: str | None = None,
+        completed_after: str | None = None,
+    ) -> tuple[Instant, ...]:
+        """Completed writes that are in the history alone, within bounds as `History.instants` takes them."""
+        until = min((t for t in (requested_until, self.until) if t is not None), default=None)
+        found = self.history.instants(
+            requested_from=requested_from, requested_until=until, completed_after=completed_after
+        )
+        return tuple(i for i in found if i.action in WRITE_ACTIONS and not self.is_active(i))
+
+    def is_active(self, instant: Instant) -> bool:
+        """Whether an instant, in whatever state, stands on this timeline itself."""
+        return (instant.requested, instant.comparable_action) in self._active_keys
+
+    @cached_property
+    def _active_keys(self) -> frozenset[tuple[str, str]]:
+        return frozenset((i.requested, i.comparable_action) for i in self.instants)
+
+    def with_archived(self) -> tuple[Instant, ...]:
+        """Every instant, archived and active, each once, by requested time."""
+        archived = (i for i in self.history.instants() if not self.is_active(i))
+        return tuple(sorted((*archived, *self.instants), key=lambda i: (i.requested, i.action)))
+
     def get_completed(self, requested: str) -> Instant:
         for instant in self.completed_writes:
             if instant.requested == requested:
@@ -102,4 +142,12 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
         known = highest.get(key)
         if known is None or STATES.index(instant.state) > STATES.index(known.state):
             highest[key] = instant
-    return Timeline(layout, tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action))))
+    instants = tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action)))
+    return Timeline(layout, instants, history=open_history(storage, layout))
+
+
+def open_history(storage: Storage, layout: TimelineLayout) -> History:
+    """The archived instants of a timeline. No request yet."""
+    if layout.has_completion_times:
+        return LsmHistory(storage, layout.history_folder, names_bound=layout.has_sorted_history)
+    return LogHistory(storage, layout.history_folder)

@@ -29,6 +29,8 @@ class TimelineLayout:
 
     `has_completion_times`: completed names carry their completion time (layout 2); otherwise the
     completed file's modification time stands for it.
+    `has_sorted_history`: the names of archived files bound the instants in them; an upgrade from layout 1
+    leaves files whose rows are in no order.
 
     Spec: format/timeline.md sections 1 to 3.
     """
@@ -37,6 +39,7 @@ class TimelineLayout:
     folder: str
     history_folder: str
     has_completion_times: bool
+    has_sorted_history: bool = False
 
     def parse(self, name: str) -> Instant | None:
         """The instant and state that a file name of the timeline's folder states; None for others."""
@@ -88,7 +91,9 @@ def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
         case "2":
             folder = f".hoodie/{properties.get('hoodie.timeline.path') or 'timeline'}"
             history = properties.get("hoodie.timeline.history.path") or "history"
-            return TimelineLayout(2, folder, f"{folder}/{history}", has_completion_times=True)
+            initial = properties.get("hoodie.table.initial.version", "")
+            is_born_so = initial.isdigit() and int(initial) >= 8
+            return TimelineLayout(2, folder, f"{folder}/{history}", True, has_sorted_history=is_born_so)
         case _:
             raise Unsupported(
                 f"hoodie.timeline.layout.version={version}: expected 1 or 2; the table was written by a "

@@ -1,0 +1,134 @@
+"""The history of layout 1: the entries of `.commits_.archive.N_1-0-1`, log files of Avro blocks.
+
+One entry an instant and state; a block's header holds the schema alone, its content is
+`i32 version, i32 count, count x (i32 size, Avro record)`, big endian.
+
+Spec: format/timeline.md section 6; format/log-format.md section 2.1.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pyhudi.errors import CorruptFile
+from pyhudi.format import action_schemas
+from pyhudi.format.avro_container import BROKEN_BYTES, decode_container, decode_record
+from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
+from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.record_values import value_from
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.instant import Instant
+
+T = TypeVar("T")
+
+MERGE_PLAN = "mergeArchivePlan"
+_FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
+_COUNT = struct.Struct(">ii")
+_SIZE = struct.Struct(">i")
+
+# The member that says what a completed action did, where it is one that a reader asks for.
+_COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
+_CLEAN_MEMBER = "hoodieCleanMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEntry:
+    """A completed instant and the Avro record of its entry, still encoded."""
+
+    instant: Instant
+    schema_text: str
+    body: bytes
+
+
+def archive_number(name: str) -> int | None:
+    """The number in the name of an archive file, None for any other file."""
+    match = _FILE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def merged_file_name(plan: bytes, *, path: str) -> str | None:
+    """The file that a merge of small archive files was about to write, from `mergeArchivePlan`."""
+    if not plan:
+        return None
+    _, record = decode_container(plan, {"HoodieMergeArchiveFilePlan": action_schemas.MERGE_ARCHIVE_PLAN}, path=path)
+    name = record["mergedArchiveFileName"]
+    return name if isinstance(name, str) else None
+
+
+def decode_archive(content: bytes, *, path: str) -> Iterator[ArchivedEntry]:
+    """The completed instants of an archive file, in its order. Blocks that a dead writer left torn are passed over.
+
+    Raises: CorruptFile where a whole block does not hold what it should.
+    """
+    for block in read_blocks(content, path=path):
+        if block.type is BlockType.CORRUPT:
+            continue
+        if block.type is not BlockType.AVRO_DATA:
+            raise CorruptFile(path, block.offset, expected="a block of Avro records", found=block.type.name)
+        yield from _block_entries(block, path)
+
+
+def _block_entries(block: LogBlock, path: str) -> Iterator[ArchivedEntry]:
+    schema_text = block.header.get(HeaderKey.SCHEMA)
+    content = bytes(block.content)
+    if schema_text is None or len(content) < _COUNT.size:
+        raise CorruptFile(path, block.content_offset, expected="a schema and a count", found="a block without")
+    _, count = _COUNT.unpack_from(content)
+    at = _COUNT.size
+    for _ in range(count):
+        body = content[at + _SIZE.size : at + _SIZE.size + _size_at(content, at, block, path)]
+        record = _record(body, schema_text, path, block.content_offset + at)
+        at += _SIZE.size + len(body)
+        instant = _completed(record)
+        if instant is not None:
+            yield ArchivedEntry(instant, schema_text, body)
+
+
+def _size_at(content: bytes, at: int, block: LogBlock, path: str) -> int:
+    left = len(content) - at - _SIZE.size
+    size = _SIZE.unpack_from(content, at)[0] if left >= 0 else 0
+    if left < 0 or not 0 <= size <= left:
+        found = f"{size:,} bytes where {max(left, 0):,} are left"
+        raise CorruptFile(path, block.content_offset + at, expected="a whole archived entry", found=found)
+    return int(size)
+
+
+def _completed(record: dict[str, object]) -> Instant | None:
+    """The instant of an entry, None for one of its earlier states. Releases that had no states kept completed ones."""
+    requested, action = record.get("commitTime"), record.get("actionType")
+    if not isinstance(requested, str) or not isinstance(action, str):
+        return None
+    if record.get("actionState", "COMPLETED") not in ("COMPLETED", None):
+        return None
+    completed = record.get("stateTransitionTime")
+    return Instant(requested, action, "COMPLETED", completed if isinstance(completed, str) else requested)
+
+
+def archived_commit(entry: ArchivedEntry, *, path: str) -> CommitMetadata:
+    """What an archived commit, delta commit or replace commit did."""
+    record = _record(entry.body, entry.schema_text, path, 0)
+    member = next((record[name] for name in _COMMIT_MEMBERS if record.get(name) is not None), None)
+    return CommitMetadata() if member is None else _value(CommitMetadata, member, path)
+
+
+def archived_clean(entry: ArchivedEntry, *, path: str) -> CleanMetadata | None:
+    """What an archived clean did; None when its entry does not say."""
+    member = _record(entry.body, entry.schema_text, path, 0).get(_CLEAN_MEMBER)
+    return None if member is None else _value(CleanMetadata, member, path)
+
+
+def _value(kind: type[T], member: object, path: str) -> T:
+    try:
+        return value_from(kind, member)
+    except ValueError as error:
+        raise CorruptFile(path, 0, expected=f"the fields of {kind.__name__}", found=str(error)) from error
+
+
+def _record(body: bytes, schema_text: str, path: str, offset: int) -> dict[str, object]:
+    try:
+        return decode_record(body, schema_text)
+    except BROKEN_BYTES as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        raise CorruptFile(path, offset, expected="an archived entry", found=said) from error

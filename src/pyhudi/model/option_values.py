@@ -1,0 +1,51 @@
+"""Option texts read as what they are to be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from pyhudi.errors import Invalid
+from pyhudi.model.table_facts import parse_flag
+
+_T = TypeVar("_T", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionValues:
+    """Options by name. One that is absent or empty gives the default; what cannot be a value is Invalid."""
+
+    texts: Mapping[str, str]
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.texts.get(name, "")
+        return parse_flag(name, text) if text.strip() else default
+
+    def count(self, name: str, default: int, *, least: int = 1) -> int:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit()) or int(text) < least:
+            raise Invalid(f"option '{name}'='{text}': expected a whole number of at least {least:,}")
+        return int(text)
+
+    def rate(self, name: str, default: float) -> float:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 < value < 1:
+            raise Invalid(f"option '{name}'='{text}': expected a number between 0 and 1, both excluded")
+        return value
+
+    def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:
+        """One of `known`, in any case of letters."""
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        for value in known:
+            if value.lower() == text.lower():
+                return cast(_T, value)
+        raise Invalid(f"option '{name}'='{text}': expected {' or '.join(known)}")

@@ -1,0 +1,192 @@
+"""Which instants may leave the active timeline: pure decisions over what stands on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyhudi.model.commit import CleanerPlan, CleanMetadata
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.services.clean_plan import earliest_to_retain
+from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
+from pyhudi.timeline.active import Timeline
+
+_COMPANIONS = frozenset({"clean", "rollback"})
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How many completed writes stay, and how many there may be before any goes."""
+
+    commits_min: int
+    commits_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Instants from this requested time on stay. `why`: for people."""
+
+    requested: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivalPlan:
+    """Completed instants to archive, by requested time; none, and why."""
+
+    instants: tuple[Instant, ...]
+    reason: str = ""
+
+
+def is_due(timeline: Timeline, keep: Keep) -> bool:
+    """Whether there are more completed writes than may be."""
+    return len(timeline.completed_writes) > keep.commits_max
+
+
+def plan_archival(
+    timeline: Timeline,
+    keep: Keep,
+    barriers: Sequence[Barrier],
+    *,
+    is_beyond_savepoint: bool = False,
+) -> ArchivalPlan:
+    """The oldest completed writes but `keep.commits_min`, as far as no barrier stands before them, and the cleans and
+    rollbacks among them. The newest clean stays: it tells readers which files are gone.
+
+    Savepoints, restores and indexings stay. Without `is_beyond_savepoint` the first savepoint is a barrier; with
+    it only the commits that savepoints hold stay. Spec: format/actions.md section 10.
+    """
+    writes = timeline.completed_writes
+    if not is_due(timeline, keep):
+        return ArchivalPlan(
+            (), f"{len(writes)} completed writes: expected more than {keep.commits_max} before any goes"
+        )
+    pinned = {i.requested for i in timeline if i.action == "savepoint"}
+    limits = list(barriers)
+    if pinned and not is_beyond_savepoint:
+        limits.append(Barrier(min(pinned), f"the savepoint at '{min(pinned)}'"))
+    first = min(limits, key=lambda barrier: barrier.requested, default=None)
+    going = [
+        write
+        for write in writes
+        if write.requested not in pinned and (first is None or write.requested < first.requested)
+    ][: len(writes) - keep.commits_min]
+    if not going:
+        assert first is not None or pinned
+        return ArchivalPlan((), f"everything is held by {first.why if first else 'savepoints'}")
+    return ArchivalPlan(tuple(sorted((*going, *_companions(timeline, going[-1])), key=_order)))
+
+
+def _companions(timeline: Timeline, newest: Instant) -> list[Instant]:
+    """The completed cleans and rollbacks that were requested before the newest write that goes."""
+    done = [i for i in timeline if i.is_completed and i.action in _COMPANIONS]
+    kept_clean = max((i.requested for i in done if i.action == "clean"), default="")
+    return [
+        i for i in done if i.requested < newest.requested and not (i.action == "clean" and i.requested == kept_clean)
+    ]
+
+
+def _order(instant: Instant) -> tuple[str, str]:
+    return instant.requested, instant.action
+
+
+def commits_kept(timeline: Timeline, keep: Keep, clean: CleanSettings, *, hours_start: str) -> Keep:
+    """`keep`, raised where cleaning retains more: it counts the commits that are on the timeline.
+
+    `hours_start`: the instant that lies the retained hours ago. Seen: 1.0.2 leaves one commit more than cleaning
+    retains (`ArchivalUtils.getMinAndMaxInstantsToKeep`).
+    """
+    match clean.policy:
+        case CleanPolicy.VERSIONS:
+            retained = 0
+        case CleanPolicy.COMMITS:
+            retained = clean.commits_retained
+        case CleanPolicy.HOURS:
+            earliest = earliest_to_retain(timeline, clean, hours_start=hours_start, previous=None)
+            since = earliest.requested if earliest is not None else hours_start
+            retained = sum(1 for write in timeline.completed_writes if write.requested >= since)
+    raised = max(keep.commits_min, retained + 1) - keep.commits_min if retained else 0
+    return Keep(keep.commits_min + raised, keep.commits_max + raised)
+
+
+def pending_barrier(timeline: Timeline) -> Barrier | None:
+    """The last completed write before the oldest pending action, of whatever kind; that action where there is none."""
+    oldest = min(timeline.pending, key=_order, default=None)
+    if oldest is None:
+        return None
+    before = [write.requested for write in timeline.completed_writes if write.requested < oldest.requested]
+    return Barrier(before[-1] if before else oldest.requested, f"the pending {oldest.action} '{oldest.requested}'")
+
+
+def compaction_barrier(timeline: Timeline, deltacommits_max: int) -> Barrier | None:
+    """What the next compaction of a merge-on-read table is planned by: the newest one and the delta commits since.
+
+    Seen: 1.0.2 (`CompactionUtils.getEarliestInstantToRetainForCompaction`).
+    """
+    writes = timeline.completed_writes
+    newest = newest_compaction(timeline)
+    deltas = [w for w in writes if w.action == "deltacommit"]
+    if newest is not None:
+        deltas = [w for w in deltas if (w.completed or w.requested) > newest.requested]
+    if len(deltas) >= deltacommits_max:
+        kept = deltas[len(deltas) - deltacommits_max]
+        return Barrier(kept.requested, f"the {deltacommits_max} delta commits that make a compaction due")
+    first = newest or next(iter(deltas), None)
+    return Barrier(first.requested, "the newest compaction") if first is not None else None
+
+
+def newest_compaction(timeline: Timeline) -> Instant | None:
+    """The completed compaction of a merge-on-read table that was requested last."""
+    return next((w for w in reversed(timeline.completed_writes) if w.action == "commit"), None)
+
+
+def replace_barrier(timeline: Timeline, clean: CleanMetadata | None, plan: CleanerPlan | None) -> Barrier | None:
+    """The first replacing action whose replaced files may still be there: readers need it to leave them out.
+
+    `clean`, `plan`: of the newest completed clean. It has deleted what was replaced before its earliest retained
+    commit, or before itself where its policy has none, but for what a savepoint held then.
+    Seen: 1.0.2 (`ClusteringUtils.getEarliestInstantToRetainForClustering`).
+    """
+    replacing = [i for i in timeline if i.action in ("replacecommit", "clustering")]
+    since = ""
+    if clean is not None:
+        since = clean.earliest_commit_to_retain or clean.start_clean_time
+        held = _savepoints_of(clean, plan)
+        if held and min(held) < since:
+            since = min(held)
+    first = next((i for i in replacing if i.requested >= since), None)
+    return Barrier(first.requested, f"the files that '{first.requested}' replaced") if first is not None else None
+
+
+def _savepoints_of(clean: CleanMetadata, plan: CleanerPlan | None) -> set[str]:
+    """The savepoints that a clean saw, as its metadata and its plan say."""
+    stated = [clean.extra_metadata or {}, (plan.extra_metadata if plan is not None else None) or {}]
+    return {name for texts in stated for name in texts.get("savepointed_timestamps", "").split(",") if name}
+
+
+def clean_barrier(clean: CleanMetadata | None) -> Barrier | None:
+    """The earliest commit that the last clean retained."""
+    earliest = clean.earliest_commit_to_retain if clean is not None else ""
+    return Barrier(earliest, f"the last clean, which retained '{earliest}'") if earliest else None
+
+
+def metadata_barrier(timeline: Timeline, metadata: Timeline) -> Barrier | None:
+    """The first write that completed after the newest compaction of the metadata table was requested: blocks in
+    its logs are valid by what stands on the data table's timeline. All writes where there was no compaction.
+    """
+    newest = newest_compaction(metadata)
+    if newest is None:
+        return Barrier("", "the metadata table, which was not compacted yet")
+    first = next((w for w in timeline.completed_writes if (w.completed or w.requested) > newest.requested), None)
+    if first is None:
+        return None
+    return Barrier(first.requested, f"the newest compaction of the metadata table ('{newest.requested}')")
+
+
+def data_barrier(data: Timeline, *, is_beyond_savepoint: bool) -> Barrier | None:
+    """For the metadata table: the data table's first write on its timeline, or first pending action.
+
+    Seen: 1.0.2 (`TimelineUtils.getEarliestInstantForMetadataArchival`).
+    """
+    pinned = {i.requested for i in data if i.action == "savepoint"} if is_beyond_savepoint else set()
+    held = [i for i in data if not i.is_completed or (i.action in WRITE_ACTIONS and i.requested not in pinned)]
+    oldest = min(held, key=_order, default=None)
+    return Barrier(oldest.requested, f"the data table's {oldest.action} '{oldest.requested}'") if oldest else None

@@ -1,0 +1,98 @@
+"""Reading the history of layout 1: log files of Avro blocks, which are read whole."""
+
+from collections.abc import Iterator
+
+from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.format.archived_log import (
+    MERGE_PLAN,
+    ArchivedEntry,
+    archive_number,
+    archived_clean,
+    archived_commit,
+    decode_archive,
+    merged_file_name,
+)
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.history import in_order, not_archived, within
+
+
+class LogHistory:
+    """Archived instants of layout 1. Their completion times are those of the completed files' modification.
+
+    Nothing in a file's name tells what it holds: the first question reads every file. Requests: a list, a get
+    a file; a further get a file when contents are asked for.
+
+    Memory: the instants, and one archive file.
+    """
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage, self._folder = storage, folder
+        self._files: dict[Instant, str] | None = None
+        self._entries: tuple[str, dict[tuple[str, str], ArchivedEntry]] | None = None
+
+    def instants(
+        self,
+        *,
+        requested_from: str | None = None,
+        requested_until: str | None = None,
+        completed_after: str | None = None,
+    ) -> tuple[Instant, ...]:
+        return in_order({i for i in self._known() if within(i, requested_from, requested_until, completed_after)})
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        entry, path = self._find(instant)
+        return archived_commit(entry, path=path)
+
+    def read_clean(self, instant: Instant) -> CleanMetadata | None:
+        entry, path = self._find(instant)
+        return archived_clean(entry, path=path)
+
+    def _known(self) -> dict[Instant, str]:
+        if self._files is None:
+            files: dict[Instant, str] = {}
+            for path in self._paths():
+                for entry in self._read(path).values():
+                    files.setdefault(entry.instant, path)
+            self._files = files
+        return self._files
+
+    def _paths(self) -> Iterator[str]:
+        """The archive files, newest first. Spec: format/timeline.md section 6, "Read order"."""
+        numbered = (
+            (archive_number(file.path.rpartition("/")[2]), file.path) for file in self._storage.list(self._folder)
+        )
+        for _, path in sorted(((number, path) for number, path in numbered if number is not None), reverse=True):
+            yield path
+
+    def _find(self, instant: Instant) -> tuple[ArchivedEntry, str]:
+        key = instant.requested, instant.comparable_action
+        for known, path in self._known().items():
+            if (known.requested, known.comparable_action) == key:
+                entry = self._read(path).get(key)
+                if entry is not None:
+                    return entry, path
+        raise not_archived(instant)
+
+    def _read(self, path: str) -> dict[tuple[str, str], ArchivedEntry]:
+        """The completed instants of a file. One that a merge of small files left half written holds none."""
+        if self._entries is None or self._entries[0] != path:
+            try:
+                entries = {
+                    (entry.instant.requested, entry.instant.comparable_action): entry
+                    for entry in decode_archive(self._storage.get(path), path=path)
+                }
+            except CorruptFile:
+                if path.rpartition("/")[2] != self._being_merged():
+                    raise
+                entries = {}
+            self._entries = path, entries
+        return self._entries[1]
+
+    def _being_merged(self) -> str | None:
+        path = f"{self._folder}/{MERGE_PLAN}"
+        try:
+            return merged_file_name(self._storage.get(path), path=path)
+        except NotFound:
+            return None

@@ -1,0 +1,249 @@
+"""Reading the history of layout 2: Parquet files that a manifest lists."""
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.errors import CorruptFile, HudiError, NotFound
+from pyhudi.format.commit import decode_clean_metadata, decode_commit
+from pyhudi.format.lsm import (
+    ACTION,
+    COMPLETION_TIME,
+    INSTANT_TIME,
+    METADATA,
+    VERSION_FILE,
+    HistoryFile,
+    decode_manifest,
+    manifest_name,
+    manifest_number,
+    parse_version,
+)
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.history import in_order, not_archived, within
+
+T = TypeVar("T")
+
+WHOLE_FILE_MAX_BYTES = 1 << 20
+"""A file of at most this size is fetched in one request, a larger one by the parts that are needed."""
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A state of the history. `number` 0: nothing was archived yet."""
+
+    number: int
+    files: tuple[HistoryFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group of a file."""
+
+    file: HistoryFile
+    number: int
+
+
+def read_manifest(storage: Storage, folder: str) -> Manifest:
+    """The current state. Two gets; and a list request where there is no `_version_`.
+
+    Raises: NotFound when the manifest was cleaned away meanwhile; CorruptFile.
+    """
+    number = read_current_number(storage, folder)
+    if number == 0:
+        return Manifest(0, ())
+    path = f"{folder}/{manifest_name(number)}"
+    return Manifest(number, decode_manifest(storage.get(path), path=path))
+
+
+def read_current_number(storage: Storage, folder: str, *, before: int | None = None) -> int:
+    """The number in `_version_` or, where that is missing or torn, of the largest manifest, of those before a number
+    if one is given; 0 where there is none."""
+    number = None
+    with suppress(NotFound):
+        number = parse_version(storage.get(f"{folder}/{VERSION_FILE}"))
+    if number is not None:
+        return number
+    return max((n for n in manifest_numbers(storage, folder) if before is None or n < before), default=0)
+
+
+def manifest_numbers(storage: Storage, folder: str) -> list[int]:
+    """The numbers of all manifests. One list request."""
+    numbers = (manifest_number(file.path.rpartition("/")[2]) for file in storage.list(folder))
+    return sorted(number for number in numbers if number is not None)
+
+
+class LsmHistory:
+    """Archived instants of layout 2.
+
+    Files are left out by the requested times in their names (`names_bound`: not on tables that were upgraded,
+    where the rows of a file are in no order), then row groups by the statistics of their completion times.
+    Requests: the manifest once; then a get a file that is left, or some for a large one.
+
+    Memory: the times of the row groups that were looked into; of contents, those of one row group.
+    """
+
+    def __init__(self, storage: Storage, folder: str, *, names_bound: bool) -> None:
+        self._storage, self._folder, self._names_bound = storage, folder, names_bound
+        self._forget()
+
+    def _forget(self) -> None:
+        self._files: tuple[HistoryFile, ...] | None = None
+        self._rows: dict[_Group, tuple[Instant, ...]] = {}
+        self._group_counts: dict[HistoryFile, int] = {}
+        self._open_file: tuple[HistoryFile, bytes] | None = None
+        self._contents: tuple[_Group, pa.ChunkedArray] | None = None
+
+    def instants(
+        self,
+        *,
+        requested_from: str | None = None,
+        requested_until: str | None = None,
+        completed_after: str | None = None,
+    ) -> tuple[Instant, ...]:
+        return self._consistent(
+            lambda: in_order(
+                {
+                    instant
+                    for file in self._files_within(requested_from, requested_until)
+                    for _, rows in self._groups(file, completed_after)
+                    for instant in rows
+                    if within(instant, requested_from, requested_until, completed_after)
+                }
+            )
+        )
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        content, path = self.read_content(instant)
+        return decode_commit(content, path=path)
+
+    def read_clean(self, instant: Instant) -> CleanMetadata | None:
+        content, path = self.read_content(instant)
+        return decode_clean_metadata(content, path=path) if content else None
+
+    def read_content(self, instant: Instant) -> tuple[bytes, str]:
+        """The bytes of an archived instant's completed file, and the path of the file that holds them now."""
+        return self._consistent(lambda: self._content(instant))
+
+    def _consistent(self, read: Callable[[], T]) -> T:
+        """What `read` gives. Files that an archival took away meanwhile are looked for under the newest manifest."""
+        for _ in range(_TRIES - 1):
+            try:
+                return read()
+            except NotFound:
+                self._forget()
+        return read()
+
+    def _files_within(self, requested_from: str | None, requested_until: str | None) -> Iterator[HistoryFile]:
+        if self._files is None:
+            self._files = read_manifest(self._storage, self._folder).files
+        for file in self._files:
+            first, last = file.name.first, file.name.last
+            is_bound = self._names_bound and first <= last
+            if is_bound and requested_from is not None and last < requested_from:
+                continue
+            if is_bound and requested_until is not None and first > requested_until:
+                continue
+            yield file
+
+    def _groups(
+        self, file: HistoryFile, completed_after: str | None = None
+    ) -> Iterator[tuple[_Group, tuple[Instant, ...]]]:
+        """The row groups of a file that may hold an instant completed later, with their instants."""
+        groups = [_Group(file, number) for number in range(self._group_counts.get(file, 0))]
+        if not groups or any(group not in self._rows for group in groups):
+            groups = self._load(file, completed_after)
+        for group in groups:
+            yield group, self._rows[group]
+
+    def _load(self, file: HistoryFile, completed_after: str | None) -> list[_Group]:
+        with self._opened(file) as parquet:
+            self._group_counts[file] = parquet.num_row_groups
+            groups = [
+                _Group(file, number)
+                for number in range(parquet.num_row_groups)
+                if completed_after is None or _newest_completion(parquet, number) > completed_after
+            ]
+            for group in groups:
+                if group not in self._rows:
+                    self._rows[group] = tuple(_instants(parquet, group.number))
+        return groups
+
+    def _content(self, instant: Instant) -> tuple[bytes, str]:
+        for file in self._files_within(instant.requested, instant.requested):
+            for group, rows in self._groups(file):
+                for row, found in enumerate(rows):
+                    if found.requested == instant.requested and found.comparable_action == instant.comparable_action:
+                        content = self._column(group)[row].as_py()
+                        return content or b"", f"{self._folder}/{file.name.format()}"
+        raise not_archived(instant)
+
+    def _column(self, group: _Group) -> pa.ChunkedArray:
+        if self._contents is None or self._contents[0] != group:
+            self._contents = None
+            with self._opened(group.file) as parquet:
+                self._contents = group, parquet.read_row_group(group.number, columns=[METADATA]).column(0)
+        return self._contents[1]
+
+    @contextmanager
+    def _opened(self, file: HistoryFile) -> Iterator[pq.ParquetFile]:
+        with open_history_file(self._storage, self._folder, file, self._whole(file)) as parquet:
+            yield parquet
+
+    def _whole(self, file: HistoryFile) -> bytes | None:
+        """The bytes of a small file, kept until another one is asked for; None for a large one."""
+        if file.size_bytes > WHOLE_FILE_MAX_BYTES:
+            return None
+        if self._open_file is None or self._open_file[0] != file:
+            self._open_file = file, self._storage.get(f"{self._folder}/{file.name.format()}")
+        return self._open_file[1]
+
+
+@contextmanager
+def open_history_file(
+    storage: Storage, folder: str, file: HistoryFile, content: bytes | None = None
+) -> Iterator[pq.ParquetFile]:
+    """A file of archived instants, open at its footer; from `content` where its bytes are here already.
+
+    Raises: CorruptFile, also from within the block, when it is no whole Parquet file with our columns.
+    """
+    path = f"{folder}/{file.name.format()}"
+    try:
+        if content is not None:
+            yield pq.ParquetFile(io.BytesIO(content))
+        else:
+            with storage.open_input(path) as source, pq.ParquetFile(source) as parquet:
+                yield parquet
+    except HudiError:
+        raise
+    except (pa.ArrowException, OSError, KeyError) as error:
+        found = f"one that does not read ({type(error).__name__}: {error})"
+        raise CorruptFile(path, 0, expected="a Parquet file of archived instants", found=found) from error
+
+
+def _instants(parquet: pq.ParquetFile, group: int) -> Iterator[Instant]:
+    rows = parquet.read_row_group(group, columns=[INSTANT_TIME, COMPLETION_TIME, ACTION])
+    columns = (rows.column(name).to_pylist() for name in (INSTANT_TIME, COMPLETION_TIME, ACTION))
+    for requested, completed, action in zip(*columns, strict=True):
+        if requested is None or action is None:
+            raise KeyError(f"a row without {INSTANT_TIME} or {ACTION}")
+        yield Instant(requested, action, "COMPLETED", completed or requested)
+
+
+def _newest_completion(parquet: pq.ParquetFile, group: int) -> str:
+    """The greatest completion time of a row group; beyond every time where the file does not say."""
+    column = parquet.schema_arrow.get_field_index(COMPLETION_TIME)
+    statistics = parquet.metadata.row_group(group).column(column).statistics
+    unknown = "~"
+    if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
+        return unknown
+    newest = statistics.max
+    return newest.decode() if isinstance(newest, bytes) else str(newest)
