@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from pyhudi.format.commit import encode_commit_avro, encode_compaction_plan
-from pyhudi.format.metadata_record import METADATA_RECORD_SCHEMA, FilesRecord, FileState
+from pyhudi.format.metadata_record import FilesRecord, FileState
 from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.table import FILES, MetadataTable
@@ -58,7 +58,7 @@ def compact_when_due(
     live = {key: _without_tombstones(record) for key, record in records.items()}
     stat = write_base_file(table, requested, live)
     metadata = CommitMetadata(
-        {FILES: (stat,)}, "COMPACT", {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)}, compacted=True
+        {FILES: (stat,)}, "COMPACT", {"schema": without_meta_fields(table.record_schema)}, compacted=True
     )
     completed = Instant(requested, "compaction", "COMPLETED", issue_instant())
     settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)

@@ -9,7 +9,9 @@ from datetime import tzinfo
 from pyhudi.errors import NotFound
 from pyhudi.format.names import METADATA_TABLE, BaseFileName, LogFileName
 from pyhudi.metadata.table import FILES, open_metadata_table
-from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import compact_when_due, remove_pending_compactions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
@@ -30,7 +32,8 @@ class MetadataTableUpkeep:
     """A participant of every commit of a table.
 
     `is_enabled` False: a metadata table that exists is dropped, for nobody would keep it true.
-    `deltacommits_max`: deltacommits upon its base file before it is compacted.
+    `deltacommits_max`: deltacommits upon its base file before it is compacted. `clean`: of the data table; the
+    metadata table's own cleaning follows from it.
     """
 
     storage: Storage
@@ -39,6 +42,7 @@ class MetadataTableUpkeep:
     issue_instant: Callable[[], str]
     is_enabled: bool
     deltacommits_max: int
+    clean: CleanSettings
 
     def roll_back(self, target: str, rollback: str) -> None:
         if self._config().has_metadata_table:
@@ -65,9 +69,14 @@ class MetadataTableUpkeep:
         if newest > (snapshot.timeline.newest or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
-        compact_when_due(
+        has_compacted = compact_when_due(
             table, snapshot.timeline, deltacommits_max=self.deltacommits_max, issue_instant=self.issue_instant
         )
+        clean_metadata_table(
+            open_metadata_table(self.storage, self.zone) if has_compacted else table,
+            self.clean.of_metadata_table(), self.zone,
+            is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock,
+        )  # fmt: skip
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """Take the commit into `files`; drop every other partition of the metadata table, which would go stale.
@@ -79,6 +88,18 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         self._writer().before_completion(requested, metadata)
+        self._drop_others(config)
+
+    def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
+        """Take the deleted files out of `files`, as a commit's are taken in."""
+        config = self._config()
+        if not self.is_enabled:
+            self._drop_all(config)
+            return
+        self._writer().before_clean(requested, metadata)
+        self._drop_others(config)
+
+    def _drop_others(self, config: TableConfig) -> None:
         inflight = config.properties.get(METADATA_PARTITIONS_INFLIGHT, "")
         others = sorted({*config.metadata_partitions, *(p for p in inflight.split(",") if p)} - {FILES})
         if others:

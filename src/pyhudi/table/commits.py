@@ -1,36 +1,65 @@
 """What completed writes say of themselves: their metadata, the schema, the file groups they replaced."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pyhudi.errors import NotFound
 from pyhudi.format.commit import decode_clean_metadata, decode_commit
 from pyhudi.format.schema import without_meta_fields
-from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import Timeline
+
+T = TypeVar("T")
 
 SCHEMA = "schema"
 
 
 def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
-    """The metadata of a completed write. One get."""
+    """The metadata of a completed write. One get, or that of the history for a write that was archived.
+
+    Archived meanwhile counts, too: its file is gone, and the history has it.
+    Raises: NotFound when neither has it.
+    """
     assert instant.is_completed
-    path = timeline.layout.path(instant)
-    return decode_commit(storage.get(path), path=path)
+    if timeline.is_active(instant):
+        path = timeline.layout.path(instant)
+        try:
+            return decode_commit(storage.get(path), path=path)
+        except NotFound as error:
+            return _archived(error, lambda: timeline.history.read_commit(instant))
+    return timeline.history.read_commit(instant)
+
+
+def _archived(error: NotFound, read: Callable[[], T]) -> T:
+    """What the history has of an instant whose file is gone; the first error when it has nothing."""
+    try:
+        return read()
+    except NotFound:
+        raise error from None
 
 
 def read_schema_text(storage: Storage, timeline: Timeline, create_schema: str | None) -> str | None:
     """The Avro schema of the table's rows, without meta fields, as of this timeline.
 
-    That of the newest completed write that states one; before the first, the one that the table was
-    created with; None when nobody has said yet. Spec: format/actions.md section 1.2. One get, as a rule.
+    That of the newest completed write that states one, archived ones included; before the first, the one
+    that the table was created with; None when nobody has said yet. Spec: format/actions.md section 1.2.
+    One get, as a rule.
     """
-    for instant in reversed(timeline.completed_writes):
+    for instant in _newest_first(timeline):
         text = read_commit(storage, timeline, instant).extra_metadata.get(SCHEMA)
         if text:
             return without_meta_fields(text)
     return create_schema
+
+
+def _newest_first(timeline: Timeline) -> Iterator[Instant]:
+    """Completed writes from the newest back; the history is only asked when the active ones are used up."""
+    yield from reversed(timeline.completed_writes)
+    if timeline.instants:  # an archival always leaves some
+        yield from reversed(timeline.archived_writes())
 
 
 def read_replaced(storage: Storage, timeline: Timeline) -> dict[str, dict[str, str]]:
@@ -45,12 +74,30 @@ def read_replaced(storage: Storage, timeline: Timeline) -> dict[str, dict[str, s
 
 
 def read_earliest_retained(storage: Storage, timeline: Timeline) -> str | None:
-    """The earliest commit that the last clean kept the files of; None where nothing was cleaned away."""
+    """The earliest commit that the last clean kept the files of; None where nothing was cleaned away.
+
+    Cleans that were archived count when the active timeline has none: their files are gone all the same.
+    """
+    clean = read_newest_clean(storage, timeline)
+    if clean is None:
+        archived = [i for i in timeline.history.instants() if i.action == "clean"]
+        clean = timeline.history.read_clean(archived[-1]) if archived else None
+    return clean.earliest_commit_to_retain or None if clean is not None else None
+
+
+def read_newest_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
+    """What the newest completed clean of the active timeline did. One get."""
     cleans = [i for i in timeline if i.action == "clean" and i.is_completed]
-    if not cleans:
-        return None
-    path = timeline.layout.path(cleans[-1])
-    return decode_clean_metadata(storage.get(path), path=path).earliest_commit_to_retain or None
+    return read_clean(storage, timeline, cleans[-1]) if cleans else None
+
+
+def read_clean(storage: Storage, timeline: Timeline, instant: Instant) -> CleanMetadata | None:
+    """What a completed clean of the active timeline did, archived meanwhile or not. One get."""
+    path = timeline.layout.path(instant)
+    try:
+        return decode_clean_metadata(storage.get(path), path=path)
+    except NotFound as error:
+        return _archived(error, lambda: timeline.history.read_clean(instant))
 
 
 @dataclass(frozen=True, slots=True)

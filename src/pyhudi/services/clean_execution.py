@@ -1,0 +1,158 @@
+"""Carrying out a clean: its plan first, then the files, then what is kept true with the table, then completion.
+
+Every step can be repeated. A clean that was stopped stays pending, and is carried out again from its plan; it is
+never rolled back, for some of its files are gone.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict, Unsupported
+from pyhudi.format.commit import encode_clean_metadata, encode_cleaner_plan
+from pyhudi.format.names import PARTITION_METAFILE, join
+from pyhudi.model.commit import CleanerPlan, CleanMetadata, CleanPartitionMetadata
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.cleaned import planned_names
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.hold import Hold
+from pyhudi.txn.participants import CommitParticipant
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True)
+class CleanRun:
+    """What carrying out a clean needs. `participants`: told before it completes; none for a metadata table.
+
+    `hold`: of the table, confirmed before the first file goes and before the clean completes; None for the metadata
+    table, whose writer's commit confirms it.
+    """
+
+    storage: Storage
+    timeline: Timeline
+    issue_instant: Callable[[], str]
+    clock: Clock
+    participants: Sequence[CommitParticipant] = ()
+    hold: Hold | None = None
+
+    def confirm_hold(self) -> None:
+        """Raises: LockLost when the table is no longer ours."""
+        if self.hold is not None:
+            self.hold.confirm()
+
+
+@dataclass(frozen=True, slots=True)
+class DoneClean:
+    """A clean that has completed."""
+
+    requested: str
+    completed: str
+    metadata: CleanMetadata
+
+
+def request_clean(run: CleanRun, plan: CleanerPlan) -> str:
+    """Put a new clean on the timeline. Returns its requested time."""
+    requested = run.issue_instant()
+    path = run.timeline.layout.path(Instant(requested, "clean", "REQUESTED"))
+    if not run.storage.put_new(path, encode_cleaner_plan(plan)):
+        raise Conflict(f"clean '{requested}': another writer requested one under this name; retry")
+    return requested
+
+
+def carry_out_clean(
+    run: CleanRun, requested: str, plan: CleanerPlan, *, still_needed: Mapping[str, set[str]] | None = None
+) -> DoneClean:
+    """Carry a requested clean out, from whichever step it had come to. A file that is gone already is no error.
+
+    `still_needed`: partition -> names that the plan wants deleted, and that somebody needs since it was made.
+    Seen: the inflight file is a copy of the plan (0.15, 1.0.2). Spec: format/actions.md section 7.5.
+
+    Raises: Unsupported for a plan that deletes the sources of a bootstrapped table; LockLost when the table is no
+    longer ours.
+    """
+    _refuse_bootstrap_sources(requested, plan)
+    storage, layout = run.storage, run.timeline.layout
+    started_ms = run.clock.now_ms()
+    storage.put_new(layout.path(Instant(requested, "clean", "INFLIGHT")), encode_cleaner_plan(plan))
+    spared = still_needed or {}
+    names = {
+        partition: [name for name in dict.fromkeys(of) if name not in spared.get(partition, ())]
+        for partition, of in planned_names(plan).items()
+    }
+    run.confirm_hold()
+    storage.delete_many(join(partition, name) for partition, of in names.items() for name in of)
+    emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
+    metadata = CleanMetadata(
+        start_clean_time=requested,
+        time_taken_in_millis=max(0, run.clock.now_ms() - started_ms),
+        total_files_deleted=sum(map(len, names.values())),
+        earliest_commit_to_retain=plan.earliest_instant_to_retain.requested if plan.earliest_instant_to_retain else "",
+        last_completed_commit=plan.last_completed_commit,
+        partition_metadata={
+            partition: _partition_metadata(plan, partition, names.get(partition, []), partition in emptied)
+            for partition in sorted({*names, *emptied})
+        },
+        extra_metadata=plan.extra_metadata or {},
+    )
+    for participant in run.participants:
+        participant.before_clean(requested, metadata)
+    completed = Instant(requested, "clean", "COMPLETED", run.issue_instant())
+    run.confirm_hold()
+    settle(complete(storage, layout, completed, encode_clean_metadata(metadata)), completed)
+    assert completed.completed is not None
+    return DoneClean(requested, completed.completed, metadata)
+
+
+def forget_unplanned_clean(run: CleanRun, requested: str) -> None:
+    """Remove a pending clean without a plan: it has deleted nothing."""
+    for state in ("INFLIGHT", "REQUESTED"):
+        run.storage.delete(run.timeline.layout.path(Instant(requested, "clean", state)))
+
+
+def holds_nothing_but(storage: Storage, partition: str, names: Sequence[str]) -> bool:
+    """Whether a partition's folder holds these files at most, and its metadata file. One list request.
+
+    Files of pending writes and of nested partitions count, whoever wrote them.
+    """
+    known = {join(partition, name) for name in names}
+    files = (file.path for file in storage.list(partition, recursive=True))
+    return all(path in known or _is_partition_metafile(partition, path) for path in files)
+
+
+def _remove_partition(storage: Storage, partition: str) -> bool:
+    """Delete a partition's folder, if it is empty. Whether it was."""
+    if not holds_nothing_but(storage, partition, ()):
+        log.warning("partition '%s' stays: expected it to be empty after the clean, found files", partition)
+        return False
+    storage.delete_prefix(partition)
+    return True
+
+
+def _is_partition_metafile(partition: str, path: str) -> bool:
+    return path.startswith(join(partition, PARTITION_METAFILE))
+
+
+def _partition_metadata(
+    plan: CleanerPlan, partition: str, names: list[str], is_deleted: bool
+) -> CleanPartitionMetadata:
+    return CleanPartitionMetadata(
+        partition_path=partition,
+        policy=plan.policy,
+        delete_path_patterns=tuple(names),
+        success_delete_files=tuple(names),
+        is_partition_deleted=is_deleted,
+    )
+
+
+def _refuse_bootstrap_sources(requested: str, plan: CleanerPlan) -> None:
+    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+        for info in infos:
+            if info.is_bootstrap_base_file:
+                raise Unsupported(
+                    f"clean '{requested}': its plan deletes '{info.file_path}' of partition '{partition}', a source of "
+                    "a bootstrapped table; let Apache Hudi finish it"
+                )

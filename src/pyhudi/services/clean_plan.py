@@ -1,0 +1,201 @@
+"""Which files a clean may delete: pure rules over the timeline and the file slices of a partition."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
+from pyhudi.table.file_system_view import FileSlice, LogSlicing, all_slices
+from pyhudi.table.listing import ListedFile
+from pyhudi.timeline.active import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """What no clean may touch, whatever its policy says.
+
+    `files`: partition and name of the files that savepoints and pending clusterings name. `compacted_from`: of a
+    file group (partition, file id) in a pending compaction, the base instant from which on its slices are needed.
+    `readers`: requested times of commits whose readers must find every file: a savepoint in the making, an index
+    in the making.
+    """
+
+    files: frozenset[tuple[str, str]] = frozenset()
+    compacted_from: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    readers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CleanRules:
+    """What decides over a file. `earliest`: the requested time of the earliest commit to retain; None: the policy has
+    none. `replaced`: partition -> file id -> requested time of the write that replaced the group.
+    """
+
+    policy: CleanPolicy
+    versions_retained: int
+    earliest: str | None
+    timeline: Timeline
+    slicing: LogSlicing
+    replaced: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    protected: Protected = field(default_factory=Protected)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionClean:
+    """`names`: files to delete, sorted. `is_replaced`: all of the partition's file groups were replaced and go now."""
+
+    names: tuple[str, ...]
+    is_replaced: bool
+
+
+def earliest_to_retain(
+    timeline: Timeline, settings: CleanSettings, *, hours_start: str, previous: str | None
+) -> Instant | None:
+    """The first completed write that readers may still ask for; None where the policy has no such write.
+
+    `hours_start`: the instant that lies `hours_retained` ago. `previous`: what the last clean retained. Never
+    later than the last write before a pending one, which may read what was newest when it began.
+
+    Seen: 1.0.2 heeds pending writes when it counts commits, not when it counts hours; here both do.
+    Spec: format/actions.md section 7.2.
+    """
+    writes = timeline.completed_writes
+    match settings.policy:
+        case CleanPolicy.VERSIONS:
+            return None
+        case CleanPolicy.COMMITS:
+            first = len(writes) - settings.commits_retained
+            if first <= 0:
+                return None
+        case CleanPolicy.HOURS:
+            first = next((at for at, write in enumerate(writes) if write.requested >= hours_start), len(writes))
+            if first == len(writes):
+                return None
+    pending = min((i.requested for i in timeline.pending if i.comparable_action in WRITE_ACTIONS), default=None)
+    while pending is not None and first >= 0 and writes[first].requested > pending:
+        first -= 1
+    if first < 0:
+        return None
+    if settings.commits_per_clean_max is not None and previous is not None:
+        done = sum(1 for write in writes if write.requested < previous)
+        first = min(first, done + settings.commits_per_clean_max)
+    return writes[first]
+
+
+def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRules) -> PartitionClean:
+    """The files of a partition that nobody needs any more.
+
+    By commits and by hours each file group keeps its newest slice, the newest before the earliest retained commit
+    (the one that its readers see) and all since; by versions the newest ones. A group that was replaced before
+    the earliest retained commit goes whole. Cost: no request; a pass over the names of the partition's files.
+    Spec: format/actions.md section 7.4.
+    """
+    assert rules.policy is CleanPolicy.VERSIONS or rules.earliest is not None
+    replaced = rules.replaced.get(partition, {})
+    groups = all_slices(partition, files, rules.timeline, slicing=rules.slicing)
+    by_group = _names_by_group(files)
+    gone: set[str] = set()
+    has_live = False
+    for file_id, slices in groups.items():
+        kept = list(_kept(slices, replaced.get(file_id), rules))
+        kept_names = {name for piece in kept for name in _names(piece, by_group)}
+        if _is_whole_group_gone(replaced.get(file_id), rules):
+            # Files that no completed write stands for go along: once the replacing write is archived, the
+            # group would come back with them.
+            gone |= set(_names_of_ended(by_group[file_id], rules.timeline)) - kept_names
+        else:
+            has_live = True
+            outdated = (piece for piece in slices if piece not in kept)
+            gone |= {name for piece in outdated for name in _names(piece, by_group)} - kept_names
+    return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live)
+
+
+def needed_by_newest(partition: str, files: Sequence[ListedFile], rules: CleanRules) -> set[str]:
+    """The files of a partition that a reader of the table as it is now needs, and those that are protected."""
+    replaced = rules.replaced.get(partition, {})
+    by_group = _names_by_group(files)
+    needed: set[str] = set()
+    for file_id, slices in all_slices(partition, files, rules.timeline, slicing=rules.slicing).items():
+        for piece in slices:
+            is_newest = piece is slices[0] and file_id not in replaced
+            if is_newest or _is_protected(piece, slices, replaced.get(file_id), rules.protected):
+                needed |= set(_names(piece, by_group))
+    return needed
+
+
+def _kept(slices: Sequence[FileSlice], replaced_at: str | None, rules: CleanRules) -> Iterator[FileSlice]:
+    """The slices of a group, given newest first, that stay."""
+    allowed = set() if _is_whole_group_gone(replaced_at, rules) else _by_policy(slices, replaced_at, rules)
+    for at, piece in enumerate(slices):
+        if at in allowed or _is_protected(piece, slices, replaced_at, rules.protected):
+            yield piece
+
+
+def _by_policy(slices: Sequence[FileSlice], replaced_at: str | None, rules: CleanRules) -> set[int]:
+    """Which of a group's slices, newest first, the policy keeps; a replaced group that stays, stays whole."""
+    if replaced_at is not None:
+        return set(range(len(slices)))
+    if rules.policy is CleanPolicy.VERSIONS:
+        start = _compacted_from(slices[0], rules.protected)
+        free = [at for at, piece in enumerate(slices) if start is None or piece.base_instant < start]
+        return set(free[: rules.versions_retained - (start is not None)])
+    assert rules.earliest is not None
+    recent = {at for at, piece in enumerate(slices) if piece.base_instant >= rules.earliest}
+    before = next((at for at, piece in enumerate(slices) if piece.base_instant < rules.earliest), 0)
+    return {0, before, *recent}
+
+
+def _is_whole_group_gone(replaced_at: str | None, rules: CleanRules) -> bool:
+    if replaced_at is None:
+        return False
+    return rules.policy is CleanPolicy.VERSIONS or (rules.earliest is not None and replaced_at < rules.earliest)
+
+
+def _is_protected(piece: FileSlice, slices: Sequence[FileSlice], replaced_at: str | None, protected: Protected) -> bool:
+    start = _compacted_from(piece, protected)
+    if start is not None and piece.base_instant >= start:
+        return True
+    names = [log.name.format() for log in piece.log_files]
+    if piece.base_file is not None:
+        names.append(piece.base_file.name.format())
+    if any((piece.partition, name) in protected.files for name in names):
+        return True
+    for reader in protected.readers:
+        seen = next((other for other in slices if other.base_instant <= reader), None)
+        if seen is piece and (replaced_at is None or replaced_at > reader):
+            return True
+    return False
+
+
+def _compacted_from(piece: FileSlice, protected: Protected) -> str | None:
+    return protected.compacted_from.get((piece.partition, piece.file_id))
+
+
+_ByGroup = Mapping[str, Sequence[tuple[str, str]]]
+"""File id -> (instant, name) of each of its files."""
+
+
+def _names_by_group(files: Sequence[ListedFile]) -> _ByGroup:
+    by_group: dict[str, list[tuple[str, str]]] = {}
+    for file in files:
+        if base := BaseFileName.parse(file.name):
+            by_group.setdefault(base.file_id, []).append((base.requested, file.name))
+        elif log := LogFileName.parse(file.name):
+            by_group.setdefault(log.file_id, []).append((log.instant, file.name))
+    return by_group
+
+
+def _names(piece: FileSlice, by_group: _ByGroup) -> Iterator[str]:
+    """The files of a slice; of its base file also those that lost task attempts left beside it."""
+    yield from (log.name.format() for log in piece.log_files)
+    if piece.base_file is not None:
+        for instant, name in by_group[piece.file_id]:
+            if instant == piece.base_instant and BaseFileName.parse(name) is not None:
+                yield name
+
+
+def _names_of_ended(files: Sequence[tuple[str, str]], timeline: Timeline) -> Iterator[str]:
+    """The files of instants that are not pending."""
+    pending = {instant.requested for instant in timeline.pending}
+    return (name for instant, name in files if instant not in pending)

@@ -1,0 +1,71 @@
+"""What cleaning keeps, and when it runs: options as typed settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
+
+from pyhudi.model.option_values import OptionValues
+
+
+class CleanPolicy(StrEnum):
+    """KEEP_LATEST_COMMITS: what readers of the newest commits need. KEEP_LATEST_BY_HOURS: of the commits of the last
+    hours. KEEP_LATEST_FILE_VERSIONS: the newest versions of each file group, whatever commits made them.
+    """
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+    VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """Settings of the cleaning service; the defaults are Apache Hudi's.
+
+    `is_automatic`: a clean follows each write when one is due. `trigger_commits`: completed commits since the last
+    clean that make the next one due. `is_incremental`: only partitions that commits have changed since the last
+    clean are looked at. `commits_per_clean_max`: one clean moves the earliest retained commit by that many at
+    most; None: no limit. Spec: format/actions.md section 7.
+    """
+
+    is_automatic: bool = True
+    policy: CleanPolicy = CleanPolicy.COMMITS
+    commits_retained: int = 10
+    hours_retained: int = 24
+    versions_retained: int = 3
+    trigger_commits: int = 1
+    is_incremental: bool = True
+    commits_per_clean_max: int | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """The settings that options ask for; options of other concerns are left alone.
+
+        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
+        """
+        o, d = OptionValues(options), cls()
+        policy = o.choice("hoodie.clean.policy", d.policy.value, tuple(p.value for p in CleanPolicy))
+        per_clean = o.count("hoodie.clean.max.commits.to.clean", 0)
+        return cls(
+            is_automatic=o.flag("hoodie.clean.automatic", d.is_automatic),
+            policy=CleanPolicy(policy),
+            commits_retained=o.count("hoodie.clean.commits.retained", d.commits_retained),
+            hours_retained=o.count("hoodie.clean.hours.retained", d.hours_retained),
+            versions_retained=o.count("hoodie.clean.fileversions.retained", d.versions_retained),
+            trigger_commits=o.count("hoodie.clean.trigger.max.commits", d.trigger_commits),
+            is_incremental=o.flag("hoodie.clean.incremental.enabled", d.is_incremental),
+            commits_per_clean_max=per_clean or None,
+        )
+
+    def of_metadata_table(self) -> Self:
+        """The settings for the table's metadata table, which keeps a little more of everything.
+
+        Seen: 1.0.2 derives them so (`HoodieMetadataWriteUtils`). Spec: format/metadata-table.md section 11.
+        """
+        return replace(
+            self,
+            commits_retained=max(20, self.commits_retained * 6 // 5),
+            hours_retained=-(-self.hours_retained * 6 // 5),
+            versions_retained=-(-self.versions_retained * 6 // 5),
+            commits_per_clean_max=None,
+        )
