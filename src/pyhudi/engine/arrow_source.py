@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
-from pyhudi.engine.partitioned import PartitionedInput, PartitionRows
+from pyhudi.engine.partition_rows import PartitionRows
+from pyhudi.engine.partitioned import PartitionedInput
 from pyhudi.executor import Executor
 from pyhudi.format.keys import partition_paths, record_keys
 from pyhudi.storage.protocol import Storage
@@ -15,7 +16,7 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.base_file_writer import RECORD_KEY
 from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
-from pyhudi.write.source import InputSpec
+from pyhudi.write.source import InputSpec, RowOrder, Tagging
 
 
 class ArrowSource:
@@ -33,16 +34,20 @@ class ArrowSource:
         return self._input.schema
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
-        columns = [_conform(self._input.column(field.name), field) for field in spec.schema]
+        columns = [_conform(self._input, field) for field in spec.schema]
         rows = pa.Table.from_arrays(columns, schema=spec.schema)
         refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
         refuse_null_required({name: rows.column(name).null_count for name in spec.required})
         rows = rows.append_column(RECORD_KEY, record_keys(rows, spec.keys))
-        self._placed = PartitionedInput(by_partition(rows, spec), self._storage, self._executor)
+        splits = spec.order is RowOrder.BY_KEY_IN_PARTITION
+        self._placed = PartitionedInput(by_partition(rows, spec), self._storage, self._executor, splits_by_key=splits)
         return self._placed.counts
 
-    def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
-        return self._placed.tag(slices)
+    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+        return self._placed.tag(slices, tagging)
+
+    def stored_keys(self) -> tuple[int, str]:
+        return self._placed.stored_keys()
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         return self._placed.write(target, plan)
@@ -68,7 +73,11 @@ def by_partition(rows: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
     return {path: PartitionRows(rows, RECORD_KEY, of) for path, of in zip(paths, parts, strict=True) if len(of)}
 
 
-def _conform(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _conform(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column as the table has it; null where the input lacks it."""
+    if field.name not in rows.column_names:
+        return pa.chunked_array([pa.nulls(len(rows), field.type)])
+    column = rows.column(field.name)
     if column.type == field.type:
         return column
     if pa.types.is_dictionary(column.type):

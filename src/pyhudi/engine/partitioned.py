@@ -6,167 +6,157 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.engine.key_order import split_by_key
+from pyhudi.engine.partition_rows import PartitionRows
+from pyhudi.engine.tagging import settle_partitions, tag_partitions
 from pyhudi.executor import Executor
-from pyhudi.index.simple import Hits, locate_keys
+from pyhudi.index.moves import Tagged
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
+from pyhudi.write.handle import LEAVES, WriteStatus, WriteTarget, run_file_group
 from pyhudi.write.plan import FileGroupTask, WorkloadProfile, WritePlan
-
-BATCH_ROWS = 131_072
-_SPARSE = 4  # rows spread over more than this many times their number are gathered from the whole table
+from pyhudi.write.source import Tagging
 
 
-@dataclass(frozen=True)
-class PartitionRows:
-    """The input's rows in one partition, as they arrived: all of `table`, or those that `rows` numbers.
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows of one partition of the input that go to one file group. `leaves`: only to have their keys deleted there."""
 
-    `key_column`: the column that holds the record keys.
-    """
-
-    table: pa.Table
-    key_column: str
-    rows: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.table) if self.rows is None else len(self.rows)
-
-    def keys(self) -> pa.Array:
-        """The record keys, one array."""
-        column = self.table.column(self.key_column)
-        column = column if self.rows is None else column.take(pa.array(self.rows))
-        combined = column.combine_chunks()
-        return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-    def key_numbers(self) -> np.ndarray:
-        """For each row the number of its key, counted from 0 as keys first appear. Shape: (rows,)."""
-        return np.asarray(self.keys().dictionary_encode().indices)
-
-    def batches(self, chosen: np.ndarray) -> Iterator[pa.RecordBatch]:
-        """The chosen rows, ascending, with their record key as a column. Memory: one batch."""
-        absolute = chosen if self.rows is None else self.rows[chosen]
-        for start in range(0, len(absolute), BATCH_ROWS):
-            for batch in _gathered(self.table, absolute[start : start + BATCH_ROWS]):
-                yield self._with_key(batch)
-
-    def batches_between(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """The rows from one number to another, which is cheaper than naming each."""
-        if self.rows is not None:
-            yield from self.batches(np.arange(start, stop))
-            return
-        for batch in self.table.slice(start, stop - start).to_batches(max_chunksize=BATCH_ROWS):
-            yield self._with_key(batch)
-
-    def _with_key(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self.key_column == RECORD_KEY:
-            return batch
-        return batch.append_column(RECORD_KEY, batch.column(self.key_column))
+    partition: str
+    rows: range | np.ndarray
+    leaves: bool = False
 
 
 class PartitionedInput:
     """Rows by partition path, looked up and written by threads of this process.
 
     Memory: beside the rows, the keys and a few numbers a row where keys are looked up; nothing a row where rows
-    are only appended.
+    are only appended, unless by key.
     """
 
-    def __init__(self, partitions: Mapping[str, PartitionRows], storage: Storage, executor: Executor) -> None:
+    def __init__(
+        self,
+        partitions: Mapping[str, PartitionRows],
+        storage: Storage,
+        executor: Executor,
+        *,
+        splits_by_key: bool = False,
+    ) -> None:
+        """`splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived."""
         self._partitions, self._storage, self._executor = partitions, storage, executor
-        self._hits: Mapping[str, Hits] = {}
+        self._splits_by_key = splits_by_key
+        self._tagged: Mapping[str, Tagged] = {}
         self._slices: Sequence[FileSlice] = ()
 
     @property
     def counts(self) -> Mapping[str, int]:
         return {path: len(rows) for path, rows in self._partitions.items()}
 
-    def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
-        wanted = {piece.partition for piece in slices}
-        keys = {path: rows.keys() for path, rows in self._partitions.items() if path in wanted}
-        self._hits = locate_keys(self._storage, keys, slices, self._executor)
+    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+        if tagging.settles:
+            self._partitions = settle_partitions(self._partitions, tagging.ordering)
         self._slices = slices
+        self._tagged = tag_partitions(self._partitions, slices, tagging, self._storage, self._executor)
         by_group = np.zeros(len(slices), dtype=np.int64)
         inserts = dict(self.counts)
-        for path, hits in self._hits.items():
-            by_group += np.bincount(hits.groups, minlength=len(slices))
-            inserts[path] -= len(np.unique(hits.rows))
+        for path, tagged in self._tagged.items():
+            by_group += np.bincount(tagged.groups, minlength=len(slices))
+            inserts[path] = len(tagged.new)
         return WorkloadProfile(
             inserts={path: count for path, count in inserts.items() if count},
             updates={(s.partition, s.file_id): int(n) for s, n in zip(slices, by_group, strict=True) if n},
         )
 
+    def stored_keys(self) -> tuple[int, str]:
+        found = [
+            self._partitions[path].keys().take(pa.array(np.unique(tagged.rows))).unique()
+            for path, tagged in self._tagged.items()
+            if len(tagged.rows)
+        ]
+        return sum(map(len, found)), found[0][0].as_py()
+
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        chosen = self._rows_by_bucket(plan, keys_meet=target.combines)
+        segments = self._segments(plan, keys_meet=target.combines)
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
-            rows = self._partitions[task.partition]
-            of = chosen[task.bucket]
-            batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
+            batches = self._batches(segments[task.bucket])
             return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
 
-        tasks = [task for task in plan.tasks if len(chosen.get(task.bucket, ()))]
+        tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
         return [status for of in self._executor.run(run, tasks) for status in of]
 
-    def _rows_by_bucket(self, plan: WritePlan, *, keys_meet: bool) -> dict[int, range | np.ndarray]:
-        """Bucket -> which rows of its partition go there; rows of no bucket (deletes of absent keys) go nowhere.
+    def _batches(self, segments: Sequence[Segment]) -> Iterator[pa.RecordBatch]:
+        marks = any(segment.leaves for segment in segments)
+        for segment in segments:
+            rows, of = self._partitions[segment.partition], segment.rows
+            batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
+            for batch in batches:
+                yield batch.append_column(LEAVES, _flags(segment.leaves, len(batch))) if marks else batch
+
+    def _segments(self, plan: WritePlan, *, keys_meet: bool) -> dict[int, list[Segment]]:
+        """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.
 
         New rows of a partition fill its buckets one after the other, by the planned counts. `keys_meet`: rows of
         one key go to one bucket, where they are settled.
         """
-        chosen: dict[int, range | np.ndarray] = {}
-        of_slice = plan.update_buckets()
+        segments: dict[int, list[Segment]] = {}
+        of_slice, bins_of = plan.update_buckets(), plan.insert_buckets()
         to_bucket = np.array([of_slice.get((s.partition, s.file_id), -1) for s in self._slices], np.int64)
-        for path, bins in _bins_of_all(plan, self._partitions):
-            rows, hits = self._partitions[path], self._hits.get(path)
-            if hits is None and (len(bins) <= 1 or not keys_meet):
+        for path, rows in self._partitions.items():
+            tagged, bins = self._tagged.get(path), bins_of.get(path, [])
+            if self._splits_by_key and len(bins) > 1:
+                assert tagged is None
+                for bucket, numbers in split_by_key(rows.keys(), bins):
+                    segments.setdefault(bucket, []).append(Segment(path, numbers))
+                continue
+            if tagged is None and (len(bins) <= 1 or not keys_meet):
                 start = 0
                 for bucket, count in bins:
-                    chosen[bucket] = range(start, start + count)
+                    segments.setdefault(bucket, []).append(Segment(path, range(start, start + count)))
                     start += count
                 continue
-            of_partition, buckets = _buckets_of(rows, hits or _NO_HITS, to_bucket, bins, keys_meet=keys_meet)
-            order = np.lexsort((of_partition, buckets))
-            found, starts = np.unique(buckets[order], return_index=True)
-            for bucket, part in zip(found.tolist(), np.split(of_partition[order], starts[1:]), strict=True):
-                if bucket >= 0:
-                    chosen[bucket] = part
-        return chosen
+            for bucket, segment in _placed(path, rows, tagged, to_bucket, bins, keys_meet=keys_meet):
+                segments.setdefault(bucket, []).append(segment)
+        return segments
 
 
-_NO_HITS = Hits(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))
+def _placed(
+    path: str,
+    rows: PartitionRows,
+    tagged: Tagged | None,
+    to_bucket: np.ndarray,
+    bins: Sequence[tuple[int, int]],
+    *,
+    keys_meet: bool,
+) -> Iterator[tuple[int, Segment]]:
+    """The rows of a partition by bucket; a row comes once for each file group that it goes to."""
+    if tagged is None:
+        nothing = np.zeros(0, dtype=np.int64)
+        tagged = Tagged(nothing, nothing, nothing.astype(bool), np.arange(len(rows)))
+    numbers, buckets, leaves = tagged.rows, to_bucket[tagged.groups], tagged.leaves
+    if bins:
+        numbers = np.concatenate([numbers, tagged.new])
+        buckets = np.concatenate([buckets, _buckets_of_new(rows, tagged.new, bins, keys_meet=keys_meet)])
+        leaves = np.concatenate([leaves, np.zeros(len(tagged.new), dtype=bool)])
+    if not len(numbers):
+        return
+    order = np.lexsort((numbers, leaves, buckets))
+    found, starts = np.unique(2 * buckets[order] + leaves[order], return_index=True)
+    for place, part in zip(found.tolist(), np.split(numbers[order], starts[1:]), strict=True):
+        if place >= 0:
+            yield place >> 1, Segment(path, part, leaves=bool(place & 1))
 
 
-def _buckets_of(
-    rows: PartitionRows, hits: Hits, to_bucket: np.ndarray, bins: Sequence[tuple[int, int]], *, keys_meet: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a partition and the bucket of each; a row comes once for each file group that holds its key."""
-    buckets = to_bucket[hits.groups]
-    if not bins:
-        return hits.rows, buckets
-    is_new = np.ones(len(rows), dtype=bool)
-    is_new[hits.rows] = False
-    new = np.flatnonzero(is_new)
-    numbers = np.repeat([bucket for bucket, _ in bins], [count for _, count in bins])
-    assert len(numbers) == len(new)
+def _buckets_of_new(
+    rows: PartitionRows, new: np.ndarray, bins: Sequence[tuple[int, int]], *, keys_meet: bool
+) -> np.ndarray:
+    buckets = np.repeat([bucket for bucket, _ in bins], [count for _, count in bins])
+    assert len(buckets) == len(new)
     if keys_meet and len(bins) > 1:
         # A key's number among the new keys is below the number of new rows.
-        numbers = numbers[np.unique(rows.key_numbers()[new], return_inverse=True)[1]]
-    return np.concatenate([hits.rows, new]), np.concatenate([buckets, numbers])
+        buckets = buckets[np.unique(rows.key_numbers()[new], return_inverse=True)[1]]
+    return buckets
 
 
-def _bins_of_all(
-    plan: WritePlan, partitions: Mapping[str, PartitionRows]
-) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    bins = plan.insert_buckets()
-    touched = {task.partition for task in plan.tasks}
-    return ((path, bins.get(path, [])) for path in partitions if path in touched)
-
-
-def _gathered(table: pa.Table, rows: np.ndarray) -> list[pa.RecordBatch]:
-    """Rows of a table by ascending number."""
-    first, span = int(rows[0]), int(rows[-1] - rows[0]) + 1
-    if span == len(rows):
-        return table.slice(first, span).to_batches()
-    if span <= _SPARSE * len(rows):
-        table, rows = table.slice(first, span), rows - first
-    return table.take(pa.array(rows)).combine_chunks().to_batches()
+def _flags(flag: bool, count: int) -> pa.Array:
+    return pa.array(np.full(count, flag))

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
+from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.storage.protocol import Storage
 
@@ -20,10 +21,6 @@ SEQUENCE_NUMBER = META_FIELDS[1]
 
 AVRO_SCHEMA = "parquet.avro.schema"
 WRITER_MODEL = "writer.model.name"
-BLOOM_FILTER = "org.apache.hudi.bloomfilter"
-BLOOM_KIND = "hoodie_bloom_filter_type_code"
-MIN_KEY = "hoodie_min_record_key"
-MAX_KEY = "hoodie_max_record_key"
 
 ROW_GROUP_ROWS_MAX = 1_048_576
 _SAMPLE_ROWS = 4_096

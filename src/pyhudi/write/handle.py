@@ -28,12 +28,14 @@ from pyhudi.merge.latest import latest_per_key
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
-from pyhudi.write.merge_handle import MergeOutcome, merge_base_file
+from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
 
 IS_DELETED = "_hoodie_is_deleted"
 ARRIVAL = "__pyhudi_arrival"
 """A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
+LEAVES = "__pyhudi_leaves"
+"""A column of incoming rows: the row moves to another partition, and its key is to go from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ class WriteTarget:
     `schema`, `avro_schema`: rows as stored, meta fields included. `ordering`: the columns that settle
     rows of one key; empty: the last to arrive wins. `compares_stored`: ordering also decides against
     the stored row (event-time ordering). `combines`: one row a key within the input. `matches_keys`:
-    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert).
+    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `sorts_rows`: a new
+    file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
+    keys that the writer makes up; empty where columns are the key.
     """
 
     location: StorageLocation
@@ -57,6 +61,8 @@ class WriteTarget:
     combines: bool
     matches_keys: bool
     is_delete: bool
+    sorts_rows: bool = False
+    made_keys_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,7 @@ def run_file_group(
 
     `batches`: the incoming rows with `_hoodie_record_key` and the table's columns (a delete: the key and
     the ordering columns). Memory: the incoming rows of this file group, save for a new group without
-    combining, which streams; the key column and one row group of the file that is rewritten.
+    combining and sorting, which streams; the key column and one row group of the file that is rewritten.
     """
     store = storage if storage is not None else open_storage(target.location)
     if task.is_new_partition:
@@ -96,9 +102,19 @@ def run_file_group(
             requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms
         )
         store.put_new(join(task.partition, PARTITION_METAFILE), content)
+    if target.made_keys_prefix:
+        batches = _with_made_keys(batches, target.made_keys_prefix)
     if task.base_file is None:
         return _create(store, target, task, _settled(target, task, batches), write_token)
     return _rewrite(store, target, task, _collected(target, batches), write_token)
+
+
+def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[pa.RecordBatch]:
+    """The rows with whole record keys, `<instant>_<task>_<row>`. Spec: format/layout.md section 5.2."""
+    for batch in batches:
+        at = batch.schema.get_field_index(RECORD_KEY)
+        keys = pc.binary_join_element_wise(prefix, batch.column(at), "")
+        yield batch.set_column(at, RECORD_KEY, keys)
 
 
 def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Table:
@@ -112,11 +128,23 @@ def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Tab
 def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
     stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
-    for batch in stream:
+    for batch in _sorted(stream) if target.sorts_rows else stream:
         if IS_DELETED in batch.schema.names and target.matches_keys:
             batch = batch.filter(pc.invert(pc.fill_null(batch.column(IS_DELETED), False)))
         if len(batch):
             yield batch
+
+
+def _sorted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows by record key, equal ones as they came. Memory: the rows, twice for a moment."""
+    held = list(batches)
+    if not held:
+        return
+    rows = pa.Table.from_batches(held).combine_chunks()
+    del held
+    order = pc.sort_indices(rows.column(RECORD_KEY))
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield from rows.take(order.slice(start, BATCH_ROWS)).to_batches()
 
 
 def _create(
@@ -190,11 +218,11 @@ def _rewrite(
 
 
 def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
-    if target.is_delete:
-        return np.ones(len(rows), dtype=bool)
-    if IS_DELETED in rows.column_names and target.matches_keys:
-        return np.asarray(pc.fill_null(rows.column(IS_DELETED), False))
-    return np.zeros(len(rows), dtype=bool)
+    mask = np.full(len(rows), target.is_delete)
+    marks = [name for name in (IS_DELETED, LEAVES) if name in rows.column_names and target.matches_keys]
+    for name in marks:
+        mask |= np.asarray(pc.fill_null(rows.column(name), False))
+    return mask
 
 
 def stored_rows(

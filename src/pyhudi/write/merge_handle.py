@@ -10,20 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
+from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.conform import conform_batch
+from pyhudi.table.conform import conform_array, conform_batch
 from pyhudi.table.parquet_files import open_parquet
-from pyhudi.write.base_file_writer import (
-    BLOOM_FILTER,
-    BLOOM_KIND,
-    MAX_KEY,
-    MIN_KEY,
-    RECORD_KEY,
-    BaseFileSettings,
-    BaseFileWriter,
-)
+from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
 
 BATCH_ROWS = 131_072
 FILE_NAME = META_FIELDS[4]
@@ -76,7 +69,7 @@ def merge_base_file(
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
     with closing(open_parquet(storage, old_path)) as old:
-        settled = _settle(old, rows, is_delete, ordering=ordering, matches_keys=matches_keys)
+        settled = _settle(old, rows, is_delete, path=old_path, ordering=ordering, matches_keys=matches_keys)
         updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
         if not updates and not deletes and not len(settled.new):
             return None
@@ -102,7 +95,13 @@ def merge_base_file(
 
 
 def _settle(
-    old: pq.ParquetFile, rows: pa.Table, is_delete: np.ndarray, *, ordering: Sequence[str], matches_keys: bool
+    old: pq.ParquetFile,
+    rows: pa.Table,
+    is_delete: np.ndarray,
+    *,
+    path: str,
+    ordering: Sequence[str],
+    matches_keys: bool,
 ) -> _Settled:
     stored_count = old.metadata.num_rows
     if not matches_keys:
@@ -117,7 +116,7 @@ def _settle(
     if present and len(present) == len(ordering) and len(at):
         incoming = [_one(rows.column(name)).take(pa.array(match[at])) for name in present]
         before = [
-            _one(stored.column(name)).take(pa.array(at)).cast(new.type)
+            conform_array(_one(stored.column(name)).take(pa.array(at)), new.type, path=path, name=name)
             for name, new in zip(present, incoming, strict=True)
         ]
         match[at[~incoming_wins(incoming, before)]] = -1
@@ -157,22 +156,17 @@ def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array
 
 
 def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
-    """The old file's Bloom filter and key range, to go on with; none where it is of another make.
+    """The old file's Bloom filter and key range, to go on with; none where it is of another make or damaged.
 
     Sound while no key leaves the file: the new filter is then the old one with the new keys added,
     bit for bit what adding all of them gives.
     """
-    fresh = settings.new_bloom()
-    footer = {
-        key.decode(): value.decode() for key, value in (old.metadata.metadata or {}).items() if key != b"ARROW:schema"
-    }
-    text, low, high = footer.get(BLOOM_FILTER), footer.get(MIN_KEY), footer.get(MAX_KEY)
-    if fresh is None or text is None or low is None or high is None:
+    fresh, footer = settings.new_bloom(), KeyFooter.parse(old.metadata.metadata)
+    if fresh is None or footer.key_range is None or footer.bloom_kind != settings.bloom_kind:
         return None, None
-    if footer.get(BLOOM_KIND, "SIMPLE") != settings.bloom_kind:
-        return None, None
-    known = BloomFilter.decode(settings.bloom_kind, text)  # type: ignore[arg-type]
-    return (known, (low, high)) if known.parameters == fresh.parameters else (None, None)
+    known, _ = footer.usable_bloom(path="")
+    is_alike = known is not None and known.parameters == fresh.parameters
+    return (known, footer.key_range) if is_alike else (None, None)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -12,7 +12,6 @@ from pyhudi.format.log.delete import encode_delete_content
 from pyhudi.format.log.writer import encode_delete_block, encode_hfile_block
 from pyhudi.format.metadata_record import (
     FILES_TYPE,
-    METADATA_RECORD_SCHEMA,
     PARTITION_LIST_TYPE,
     PARTITIONS_KEY,
     FilesRecord,
@@ -25,6 +24,7 @@ from pyhudi.format.properties import encode_partition_metadata, encode_table_pro
 from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import (
+    CleanMetadata,
     CommitMetadata,
     InstantInfo,
     RollbackMetadata,
@@ -60,6 +60,16 @@ class MetadataTableWriter:
         table = open_metadata_table(self.storage, self.zone)
         write_deltacommit(table, requested, files_records(metadata), issue_instant=self.issue_instant)
 
+    def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
+        """One deltacommit at the clean's own time, complete before the clean is.
+
+        What an earlier attempt left under that time is written anew: while the clean is pending nobody reads it, and
+        no compaction takes it in. Spec: format/metadata-table.md section 8.
+        """
+        table = open_metadata_table(self.storage, self.zone)
+        undo_deltacommit(table, requested)
+        write_deltacommit(table, requested, cleaned_records(metadata), issue_instant=self.issue_instant)
+
     def roll_back(self, target: str, rollback: str) -> None:
         """Roll the target's deltacommit back, at the same time as the data table's rollback."""
         table = open_metadata_table(self.storage, self.zone)
@@ -77,6 +87,19 @@ def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
                 files = new.setdefault(partition, {})
                 files[stat.path.rpartition("/")[2]] = stat.file_size_in_bytes or 0
     return listing_records(new)
+
+
+def cleaned_records(metadata: CleanMetadata) -> dict[str, FilesRecord]:
+    """What a clean changes in `files`, by key: tombstones of the files, and of the partitions that are no more."""
+    partitions = metadata.partition_metadata
+    records = {
+        files_key(partition): FilesRecord(
+            FILES_TYPE, {name: FileState(0, is_deleted=True) for name in of.delete_path_patterns}
+        )
+        for partition, of in partitions.items()
+    }
+    gone = {files_key(p): FileState(0, is_deleted=True) for p, of in partitions.items() if of.is_partition_deleted}
+    return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, gone)} if gone else records
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
@@ -102,9 +125,9 @@ def write_deltacommit(
         storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
     name = LogFileName(FILES_GROUP, requested, 1, WRITE_TOKEN).format()
     block = encode_hfile_block(
-        encode_hfile(_cells(records, None), schema_text=METADATA_RECORD_SCHEMA),
+        encode_hfile(_cells(records, None), schema_text=table.record_schema),
         instant_time=requested,
-        schema_text=METADATA_RECORD_SCHEMA,
+        schema_text=table.record_schema,
     )
     storage.put(join(FILES, name), block)
     stat = WriteStat(
@@ -113,6 +136,19 @@ def write_deltacommit(
         file_size_in_bytes=len(block), log_version=1, log_offset=0, base_file="", log_files=(name,),
     )  # fmt: skip
     _complete(table, Instant(requested, "deltacommit", "COMPLETED", issue_instant()), stat, "UPSERT_PREPPED")
+
+
+def undo_deltacommit(table: MetadataTable, requested: str) -> None:
+    """Take a deltacommit of an action that is pending back to inflight, its log files deleted; nothing for others.
+
+    Order: the completed file goes first, so that no reader misses a log file of a deltacommit that looks whole.
+    """
+    theirs = next((i for i in table.timeline if i.requested == requested and i.action == "deltacommit"), None)
+    if theirs is None:
+        return
+    if theirs.is_completed:
+        table.storage.delete(table.timeline.layout.path(theirs))
+    table.storage.delete_many(f.path for f in list(table.storage.list(FILES)) if _log_instant(f.path) == requested)
 
 
 def roll_back_deltacommit(
@@ -182,7 +218,7 @@ def create_metadata_table(
 def write_base_file(table: MetadataTable, requested: str, records: Mapping[str, FilesRecord]) -> WriteStat:
     """The `files` group's base file at an instant, with all of the records."""
     name = BaseFileName(FILES_GROUP, WRITE_TOKEN, requested, ".hfile").format()
-    content = encode_hfile(_cells(records, name), schema_text=METADATA_RECORD_SCHEMA)
+    content = encode_hfile(_cells(records, name), schema_text=table.record_schema)
     table.storage.put(join(FILES, name), content)
     return WriteStat(
         file_id=FILES_GROUP, path=join(FILES, name), prev_commit="null", num_writes=len(records),
@@ -217,7 +253,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def _complete(table: MetadataTable, instant: Instant, stat: WriteStat, operation: str) -> None:
-    metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(METADATA_RECORD_SCHEMA)})
+    metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(table.record_schema)})
     settle(complete(table.storage, table.timeline.layout, instant, encode_commit_avro(metadata)), instant)
 
 

@@ -1,12 +1,13 @@
 """One write, from its input to its commit, the same on every engine."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
-from pyhudi.format.commit import decode_requested_replace, encode_commit_avro
+from pyhudi.format.commit import encode_commit_avro
+from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import join
 from pyhudi.format.schema import (
     arrow_from_avro,
@@ -16,25 +17,37 @@ from pyhudi.format.schema import (
     with_meta_fields,
 )
 from pyhudi.model.commit import CommitMetadata, WriteStat
-from pyhudi.model.instant import Instant
 from pyhudi.table.commits import SCHEMA, read_commit
-from pyhudi.table.config import MergeMode, TableConfig
+from pyhudi.table.config import KeyKind, MergeMode, TableConfig
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.handle import WriteStatus, WriteTarget
-from pyhudi.write.input_schema import columns_for_delete, columns_for_write, first_schema
+from pyhudi.write.input_schema import (
+    TableColumns,
+    columns_for_delete,
+    evolved_schema,
+    first_schema,
+    refuse_unwritable_types,
+)
+from pyhudi.write.inserts import refuse_unchecked, row_order, without_stored_keys
+from pyhudi.write.key_settings import refuse_unplaceable
+from pyhudi.write.made_keys import refuse_without_keys
 from pyhudi.write.plan import WorkloadProfile, WritePlan, plan_write, record_size
+from pyhudi.write.replacement import clustering_groups, find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import InputSpec, Operation, WriteSource
+from pyhudi.write.source import InputSpec, Operation, RowOrder, WriteSource
+from pyhudi.write.tagging import find_slices, keys_for, looks_keys_up, plan_tagging, tag_input
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
     """What a write did: its times, and rows by what became of them.
 
-    `requested` and `completed` are None where there was nothing to do.
+    `requested` and `completed` are None where there was nothing to do. `replaced`: file groups that it replaced as
+    a whole; their rows are in none of the counts.
     """
 
     requested: str | None
@@ -45,22 +58,42 @@ class WriteResult:
     deleted: int
     files: int
     size_bytes: int
+    replaced: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedWrite:
-    """An input that was checked and counted, before anything of the table was touched."""
+    """An input that was checked and counted, before anything of the table was touched.
+
+    `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
+    """
 
     operation: Operation
     spec: InputSpec
     schema_text: str
+    schema_before: str | None
     counts: Mapping[str, int]
 
 
-def prepare_write(snapshot: Snapshot, source: WriteSource, operation: Operation) -> PreparedWrite:
-    """Check the input against the table and count it. Raises: Invalid, before the first byte is written."""
-    config, keys = snapshot.config, snapshot.key_spec
+def prepare_write(
+    snapshot: Snapshot,
+    source: WriteSource,
+    operation: Operation,
+    settings: WriteSettings,
+    *,
+    is_unordered: bool = False,
+) -> PreparedWrite:
+    """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
+
+    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
+    """
+    config = snapshot.config
+    refuse_unchecked(operation, settings, table_name=config.name)
+    refuse_without_keys(config, operation, settings)
+    keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     text = snapshot.schema_text
+    if text is not None:
+        refuse_unwritable_types(text, table_name=config.name)
     if operation is Operation.DELETE:
         if text is None:
             raise Invalid(
@@ -70,7 +103,7 @@ def prepare_write(snapshot: Snapshot, source: WriteSource, operation: Operation)
             source.schema,
             snapshot.schema,
             needed=keys.columns,
-            ordering=config.ordering,
+            ordering=() if is_unordered else config.ordering,
             table_name=config.name,
         )
     elif text is None:
@@ -78,12 +111,19 @@ def prepare_write(snapshot: Snapshot, source: WriteSource, operation: Operation)
         text = avro_from_arrow(schema, record_name=record_name(config.name))
         schema = arrow_from_avro(text)
     else:
-        schema = columns_for_write(source.schema, snapshot.schema, table_name=config.name)
-    _refuse_missing_facts(config, schema, operation)
+        table = TableColumns(config.name, text, snapshot.schema, keys.columns, config.ordering)
+        text = evolved_schema(source.schema, table, settings)
+        schema = arrow_from_avro(text)
+    _refuse_missing_facts(config, keys, schema, operation)
+    refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
     ordering = tuple(name for name in config.ordering if name in schema.names)
     required = tuple(name for name in required_columns(text) if name in schema.names)
-    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required)
-    return PreparedWrite(operation, spec, text, source.count(spec))
+    order = row_order(operation, keys, settings)
+    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
+    settles = plan_tagging(operation, config, spec, settings).settles
+    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
+    counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
+    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts)
 
 
 def run_write(
@@ -96,37 +136,89 @@ def run_write(
 ) -> WriteResult:
     """Tag, plan, write, commit, under the session's guard.
 
-    Requests: one listing, the key columns of the base files in the input's partitions (upsert and delete),
-    one read and write a file group that changes, and a dozen small timeline files.
+    Requests: one listing, what the index reads of the base files in the input's partitions, or in all of them for
+    a global index (upsert and delete), one read and write a file group that changes, and a dozen small timeline files.
     """
     snapshot = session.snapshot
-    if snapshot.schema_text is not None and snapshot.schema_text != prepared.schema_text:
+    if snapshot.schema_text not in (prepared.schema_before, prepared.schema_text):
         raise Conflict(
             f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
         )
-    slices = _slices(snapshot, prepared.counts)
-    profile = _profile(source, prepared, slices)
-    frozen = _clustering_groups(snapshot)
-    plan = _plan(session, snapshot, prepared, profile, slices, frozen, settings)
-    if not plan.tasks and not settings.allow_empty_commit:
-        return WriteResult(None, None, prepared.operation.value.lower(), 0, 0, 0, files=0, size_bytes=0)
-    inflight = CommitMetadata(_workload(plan), prepared.operation.value, {})
-    with session.action(encode_commit_avro(inflight)) as requested:
-        target = _target(session, prepared, settings, requested)
-        statuses = source.write(target, plan) if plan.tasks else []
-        extra = {**extra_metadata, SCHEMA: prepared.schema_text}
-        metadata = CommitMetadata(write_stats(statuses), prepared.operation.value, extra)
-        completed = session.complete(requested, metadata)
-    session.forget(requested)
+    slices = find_slices(snapshot, prepared.operation, prepared.counts, settings)
+    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
+    replaced = plan_replacement(snapshot, prepared.operation, prepared.counts, pending)
+    if replaced is not None:
+        slices = {partition: [] for partition in slices}  # new rows never join what is replaced
+    tagging = plan_tagging(prepared.operation, snapshot.config, prepared.spec, settings)
+    looks_up = looks_keys_up(prepared.operation, settings)
+    profile = tag_input(source, prepared.operation, prepared.counts, slices, tagging, looks_up=looks_up)
+    if prepared.operation is Operation.INSERT and looks_up:
+        profile = without_stored_keys(source, profile, settings, table_name=snapshot.config.name)
+    plan = _plan(session, snapshot, prepared, profile, slices, clustering_groups(pending), settings)
+    if not plan.tasks and not any((replaced or {}).values()) and not settings.allow_empty_commit:
+        return nothing_to_do(prepared.operation)
+    return commit_write(
+        session,
+        prepared.operation,
+        plan,
+        extra_metadata={**extra_metadata, SCHEMA: prepared.schema_text},
+        replaced=replaced,
+        write=lambda requested: source.write(_target(session, prepared, settings, requested), plan),
+    )
+
+
+def run_delete_partitions(
+    session: WriteSession, partitions: Sequence[str], *, extra_metadata: Mapping[str, str]
+) -> WriteResult:
+    """Replace every file group of these partitions by nothing. Their files stay until a clean removes them.
+
+    Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
+    """
+    snapshot, operation = session.snapshot, Operation.DELETE_PARTITION
+    chosen = find_partitions(snapshot.listing.partitions(), partitions)
+    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
+    replaced = plan_replacement(snapshot, operation, chosen, pending)
+    extra = {**extra_metadata, **({SCHEMA: snapshot.schema_text} if snapshot.schema_text is not None else {})}
+    return commit_write(
+        session, operation, WritePlan(()), extra_metadata=extra, replaced=replaced, write=lambda requested: []
+    )
+
+
+def nothing_to_do(operation: Operation) -> WriteResult:
+    return WriteResult(None, None, operation.value.lower(), 0, 0, 0, files=0, size_bytes=0)
+
+
+def commit_write(
+    session: WriteSession,
+    operation: Operation,
+    plan: WritePlan,
+    *,
+    extra_metadata: Mapping[str, str],
+    replaced: Mapping[str, tuple[str, ...]] | None,
+    write: Callable[[str], list[WriteStatus]],
+) -> WriteResult:
+    """Carry a plan out between requested and completed. `write` does so, given the requested time, where it has tasks.
+
+    `replaced`: partition -> file ids that go; None for a write that replaces none.
+    """
+    inflight, action = inflight_content(operation, plan), "commit" if replaced is None else "replacecommit"
+    with session.action(inflight, action=action, request=requested_content(operation)) as target:
+        statuses = write(target.requested) if plan.tasks else []
+        metadata = CommitMetadata(
+            write_stats(statuses), operation.value, extra_metadata, partition_to_replace_file_ids=replaced
+        )
+        completed = session.complete(target, metadata)
+    session.forget(target)
     return WriteResult(
-        requested,
+        target.requested,
         completed,
-        prepared.operation.value.lower(),
+        operation.value.lower(),
         inserted=sum(s.inserts for s in statuses),
         updated=sum(s.updates for s in statuses),
         deleted=sum(s.deletes for s in statuses),
         files=len(statuses),
         size_bytes=sum(s.size_bytes for s in statuses),
+        replaced=sum(len(of) for of in (replaced or {}).values()),
     )
 
 
@@ -143,23 +235,6 @@ def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, .
         )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
-
-
-def _slices(snapshot: Snapshot, counts: Mapping[str, int]) -> dict[str, list[FileSlice]]:
-    """The newest slices of the input's partitions that exist."""
-    existing = set(snapshot.listing.partitions())
-    return {partition: snapshot.slices(partition) for partition in sorted(counts) if partition in existing}
-
-
-def _profile(
-    source: WriteSource, prepared: PreparedWrite, slices: Mapping[str, Sequence[FileSlice]]
-) -> WorkloadProfile:
-    stored = [piece for of in slices.values() for piece in of if piece.base_file is not None]
-    if not prepared.operation.is_tagged or not stored:
-        nothing_stored = prepared.operation is Operation.DELETE
-        return WorkloadProfile({} if nothing_stored else prepared.counts, {})
-    profile = source.tag(stored)
-    return WorkloadProfile({}, profile.updates) if prepared.operation is Operation.DELETE else profile
 
 
 def _plan(
@@ -208,17 +283,6 @@ def _width(kind: pa.DataType) -> int:
         return 24
 
 
-def _clustering_groups(snapshot: Snapshot) -> frozenset[tuple[str, str]]:
-    """File groups of pending clusterings, which must not be written to."""
-    groups: set[tuple[str, str]] = set()
-    for instant in snapshot.timeline.pending_services:
-        if instant.action == "clustering":
-            path = snapshot.timeline.layout.path(Instant(instant.requested, "clustering", "REQUESTED"))
-            plan = decode_requested_replace(snapshot.storage.get(path), path=path)
-            groups |= set(plan.file_groups)
-    return frozenset(groups)
-
-
 def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:
     config = session.snapshot.config
     operation = prepared.operation
@@ -226,9 +290,8 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
     combines = {
         Operation.UPSERT: settings.combine_before_upsert,
         Operation.DELETE: settings.combine_before_delete,
-        Operation.INSERT: settings.combine_before_insert,
-        Operation.BULK_INSERT: settings.combine_before_insert,
-    }[operation]
+        Operation.INSERT: settings.combine_before_insert or settings.insert_duplicates == "drop",
+    }.get(operation, settings.combine_before_insert)
     ordering = tuple(name for name in config.ordering if name in prepared.spec.schema.names)
     return WriteTarget(
         location=session.access.location,
@@ -242,6 +305,8 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         combines=combines,
         matches_keys=operation.is_tagged,
         is_delete=operation is Operation.DELETE,
+        sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
+        made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
     )
 
 
@@ -256,6 +321,11 @@ def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
         bloom_false_positive_rate=settings.bloom_false_positive_rate,
         bloom_entries_max=settings.bloom_entries_max,
     )
+
+
+def inflight_content(operation: Operation, plan: WritePlan) -> bytes:
+    """What the inflight file of an operation holds."""
+    return encode_commit_avro(CommitMetadata(_workload(plan), operation.value, {}))
 
 
 def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
@@ -274,12 +344,12 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     }
 
 
-def _refuse_missing_facts(config: TableConfig, schema: pa.Schema, operation: Operation) -> None:
+def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema, operation: Operation) -> None:
     """The key, partition and ordering columns must be among the columns written."""
     ordering = () if operation is Operation.DELETE else config.ordering
     for what, names in (
-        ("record key", config.record_key),
-        ("partition", config.partition_by),
+        ("record key", keys.record_key),
+        ("partition", keys.partition_by),
         ("ordering", ordering),
     ):
         for name in names:

@@ -42,8 +42,8 @@ class WritePlan:
     tasks: tuple[FileGroupTask, ...]
 
     def update_buckets(self) -> dict[tuple[str, str], int]:
-        """(partition, file id) -> bucket, for the file groups that exist."""
-        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.base_file is not None}
+        """(partition, file id) -> bucket, for the file groups in which rows are to be updated or deleted."""
+        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.base_file is not None and t.updates}
 
     def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
         """Partition -> (bucket, planned rows), for the file groups that take new rows."""

@@ -1,21 +1,24 @@
 """How writes are carried out: options as typed settings, each with unit, default and reason."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, TypeVar, cast, get_args
+from dataclasses import dataclass, field
+from typing import Literal, Self, TypeAlias, cast, get_args
 
 from pyhudi.errors import Invalid
+from pyhudi.index.choice import IndexType
+from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
-from pyhudi.model.table_facts import parse_flag
+from pyhudi.write.key_settings import KeySettings
 
 Compression: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
 DuplicatePolicy: TypeAlias = Literal["none", "drop", "fail"]
-IndexType: TypeAlias = Literal["SIMPLE"]
-OperationName: TypeAlias = Literal["upsert", "insert", "bulk_insert", "delete"]
-SortMode: TypeAlias = Literal["NONE"]
-
-_T = TypeVar("_T", bound=str)
+OperationName: TypeAlias = Literal[
+    "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
+]
+SortMode: TypeAlias = Literal[
+    "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,14 @@ class WriteSettings:
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
     `combine_before_insert`: off, since an insert promises no uniqueness and then needs no sort.
     `insert_duplicates`: rows whose key is stored already: kept, dropped, or an error.
+    `bloom_prunes_by_range`: Bloom indexes pass over files whose key range does not fit.
+    `updates_partition_path`: by a global index, a row whose key lies in another partition moves from there to its own;
+    off, it stays where the key lies.
+    `fills_missing_columns`: columns that the input lacks become null, rather than an error: they may be misspelled.
+    `makes_new_columns_nullable`: also where the input says that they are never null, which old rows cannot be.
     `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
-    `is_logical_timestamp_consistent`: timestamps in keys as text, not as numbers; off, as tables there are.
+    `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin so go into the commit; empty: none do.
     """
 
@@ -55,12 +63,16 @@ class WriteSettings:
     combine_before_delete: bool = True
     insert_duplicates: DuplicatePolicy = "none"
     index_type: IndexType = "SIMPLE"
+    bloom_prunes_by_range: bool = True
+    updates_partition_path: bool = True
     bulk_insert_sort_mode: SortMode = "NONE"
     metadata_enabled: bool = True
     metadata_deltacommits_max: int = 10
     allow_empty_commit: bool = True
+    fills_missing_columns: bool = False
+    makes_new_columns_nullable: bool = False
     commit_metadata_prefix: str = "_"
-    is_logical_timestamp_consistent: bool = False
+    keys: KeySettings = field(default_factory=KeySettings)
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
 
@@ -70,7 +82,7 @@ class WriteSettings:
 
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
-        o, d = _Options(options), cls()
+        o, d = OptionValues(options), cls()
         small_limit = o.count("hoodie.parquet.small.file.limit", d.small_file_limit_bytes, least=0)
         index_type = o.choice("hoodie.index.type", d.index_type, get_args(IndexType))
         sort_mode = o.choice("hoodie.bulkinsert.sort.mode", d.bulk_insert_sort_mode, get_args(SortMode))
@@ -93,15 +105,26 @@ class WriteSettings:
             combine_before_delete=o.flag("hoodie.combine.before.delete", d.combine_before_delete),
             insert_duplicates=_insert_duplicates(o, d.insert_duplicates),
             index_type=index_type,
+            bloom_prunes_by_range=o.flag("hoodie.bloom.index.prune.by.ranges", d.bloom_prunes_by_range),
+            updates_partition_path=o.flag(_MOVES_BY[index_type], d.updates_partition_path),
             bulk_insert_sort_mode=sort_mode,
             metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
             metadata_deltacommits_max=metadata_max,
             allow_empty_commit=o.flag("hoodie.allow.empty.commit", d.allow_empty_commit),
+            fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
+            makes_new_columns_nullable=o.flag(
+                "hoodie.datasource.write.new.columns.nullable", d.makes_new_columns_nullable
+            ),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
-            is_logical_timestamp_consistent=o.flag(_LOGICAL_TIMESTAMP, d.is_logical_timestamp_consistent),
+            keys=KeySettings.from_options(options),
             heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
             heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
         )
+
+    @property
+    def has_global_index(self) -> bool:
+        """Whether a record key is one row of the whole table, and not only of its partition."""
+        return self.index_type.startswith("GLOBAL_")
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names."""
@@ -109,64 +132,26 @@ class WriteSettings:
         return {name: text for name, text in options.items() if prefix and name.startswith(prefix)}
 
 
-_LOGICAL_TIMESTAMP = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+_DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
+_MOVES_BY: Mapping[IndexType, str] = {
+    kind: f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path" for kind in get_args(IndexType)
+}
+_FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """Options read as what they are to be; one that is absent or empty gives the default."""
-
-    texts: Mapping[str, str]
-
-    def flag(self, name: str, default: bool) -> bool:
-        text = self.texts.get(name, "")
-        return parse_flag(name, text) if text.strip() else default
-
-    def count(self, name: str, default: int, *, least: int = 1) -> int:
-        text = self.texts.get(name, "").strip()
-        if not text:
-            return default
-        if not (text.isascii() and text.isdigit()) or int(text) < least:
-            raise Invalid(f"option '{name}'='{text}': expected a whole number of at least {least:,}")
-        return int(text)
-
-    def rate(self, name: str, default: float) -> float:
-        text = self.texts.get(name, "").strip()
-        if not text:
-            return default
-        try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 < value < 1:
-            raise Invalid(f"option '{name}'='{text}': expected a number between 0 and 1, both excluded")
-        return value
-
-    def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:
-        """One of `known`, in any case of letters."""
-        text = self.texts.get(name, "").strip()
-        if not text:
-            return default
-        for value in known:
-            if value.lower() == text.lower():
-                return cast(_T, value)
-        raise Invalid(f"option '{name}'='{text}': expected {' or '.join(known)}")
-
-
-def _compression(options: _Options, default: Compression) -> Compression:
+def _compression(options: OptionValues, default: Compression) -> Compression:
     named = options.choice("hoodie.parquet.compression.codec", "", ("zstd", "gzip", "snappy", "lz4", "uncompressed"))
     return cast(Compression, "none" if named == "uncompressed" else named or default)
 
 
-def _insert_duplicates(options: _Options, default: DuplicatePolicy) -> DuplicatePolicy:
+def _insert_duplicates(options: OptionValues, default: DuplicatePolicy) -> DuplicatePolicy:
     """What an insert does with stored keys, from the older flag and the newer policy."""
-    policy_name, flag_name = (
-        "hoodie.datasource.insert.dup.policy",
-        "hoodie.datasource.write.insert.drop.duplicates",
-    )
+    policy_name = "hoodie.datasource.insert.dup.policy"
     policy = options.choice(policy_name, default, get_args(DuplicatePolicy))
-    if not options.flag(flag_name, False):
+    if not options.flag(_DROP_DUPLICATES, False):
         return policy
     if policy == "fail":
-        raise Invalid(f"option '{flag_name}'='true': contradicts option '{policy_name}'='fail'; expected one of them")
+        raise Invalid(
+            f"option '{_DROP_DUPLICATES}'='true': contradicts option '{policy_name}'='fail'; expected one of them"
+        )
     return "drop"

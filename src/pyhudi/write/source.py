@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Protocol
 
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
+from pyhudi.index.hits import Index
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
@@ -20,11 +21,28 @@ class Operation(StrEnum):
     INSERT = "INSERT"
     UPSERT = "UPSERT"
     DELETE = "DELETE"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    DELETE_PARTITION = "DELETE_PARTITION"
 
     @property
     def is_tagged(self) -> bool:
         """Whether incoming rows are looked up among the stored ones first."""
         return self in (Operation.UPSERT, Operation.DELETE)
+
+    @property
+    def replaces_groups(self) -> bool:
+        """Whether it replaces file groups as a whole, by a replacecommit. Spec: format/actions.md section 4."""
+        return self in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION)
+
+
+class RowOrder(Enum):
+    """How the rows of new file groups lie: as they arrived; each group's by record key; or, beside that, no key of a
+    group between two keys of another group of its partition."""
+
+    AS_ARRIVED = "as arrived"
+    BY_KEY_IN_GROUP = "by key in each file group"
+    BY_KEY_IN_PARTITION = "by key in each partition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +50,33 @@ class InputSpec:
     """What to make of the input: its columns as the table types them, keys, and what must not be null.
 
     `schema`: the columns to carry, without meta fields. `ordering`: ordering columns among them.
-    `required`: columns that the table's schema says are never null.
+    `required`: columns that the table's schema says are never null. `numbers_rows`: rows of different partitions
+    will be settled against each other, so that their order must not get lost. `order`: of rows in new file groups.
     """
 
     schema: pa.Schema
     keys: KeySpec
     ordering: tuple[str, ...]
     required: tuple[str, ...] = ()
+    numbers_rows: bool = False
+    order: RowOrder = RowOrder.AS_ARRIVED
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """How the input's keys are looked up, and what a key means that lies in another partition than its row.
+
+    `moves`: such a row is deleted there and becomes a new row of its own partition; otherwise it is written where
+    its key lies. `settles`: a key whose rows lie in several partitions of the input keeps those of the partition
+    of its greatest row. `ordering`: the columns that settle that; empty: the last to arrive counts.
+    `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
+    """
+
+    index: Index
+    ordering: tuple[str, ...]
+    compares_stored: bool
+    moves: bool
+    settles: bool
 
 
 class WriteSource(Protocol):
@@ -55,8 +93,14 @@ class WriteSource(Protocol):
         path that is none.
         """
 
-    def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
-        """Look the input's keys up in the base files of these slices, which lie in its partitions."""
+    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+        """Look the input's keys up in the base files of these slices: of its partitions, or of all for a global index.
+
+        A row that moves counts as an update of the file group that it leaves and as an insert.
+        """
+
+    def stored_keys(self) -> tuple[int, str]:
+        """How many of the input's distinct keys tagging found, and one of them. Asked for an error's message."""
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         """Carry the plan out; statuses of successful tasks only."""

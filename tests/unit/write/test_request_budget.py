@@ -60,6 +60,31 @@ def test_an_upsert_of_ten_keys_into_ten_partitions() -> None:
     }
 
 
+def test_an_upsert_by_a_bloom_index_opens_a_footer_a_file_and_reads_keys_where_they_may_be() -> None:
+    """Ten keys of one partition, in whose five files they are; then keys that no filter knows."""
+    storage = CountingStorage(MemoryStorage())
+    table = a_table(storage)
+    by_bloom = {"hoodie.index.type": "BLOOM", "hoodie.parquet.small.file.limit": "0"}
+
+    table.upsert(arrow(Row(f"k{n:03}", "p0", 2, n) for n in range(0, 100, 10)), options=by_bloom)
+    assert storage.counts["open_input"] == 5 + 5
+    storage.reset()
+    assert table.upsert(arrow([Row("k000?", "p0", 2, 1)]), options=by_bloom).inserted == 1
+    assert storage.counts["open_input"] == 5
+
+
+def test_a_move_reads_the_file_that_it_leaves_once_more() -> None:
+    """Footers of all files; the ordering values of the one that holds the key; and that file is rewritten."""
+    storage = CountingStorage(MemoryStorage())
+    table = a_table(storage)
+    by_bloom = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.parquet.small.file.limit": "0"}
+
+    result = table.upsert(arrow([Row("k000", "p1", 2, 1)]), options=by_bloom)
+
+    assert (result.inserted, result.deleted, result.files) == (1, 1, 2)
+    assert storage.counts["open_input"] == 50 + 1 + 1
+
+
 def test_a_scan_of_one_partition() -> None:
     storage = CountingStorage(MemoryStorage())
     table = a_table(storage)

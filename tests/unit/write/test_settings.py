@@ -10,6 +10,7 @@ import pytest
 from pyhudi.errors import Invalid
 from pyhudi.model.option_names import check_known
 from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.settings import WriteSettings
 
 EACH = [
@@ -31,16 +32,24 @@ EACH = [
     ("insert_duplicates", "hoodie.datasource.insert.dup.policy", "fail", "fail"),
     ("insert_duplicates", "hoodie.datasource.write.insert.drop.duplicates", "true", "drop"),
     ("index_type", "hoodie.index.type", "simple", "SIMPLE"),
+    ("index_type", "hoodie.index.type", "global_bloom", "GLOBAL_BLOOM"),
+    ("bloom_prunes_by_range", "hoodie.bloom.index.prune.by.ranges", "false", False),
+    ("updates_partition_path", "hoodie.simple.index.update.partition.path", "false", False),
     ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "", "NONE"),
+    ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "partition_sort", "PARTITION_SORT"),
+    ("operation", "hoodie.datasource.write.operation", "INSERT_OVERWRITE", "insert_overwrite"),
     ("metadata_enabled", "hoodie.metadata.enable", "false", False),
     ("metadata_deltacommits_max", "hoodie.metadata.compact.max.delta.commits", "3", 3),
     ("allow_empty_commit", "hoodie.allow.empty.commit", "false", False),
+    ("fills_missing_columns", "hoodie.write.set.null.for.missing.columns", "true", True),
+    ("fills_missing_columns", "hoodie.datasource.write.reconcile.schema", "true", True),
+    ("makes_new_columns_nullable", "hoodie.datasource.write.new.columns.nullable", "true", True),
     ("commit_metadata_prefix", "hoodie.datasource.write.commitmeta.key.prefix", "my.", "my."),
     (
-        "is_logical_timestamp_consistent",
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+        "keys",
+        LOGICAL_TIMESTAMP,
         "true",
-        True,
+        KeySettings(has_logical_timestamps=True, stated=((LOGICAL_TIMESTAMP, "true"),)),
     ),
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
@@ -54,6 +63,14 @@ def test_an_option_arrives_in_its_field_and_nowhere_else(field: str, option: str
 
     assert getattr(settings, field) == value
     assert all(getattr(settings, f.name) == getattr(default, f.name) for f in fields(settings) if f.name != field)
+
+
+def test_each_index_has_its_own_switch_for_moves() -> None:
+    off = {"hoodie.simple.index.update.partition.path": "false"}
+    for index, moves in (("GLOBAL_SIMPLE", False), ("SIMPLE", False), ("GLOBAL_BLOOM", True), ("BLOOM", True)):
+        settings = WriteSettings.from_options({"hoodie.index.type": index, **off})
+        assert settings.updates_partition_path is moves
+        assert settings.has_global_index is index.startswith("GLOBAL")
 
 
 def test_every_field_has_an_option_and_every_option_is_a_setting() -> None:
@@ -94,7 +111,12 @@ def test_an_empty_text_is_the_default_but_for_the_prefix(option: str) -> None:
 @pytest.mark.parametrize(
     "option,text,expected",
     [
-        ("hoodie.datasource.write.operation", "merge", "upsert or insert or bulk_insert or delete"),
+        (
+            "hoodie.datasource.write.operation",
+            "merge",
+            "upsert or insert or bulk_insert or delete or insert_overwrite or insert_overwrite_table or "
+            "delete_partition",
+        ),
         ("hoodie.parquet.compression.codec", "lzo", "zstd or gzip or snappy or lz4 or uncompressed"),
         ("hoodie.parquet.max.file.size", "0", "a whole number of at least 1"),
         ("hoodie.parquet.max.file.size", "120MB", "a whole number of at least 1"),
@@ -106,8 +128,13 @@ def test_an_empty_text_is_the_default_but_for_the_prefix(option: str) -> None:
         ("hoodie.bloom.index.filter.type", "DYNAMIC", "DYNAMIC_V0 or SIMPLE"),
         ("hoodie.combine.before.upsert", "yes", "true or false"),
         ("hoodie.datasource.insert.dup.policy", "ignore", "none or drop or fail"),
-        ("hoodie.index.type", "BLOOM", "SIMPLE"),
-        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT", "NONE"),
+        ("hoodie.index.type", "BUCKET", "SIMPLE or BLOOM or GLOBAL_SIMPLE or GLOBAL_BLOOM"),
+        (
+            "hoodie.bulkinsert.sort.mode",
+            "SORT",
+            "NONE or GLOBAL_SORT or PARTITION_SORT or PARTITION_PATH_REPARTITION or "
+            "PARTITION_PATH_REPARTITION_AND_SORT",
+        ),
     ],
 )
 def test_a_bad_value_is_refused_by_name(option: str, text: str, expected: str) -> None:

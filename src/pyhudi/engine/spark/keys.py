@@ -3,22 +3,33 @@
 from decimal import Decimal
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from pyhudi.engine.spark.timestamp_paths import partition_text as time_partition_text
+from pyhudi.engine.spark.timestamp_paths import print_wall
 from pyhudi.errors import Invalid
+from pyhudi.format.date_patterns import output_pattern
 from pyhudi.format.keys import (
     DEFAULT_PARTITION,
     EMPTY_COMPONENT,
     ESCAPED_CHARACTERS,
+    FIRST_GREGORIAN_MS,
     NULL_COMPONENT,
     KeySpec,
 )
+from pyhudi.format.timestamp_paths import bad_time_message
 
 
 def record_key(spec: KeySpec, schema: pa.Schema) -> Column:
-    """The record key; null where it is null or empty as a whole."""
-    texts = [value_text(name, schema) for name in spec.record_key]
+    """The record key; null where it is null or empty as a whole.
+
+    A made-up one numbers the rows within the input's parts, which must be the same whenever they are read.
+    """
+    if spec.makes_keys:
+        row = f.monotonically_increasing_id()  # the part's number, then 33 bits of the row's
+        return f.concat(f.shiftright(row, 33).cast("string"), f.lit("_"), row.bitwiseAND((1 << 33) - 1).cast("string"))
+    texts = [key_text(name, schema, spec) for name in spec.record_key]
     if not spec.is_composite:
         return f.when(texts[0] != "", texts[0])
     is_there = texts[0].isNotNull() & (texts[0] != "")
@@ -32,19 +43,59 @@ def record_key(spec: KeySpec, schema: pa.Schema) -> Column:
 
 
 def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
-    """The partition path; the empty text for an unpartitioned table."""
+    """The partition path; the empty text for an unpartitioned table, null where a value is no time."""
     if not spec.partition_by:
         return f.lit("")
     levels: list[Column] = []
     for name in spec.partition_by:
-        text = value_text(name, schema)
-        level = f.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(
-            _url_encoded(text) if spec.is_url_encoded else text
-        )
+        text = partition_text(name, schema, spec)
+        level = _url_encoded(text) if spec.is_url_encoded else text
+        if name not in spec.time_based:
+            level = f.when(text.isNull() | (text == ""), DEFAULT_PARTITION).otherwise(level)
         if levels:
             levels.append(f.lit("/"))
         levels.append(f.concat(f.lit(f"{name}="), level) if spec.is_hive_style else level)
     return levels[0] if len(levels) == 1 else f.concat(*levels)
+
+
+def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
+    """The text that a column gives to the partition path, before it is encoded; null for a value that is no time."""
+    if name not in spec.time_based:
+        return key_text(name, schema, spec)
+    assert spec.times is not None  # a spec to write by has it
+    kind = schema.field(name).type
+    micros = micros_of(name, schema) if pa.types.is_timestamp(kind) else None
+    return time_partition_text(f.col(quoted(name)), micros, kind, name, spec.times)
+
+
+def refuse_bad_times(rows: DataFrame, schema: pa.Schema, spec: KeySpec) -> None:
+    """Raise for the first value found that has no partition path. One short job a time-based column."""
+    for name in spec.time_based:
+        assert spec.times is not None
+        found = rows.where(partition_text(name, schema, spec).isNull()).select(quoted(name)).limit(1).collect()
+        if found:
+            raise Invalid(bad_time_message(name, found[0][0], spec.times))
+
+
+def key_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
+    """The text of a column's value as part of a key or path."""
+    kind = schema.field(name).type
+    if not (spec.has_logical_timestamps and pa.types.is_timestamp(kind) and kind.tz is not None):
+        return value_text(name, schema)
+    micros = micros_of(name, schema)
+    millis = f.round((micros - micros % 1_000) / 1_000).cast("long")
+    text = f.regexp_replace(print_wall(millis, _LOGICAL_TIMESTAMP), r"(\.[0-9]+?)0*$", "$1")
+    too_old = f.lit(f"column '{name}': timestamps before 15 October 1582 cannot be text in a key")
+    return f.when(millis < FIRST_GREGORIAN_MS, f.raise_error(too_old).cast("string")).otherwise(text)
+
+
+_LOGICAL_TIMESTAMP = output_pattern("yyyy-MM-dd HH:mm:ss.SSS", option="")
+
+
+def micros_of(name: str, schema: pa.Schema) -> Column:
+    """Microseconds since 1970 of a column of timestamps."""
+    column = f.col(quoted(name))
+    return _local_micros(column) if schema.field(name).type.tz is None else f.unix_micros(column)
 
 
 def value_text(name: str, schema: pa.Schema) -> Column:
@@ -53,9 +104,7 @@ def value_text(name: str, schema: pa.Schema) -> Column:
     if pa.types.is_string(kind):
         return column
     if pa.types.is_timestamp(kind):
-        if kind.tz is not None:
-            return f.unix_micros(column).cast("string")
-        return _local_micros(column).cast("string")
+        return micros_of(name, schema).cast("string")
     if pa.types.is_decimal(kind):
         return _decimal_text(name, kind.scale)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_floating(kind):
@@ -100,6 +149,14 @@ def _decimal_text(name: str, scale: int) -> Column:
 def quoted(name: str) -> str:
     """A column name that Spark takes as it is, dots included."""
     return f"`{name.replace('`', '``')}`"
+
+
+def url_decoded(text: Column) -> Column:
+    """Percent last, so that what it brings back is not taken for an escape."""
+    decoded = text
+    for char in ESCAPED_CHARACTERS.replace("%", "") + "%":
+        decoded = f.replace(decoded, f.lit(f"%{ord(char):02X}"), f.lit(char))
+    return decoded
 
 
 def _url_encoded(text: Column) -> Column:

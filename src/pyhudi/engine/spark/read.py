@@ -1,17 +1,19 @@
 """Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
-from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import (
     core_count,
     is_classic,
@@ -19,10 +21,13 @@ from pyhudi.engine.spark.session import (
     use_running_interpreter,
     with_settings,
 )
+from pyhudi.engine.spark.shown import as_shown
+from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
 from pyhudi.table.read_plan import COMMIT_TIME, ReadPlan
+from pyhudi.table.stored_types import group_by_stored_types
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
@@ -37,12 +42,35 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     """
     refuse_unshared(location)
     stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
-    rows = read_files(spark, location, [(file.path, file.size_bytes) for file in plan.files], spark_schema(stored))
+    rows = read_as(spark, location, [(file.path, file.size_bytes) for file in plan.files], stored)
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
+    rows = as_shown(rows, stored, plan.shown)
     if plan.predicate is not None:
-        rows = _filtered(spark, rows, plan.predicate, stored)
+        rows = _filtered(spark, rows, plan.predicate, plan.shown.schema(stored))
     return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
+
+
+def read_as(
+    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema, *more: Column
+) -> DataFrame:
+    """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
+
+    Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
+    vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
+    Requests: as `group_by_stored_types`.
+    """
+    to = spark_schema(wanted)
+    parts = []
+    for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
+        found = spark_schema(group.schema)
+        columns = [
+            cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
+            for of, one in zip(found, to, strict=True)
+        ]
+        rows = read_files(spark, location, group.files, found)
+        parts.append(rows if found == to and not more else rows.select(*columns, *more))
+    return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
 
 
 def read_files(
@@ -65,8 +93,10 @@ def read_files(
 
 
 def spark_uri(location: StorageLocation, path: str) -> str:
-    """A file of the table as Hadoop's paths spell it."""
+    """A file of the table as Hadoop's paths spell it: its S3 client has the scheme s3a."""
     root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
+    if root.startswith("s3://"):
+        root = f"s3a{root[2:]}"
     return f"{root.rstrip('/')}/{path}"
 
 

@@ -81,9 +81,14 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
 
 
 def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:
-    """The column as another type, fields of structs by their names: Spark's own cast goes by position."""
+    """The column as another type, fields of structs by their names: Spark's own cast goes by position.
+
+    A float becomes the double of its text, as everywhere (`pyhudi.table.conform`).
+    """
     if found == wanted:
         return column
+    if isinstance(found, t.FloatType) and isinstance(wanted, t.DoubleType):
+        return column.cast("string").cast("double")
     if not _moves_fields(found, wanted):
         return column.cast(wanted)
     match found, wanted:
@@ -104,7 +109,10 @@ def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column
 
 
 def _moves_fields(found: t.DataType, wanted: t.DataType) -> bool:
+    """Whether a cast by position would do something else."""
     match found, wanted:
+        case t.FloatType(), t.DoubleType():
+            return True
         case t.StructType(), t.StructType():
             return found.names != wanted.names or any(
                 _moves_fields(one.dataType, to.dataType) for one, to in zip(found.fields, wanted.fields, strict=True)

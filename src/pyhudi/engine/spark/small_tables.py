@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 INLINE_ROWS_MAX = 2_000
 
-Cell = str | int | list[int]
+Cell = str | int | list[int] | list[str]
 
 
 def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: str) -> DataFrame:
@@ -17,9 +17,11 @@ def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: s
     assert rows
     if len(rows) > INLINE_ROWS_MAX:
         return spark.createDataFrame(list(rows), schema)
-    names = ", ".join(field.split(" ")[0] for field in schema.split(", "))
+    fields = [field.split(" ") for field in schema.split(", ")]
+    names = ", ".join(name for name, _ in fields)
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in fields)  # a list may be empty
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
-    return spark.sql(f"SELECT * FROM VALUES {values} AS small_table({names})")
+    return spark.sql(f"SELECT {typed} FROM VALUES {values} AS small_table({names})")
 
 
 def _literal(cell: Cell) -> str:
@@ -29,4 +31,4 @@ def _literal(cell: Cell) -> str:
         case int():
             return str(cell)
         case list():
-            return f"array({', '.join(map(str, cell))})"
+            return f"array({', '.join(map(_literal, cell))})"

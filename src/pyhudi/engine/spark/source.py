@@ -1,6 +1,7 @@
 """Writing from a Spark DataFrame: native expressions, one shuffle, then the file-group handle."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -8,31 +9,34 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.spark.kept import keep_input
-from pyhudi.engine.spark.keys import partition_path, quoted, record_key
-from pyhudi.engine.spark.read import read_files
+from pyhudi.engine.spark.key_ranges import with_key_ranges
+from pyhudi.engine.spark.keys import partition_path, quoted, record_key, refuse_bad_times
 from pyhudi.engine.spark.schema import arrow_schema, cast_column, spark_schema, spark_type
 from pyhudi.engine.spark.session import arrow_batches, core_count, session_of
 from pyhudi.engine.spark.shuffle import to_tasks
 from pyhudi.engine.spark.small_tables import small_table
+from pyhudi.engine.spark.tagging import (
+    BROADCAST_ROWS_MAX,
+    NEW,
+    PATH,
+    TARGETS,
+    Lookup,
+    contested_keys,
+    find_candidates,
+    tagged_keys,
+    with_buckets,
+    without_losers,
+    without_tagged,
+)
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import check_partition_path, null_key_message
-from pyhudi.format.names import join
-from pyhudi.format.schema import META_FIELDS
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import ARRIVAL, WriteStatus, WriteTarget
+from pyhudi.write.handle import ARRIVAL, LEAVES, WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
-from pyhudi.write.source import InputSpec
-
-PATH = META_FIELDS[3]
-SLICE = "__pyhudi_slice"
-SLICES = "__pyhudi_slices"
-FILE = "__pyhudi_file"
-
-BROADCAST_ROWS_MAX = 1_000_000
-"""Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
+from pyhudi.write.source import InputSpec, RowOrder, Tagging
 
 TASKS_PER_CORE = 8
 
@@ -57,17 +61,19 @@ class SparkSource:
         self._counts: Mapping[str, int] = {}
         self._tagged: DataFrame | None = None
         self._tagged_rows = 0
+        self._moves = False
         self._slices: Sequence[FileSlice] = ()
+        self._order = RowOrder.AS_ARRIVED
 
     @property
     def schema(self) -> pa.Schema:
         return arrow_schema(self._input.schema)
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
-        self._schema = spec.schema
+        self._schema, self._order = spec.schema, spec.order
         self._key_column = bare_key(spec)
         columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
-        typed = self._input.select(*columns)
+        typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
         kept, to_release = (typed, None) if self._is_stable else keep_input(typed)
         if to_release is not None:
             self._let_go.append(to_release)
@@ -95,45 +101,40 @@ class SparkSource:
         refuse_null_ordering({name: nulls[name] for name in spec.ordering})
         refuse_null_required({name: nulls[name] for name in spec.required})
         for row in found:
+            if row[PATH] is None:
+                refuse_bad_times(self._rows, spec.schema, spec.keys)
             check_partition_path(row[PATH])
         self._counts = {row[PATH]: row["rows"] for row in found}
         self._total = sum(self._counts.values())
         return self._counts
 
-    def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
-        self._slices = slices
-        keys = self._rows.select(PATH, RECORD_KEY)
-        if self._total <= BROADCAST_ROWS_MAX:
-            keys = f.broadcast(keys)
-        files = [
-            (join(s.partition, s.base_file.name.format()), s.base_file.size_bytes)
-            for s in slices
-            if s.base_file is not None
-        ]
-        stored = read_files(
-            self._spark, self._location, files, spark_schema(pa.schema([pa.field(RECORD_KEY, pa.string())]))
-        )
-        stored = stored.select(f.col(RECORD_KEY), f.col("_metadata.file_name").alias(FILE))
-        names = [(s.base_file.name.format(), s.partition, at) for at, s in enumerate(slices) if s.base_file]
-        of_files = small_table(self._spark, names, f"{FILE} string, {PATH} string, {SLICE} int")
-        located = stored.join(f.broadcast(of_files), FILE).select(PATH, RECORD_KEY, SLICE)
-        hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
-        # A key that several groups hold (bulk inserted twice) goes to each of them.
-        tagged, to_release = keep_input(
-            hits.groupBy(PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(SLICE)).alias(SLICES))
-        )
-        if to_release is not None:
-            self._let_go.append(to_release)
-        self._tagged = tagged
+    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+        if tagging.settles:
+            self._settle(tagging.ordering)
+        self._slices, self._moves = slices, tagging.moves
+        lookup = Lookup(self._rows, self._total, self._location, self._schema, slices, tagging)
+        candidates = find_candidates(lookup)
+        if not candidates:
+            return WorkloadProfile(self._counts, {})
+        self._tagged = self._kept(tagged_keys(lookup, candidates))
         return self._profile(slices)
 
+    def stored_keys(self) -> tuple[int, str]:
+        assert self._tagged is not None
+        return self._tagged.count(), self._tagged.select(f.min(RECORD_KEY)).collect()[0][0]
+
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        rows = self._rows.withColumn(ARRIVAL, f.monotonically_increasing_id()) if target.combines else self._rows
+        rows = self._rows
+        if target.combines and ARRIVAL not in rows.columns:
+            rows = rows.withColumn(ARRIVAL, f.monotonically_increasing_id())
         placed = self._placed(rows, plan, only_tagged=target.is_delete)
         placed = placed.drop(PATH) if self._key_column is None else placed.drop(PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
         shuffled = to_tasks(placed, BUCKET, task_count)
-        if task_count < len(plan.tasks):
+        if self._order is not RowOrder.AS_ARRIVED:
+            shuffled = shuffled.sortWithinPartitions(BUCKET, quoted(self._key_column or RECORD_KEY))
+            target = replace(target, sorts_rows=False)  # Spark spills what a task cannot hold
+        elif task_count < len(plan.tasks):
             shuffled = shuffled.sortWithinPartitions(BUCKET)
         names = [name for name in shuffled.columns if name != BUCKET]
         fields = [self._schema.field(name) if name in self._schema.names else _OWN_FIELDS[name] for name in names]
@@ -147,42 +148,64 @@ class SparkSource:
         for kept in self._let_go:
             kept.unpersist()
 
+    def _kept(self, rows: DataFrame) -> DataFrame:
+        """The rows in a form that may be read several times, until `close`."""
+        kept, to_release = keep_input(rows)
+        if to_release is not None:
+            self._let_go.append(to_release)
+        return kept
+
+    def _settle(self, ordering: Sequence[str]) -> None:
+        """Leave out the rows of keys whose greatest row lies in another partition."""
+        rows = self._rows
+        if ARRIVAL not in rows.columns:
+            rows = rows.withColumn(ARRIVAL, f.monotonically_increasing_id())
+        contested = self._kept(contested_keys(rows, ordering, self._schema))
+        count = contested.count()
+        if count:
+            self._rows = without_losers(rows, contested, count)
+            self._counts = {row[PATH]: row["count"] for row in self._rows.groupBy(PATH).count().collect()}
+            self._total = sum(self._counts.values())
+
     def _profile(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
         """Rows by what tagging found. Keys that repeat in the input make the inserts an upper bound."""
         assert self._tagged is not None
         updates: dict[tuple[str, str], int] = {}
         inserts = dict(self._counts)
-        for row in self._tagged.groupBy(SLICES).count().collect():
-            for at in row[SLICES]:
+        for row in self._tagged.groupBy(PATH, TARGETS).count().collect():
+            stored = [at for at in row[TARGETS] if at != NEW]
+            for at in stored:
                 group = slices[at].partition, slices[at].file_id
                 updates[group] = updates.get(group, 0) + row["count"]
-            partition = slices[row[SLICES][0]].partition
-            inserts[partition] = max(0, inserts[partition] - row["count"])
+            if len(stored) == len(row[TARGETS]):
+                inserts[row[PATH]] = max(0, inserts[row[PATH]] - row["count"])
         self._tagged_rows = sum(updates.values())
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
     def _placed(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:
         """The rows with the bucket of each, by what tagging found, then by where new rows go."""
         bucket: Column | None = None
-        if self._tagged is not None:
-            of_slice = plan.update_buckets()
-            known = [
-                (at, of_slice[s.partition, s.file_id])
-                for at, s in enumerate(self._slices)
-                if (s.partition, s.file_id) in of_slice
-            ]
-            if known:
-                numbers = small_table(self._spark, known, f"{SLICE} int, {BUCKET} int")
-                each = self._tagged.select(PATH, RECORD_KEY, f.explode(SLICES).alias(SLICE))
-                tagged = each.join(f.broadcast(numbers), SLICE).select(PATH, RECORD_KEY, BUCKET)
-                if self._tagged_rows <= BROADCAST_ROWS_MAX:
-                    tagged = f.broadcast(tagged)
-                rows = rows.join(tagged, [PATH, RECORD_KEY], "inner" if only_tagged else "left")
-                bucket = f.col(BUCKET)
+        is_small = self._tagged_rows <= BROADCAST_ROWS_MAX
+        if self._tagged is not None and self._tagged_rows and not plan.update_buckets():
+            rows = without_tagged(rows, self._tagged, is_small=is_small)  # rows of no bucket go nowhere
+        elif self._tagged is not None:
+            rows = with_buckets(
+                rows,
+                self._tagged,
+                self._slices,
+                plan.update_buckets(),
+                moves=self._moves,
+                is_small=is_small,
+                only_tagged=only_tagged,
+            )
+            bucket = f.col(BUCKET)
         bins = plan.insert_buckets()
         if bins and not only_tagged:
-            rows, slot = self._with_slots(rows, bins)
-            rows = rows.withColumn(BUCKET, slot if bucket is None else f.coalesce(bucket, slot)).drop(_SLOTS)
+            if self._order is RowOrder.BY_KEY_IN_PARTITION:
+                rows, slot, spent = with_key_ranges(rows, bins)
+            else:
+                (rows, slot), spent = self._with_slots(rows, bins), (_SLOTS,)
+            rows = rows.withColumn(BUCKET, slot if bucket is None else f.coalesce(bucket, slot)).drop(*spent)
         elif bucket is None:
             raise Bug("a write was planned whose rows go nowhere")
         return rows.withColumn(BUCKET, _must_have(f.col(BUCKET)))
@@ -202,7 +225,10 @@ class SparkSource:
 _SLOTS = "__pyhudi_slots"
 _SLOTS_MAX = 1_024
 
-_OWN_FIELDS = {RECORD_KEY: pa.field(RECORD_KEY, pa.string()), ARRIVAL: pa.field(ARRIVAL, pa.int64())}
+_OWN_FIELDS = {
+    field.name: field
+    for field in (pa.field(RECORD_KEY, pa.string()), pa.field(ARRIVAL, pa.int64()), pa.field(LEAVES, pa.bool_()))
+}
 
 
 def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
@@ -220,6 +246,8 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
 
 def bare_key(spec: InputSpec) -> str | None:
     """The text column that is the record key as it is, which then need not travel twice; None where there is none."""
+    if spec.keys.makes_keys:
+        return None
     name = spec.keys.record_key[0]
     is_bare = not spec.keys.is_composite and pa.types.is_string(spec.schema.field(name).type)
     return name if is_bare else None
@@ -233,6 +261,8 @@ def _must_have(bucket: Column) -> Column:
 
 
 def as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:
-    """A column of the input, cast natively to what the table holds."""
+    """A column of the input, cast natively to what the table holds; null where the input lacks it."""
     wanted = spark_type(schema.field(name).type, name)
+    if name not in rows.columns:
+        return f.lit(None).cast(wanted).alias(name)
     return cast_column(f.col(quoted(name)), rows.schema[name].dataType, wanted).alias(name)

@@ -1,6 +1,7 @@
 """Writing from a Spark DataFrame on one machine: Spark evaluates it, this process tags and writes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -8,6 +9,8 @@ from pyspark.sql import DataFrame
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.partitioned import PartitionedInput
+from pyhudi.engine.spark.kept import keep_input
+from pyhudi.engine.spark.keys import partition_path, record_key
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.source import SparkSource, as_table_types, bare_key
@@ -17,9 +20,9 @@ from pyhudi.format.keys import null_key_message
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget
+from pyhudi.write.handle import ARRIVAL, WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
-from pyhudi.write.source import InputSpec, WriteSource
+from pyhudi.write.source import InputSpec, RowOrder, Tagging, WriteSource
 
 TAGGED_ROWS_MAX = 2_000_000
 """Rows up to which keys are looked up in this process's memory (some 200 bytes a row); beyond that by Spark."""
@@ -40,6 +43,8 @@ class StagedSource:
         self._staged: StagedInput | None = None
         self._by: PartitionedInput | SparkSource | None = None
         self._total = 0
+        self._is_sorted = False
+        self._let_go: DataFrame | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -52,33 +57,56 @@ class StagedSource:
             self._by = SparkSource(self._input, self._location)
             return self._by.count(spec)
         typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
+        self._is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
+        if self._is_sorted:
+            typed = self._by_key(typed, spec)
         self._staged = staged = stage(typed, spec, bare_key(spec))
         if staged.bad_keys:
             raise Invalid(null_key_message(spec.keys.record_key, staged.bad_keys, f"one row has {staged.example}"))
         refuse_null_ordering({name: staged.nulls[name] for name in spec.ordering})
         refuse_null_required({name: staged.nulls[name] for name in spec.required})
         executor = LocalExecutor(core_count(self._spark))
-        placed = PartitionedInput(staged.partitions(), open_storage(self._location), executor)
+        splits = spec.order is RowOrder.BY_KEY_IN_PARTITION and not self._is_sorted
+        placed = PartitionedInput(
+            staged.partitions(), open_storage(self._location), executor, splits_by_key=splits
+        )  # fmt: skip
         self._by, self._total = placed, sum(placed.counts.values())
         return placed.counts
 
-    def tag(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
+    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
         if self._total > TAGGED_ROWS_MAX:
             assert self._spec is not None
             assert self._staged is not None
-            rows = self._staged.dataframe(self._spark, self._spec.schema)
+            schema = self._spec.schema
+            if self._spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
+                schema = schema.append(pa.field(ARRIVAL, pa.int64()))
+            rows = self._staged.dataframe(self._spark, schema)
             self._by = SparkSource(rows, self._location, is_stable=True)
             self._by.count(self._spec)
         assert self._by is not None
-        return self._by.tag(slices)
+        return self._by.tag(slices, tagging)
+
+    def stored_keys(self) -> tuple[int, str]:
+        assert self._by is not None
+        return self._by.stored_keys()
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         assert self._by is not None
-        return self._by.write(target, plan)
+        return self._by.write(replace(target, sorts_rows=False) if self._is_sorted else target, plan)
+
+    def _by_key(self, typed: DataFrame, spec: InputSpec) -> DataFrame:
+        """The rows by partition and key: Spark sorts them, and spills what memory does not hold.
+
+        Sorting reads its input twice, so the input is kept unless it is a plain scan.
+        """
+        kept, self._let_go = keep_input(typed)
+        return kept.sort(partition_path(spec.keys, spec.schema), record_key(spec.keys, spec.schema))
 
     def close(self) -> None:
         if isinstance(self._by, SparkSource):
             self._by.close()
+        if self._let_go is not None:
+            self._let_go.unpersist()
         self._by = None
         if self._staged is not None:
             self._staged.discard()

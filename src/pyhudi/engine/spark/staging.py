@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.partitioned import PartitionRows
+from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import missing_keys, partition_paths, record_keys
 from pyhudi.table.conform import conform_batch
 from pyhudi.write.base_file_writer import RECORD_KEY
+from pyhudi.write.handle import ARRIVAL
 from pyhudi.write.source import InputSpec
 
 PIECE_BYTES = 32 * 1024 * 1024
@@ -32,6 +33,8 @@ PIECE_BYTES = 32 * 1024 * 1024
 _REPORT = "file string, bad_keys long, example string, refusal string, nulls array<long>"
 _RUNS = pa.schema([("path", pa.string()), ("batch", pa.int32()), ("start", pa.int64()), ("rows", pa.int64())])
 _RUNS_SUFFIX = ".runs"
+_TASK_ROWS_BITS = 33
+"""Rows that a task may number before it would run into the next one's numbers."""
 
 
 def runs_on_this_machine(spark: SparkSession) -> bool:
@@ -122,7 +125,7 @@ def _stage_task(
             raise Bug("a staging task runs outside of Spark")
         # Names sort as the input's parts do.
         file = f"{folder}/{context.partitionId():08d}-{context.taskAttemptId()}.arrow"
-        stager = _Stager(file, spec, key_column, never_null)
+        stager = _Stager(file, spec, key_column, never_null, task=context.partitionId())
         try:
             stager.take(batches)
         except Invalid as refusal:
@@ -138,13 +141,17 @@ def _stage_task(
 class _Stager:
     """One task's rows on their way into its file."""
 
-    def __init__(self, file: str, spec: InputSpec, key_column: str | None, never_null: Sequence[str]) -> None:
+    def __init__(
+        self, file: str, spec: InputSpec, key_column: str | None, never_null: Sequence[str], *, task: int
+    ) -> None:
         self._file, self._spec, self._key_column = file, spec, key_column
         self._never_null = never_null
         self._nulls = [0] * len(never_null)
         self._bad_keys = 0
         self._example: str | None = None
         self._batches = 0
+        self._task, self._rows = task, 0
+        self._first_number = task << _TASK_ROWS_BITS
         self._runs: list[pa.RecordBatch] = []
         self.has_rows = False
         self.refusal: str | None = None
@@ -152,6 +159,7 @@ class _Stager:
     def take(self, batches: Iterator[pa.RecordBatch]) -> None:
         schema = self._spec.schema
         stored = schema if self._key_column is not None else schema.append(pa.field(RECORD_KEY, pa.string()))
+        stored = stored.append(pa.field(ARRIVAL, pa.int64())) if self._spec.numbers_rows else stored
         held: list[pa.RecordBatch] = []
         size_bytes = 0
         with pa.OSFile(self._file, "wb") as sink, pa.ipc.new_file(sink, stored) as writer:
@@ -182,9 +190,15 @@ class _Stager:
         """The rows of each partition together; where they lie is noted."""
         self._check(piece)
         if self._key_column is None and not self._bad_keys:
-            piece = piece.append_column(RECORD_KEY, record_keys(piece, self._spec.keys))
+            keys = record_keys(piece, self._spec.keys, task=self._task, first=self._rows)
+            piece = piece.append_column(RECORD_KEY, keys)
         elif self._key_column is None:  # refused by the caller anyhow
             piece = piece.append_column(RECORD_KEY, pa.nulls(len(piece), pa.string()))
+        self._rows += len(piece)
+        if self._spec.numbers_rows:
+            numbers = np.arange(self._first_number, self._first_number + len(piece))
+            self._first_number += len(piece)
+            piece = piece.append_column(ARRIVAL, pa.array(numbers))
         encoded = partition_paths(piece, self._spec.keys).combine_chunks()
         encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.chunk(0)
         numbers = np.asarray(encoded.indices)

@@ -1,0 +1,34 @@
+"""New rows of a partition by ranges of their keys: which of them share a file group."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def split_by_key(keys: pa.Array, bins: Sequence[tuple[int, int]]) -> Iterator[tuple[int, np.ndarray]]:
+    """For each bucket the numbers of its rows, ascending: no key of one lies between two keys of another.
+
+    `bins`: (bucket, planned rows), whose counts add up to the rows. Rows of one key meet, so that a bucket may get
+    more than was planned, or none. Order: of keys, by their UTF-8 bytes, as Spark sorts them.
+    Memory: the keys twice, and some numbers a row.
+    """
+    assert sum(count for _, count in bins) == len(keys)
+    order = np.asarray(pc.sort_indices(keys))
+    ends = key_edges(keys.take(pa.array(order)), np.cumsum([count for _, count in bins]))
+    start = 0
+    for (bucket, _), end in zip(bins, ends.tolist(), strict=True):
+        if end > start:
+            yield bucket, np.sort(order[start:end])
+        start = end
+
+
+def key_edges(sorted_keys: pa.Array, ends: np.ndarray) -> np.ndarray:
+    """Each end moved on to where the next key begins. Shape: as `ends`."""
+    count = len(sorted_keys)
+    if count == 0:
+        return ends
+    is_new = np.asarray(pc.not_equal(sorted_keys.slice(1), sorted_keys.slice(0, count - 1)))
+    edges = np.append(np.flatnonzero(is_new) + 1, count)
+    return edges[np.searchsorted(edges, np.minimum(ends, count))]

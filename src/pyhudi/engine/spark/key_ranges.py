@@ -1,0 +1,61 @@
+"""New rows of a partition by ranges of their keys on Spark: which of them share a file group."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from pyhudi.engine.spark.session import session_of
+from pyhudi.engine.spark.small_tables import small_table
+from pyhudi.engine.spark.tagging import PATH
+from pyhudi.write.base_file_writer import RECORD_KEY
+
+SAMPLED_KEYS_MAX = 100_000
+"""Keys about as many as this are brought to the driver, to see where the ranges of equal size end."""
+
+_BUCKETS = "__pyhudi_buckets"
+_BOUNDS = "__pyhudi_bounds"
+
+
+def with_key_ranges(
+    rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]
+) -> tuple[DataFrame, Column, tuple[str, ...]]:
+    """The rows, the bucket of each by its partition and key, and the columns that came with it.
+
+    `bins`: partition -> (bucket, planned rows). Rows of one key meet; a bucket gets about what was planned.
+    Jobs: one over the keys of the partitions that have several buckets, if any has. `rows` is read again for it.
+    """
+    bounds = _bounds(rows, {path: of for path, of in bins.items() if len(of) > 1})
+    of_paths = [(path, [bucket for bucket, _ in of], bounds.get(path, [])) for path, of in sorted(bins.items())]
+    table = small_table(
+        session_of(rows), of_paths, f"{PATH} string, {_BUCKETS} array<int>, {_BOUNDS} array<string>"
+    )  # fmt: skip
+    passed = f.size(f.filter(f.col(_BOUNDS), lambda bound: bound <= f.col(RECORD_KEY)))
+    bucket = f.element_at(_BUCKETS, passed + 1)
+    return rows.join(f.broadcast(table), PATH, "left"), bucket, (_BUCKETS, _BOUNDS)
+
+
+def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, list[str]]:
+    """For each partition the least key of each bucket but the first, by a sample of keys."""
+    if not bins:
+        return {}
+    step = -(-sum(count for of in bins.values() for _, count in of) // SAMPLED_KEYS_MAX)
+    chosen = rows.where(f.col(PATH).isin(list(bins))) if len(bins) <= _PATHS_MAX else rows
+    sampled = chosen.where(f.pmod(f.xxhash64(RECORD_KEY), f.lit(step)) == 0)
+    found = sampled.groupBy(PATH).agg(f.sort_array(f.collect_list(RECORD_KEY)).alias("keys")).collect()
+    return {row[PATH]: bounds_of(row["keys"], bins[row[PATH]]) for row in found if row[PATH] in bins}
+
+
+_PATHS_MAX = 1_000
+"""Partitions that a filter names one by one."""
+
+
+def bounds_of(sorted_keys: Sequence[str], bins: Sequence[tuple[int, int]]) -> list[str]:
+    """The least key of each bucket but the first, where the sample's share of each is that of its planned rows."""
+    total = sum(count for _, count in bins)
+    bounds: list[str] = []
+    before = 0
+    for _, count in bins[:-1]:
+        before += count
+        bounds.append(sorted_keys[min(before * len(sorted_keys) // total, len(sorted_keys) - 1)])
+    return bounds

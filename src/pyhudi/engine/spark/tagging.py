@@ -1,0 +1,225 @@
+"""Tagging on Spark: the input's keys joined natively with the keys of the files that may hold them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.read import read_as, read_files
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import session_of
+from pyhudi.engine.spark.small_tables import small_table
+from pyhudi.engine.spark.task import BUCKET
+from pyhudi.format.names import join
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.index.hits import KeyBounds
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.write.base_file_writer import RECORD_KEY
+from pyhudi.write.handle import ARRIVAL, LEAVES
+from pyhudi.write.source import Tagging
+
+PATH = META_FIELDS[3]
+TARGET = "__pyhudi_target"
+TARGETS = "__pyhudi_targets"
+NEW = -1
+"""Among the targets of a key, which are positions of file slices: its rows are new in their partition."""
+
+_FILE = "__pyhudi_file"
+_STORED_PATH = "__pyhudi_stored_path"
+_ORDER = "__pyhudi_order"
+_STORED_ORDER = "__pyhudi_stored_order"
+_WINNER = "__pyhudi_winner"
+
+BROADCAST_ROWS_MAX = 1_000_000
+"""Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
+
+DRIVER_KEYS_MAX = 100_000
+"""Keys of an input that the driver tests against Bloom filters; of more it knows the ranges only."""
+
+FOOTER_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An input whose keys are looked up: its rows with `PATH` and `RECORD_KEY`, how many, and in which slices."""
+
+    rows: DataFrame
+    row_count: int
+    location: StorageLocation
+    schema: pa.Schema
+    slices: Sequence[FileSlice]
+    tagging: Tagging
+
+    def small(self, keys: DataFrame) -> DataFrame:
+        """Keys of the input, sent to every task where they are few."""
+        return f.broadcast(keys) if self.row_count <= BROADCAST_ROWS_MAX else keys
+
+
+def contested_keys(rows: DataFrame, ordering: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """Keys that rows of several partitions have, and the partition of the greatest, by the ordering columns, then by
+    arrival. Keys and ordering columns are shuffled.
+    """
+    latest = f.struct(*_comparable(ordering, schema), f.col(ARRIVAL))
+    found = rows.groupBy(RECORD_KEY).agg(
+        f.max_by(PATH, latest).alias(_WINNER), f.min(PATH).alias("least"), f.max(PATH).alias("greatest")
+    )
+    return found.where("least != greatest").select(RECORD_KEY, _WINNER)
+
+
+def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFrame:
+    """The rows, without those of contested keys that lie in another partition than the greatest."""
+    few = f.broadcast(contested) if count <= BROADCAST_ROWS_MAX else contested
+    joined = rows.join(few, RECORD_KEY, "left")
+    return joined.where(f.col(_WINNER).isNull() | (f.col(_WINNER) == f.col(PATH))).select(*rows.columns)
+
+
+def find_candidates(lookup: Lookup) -> list[int]:
+    """Positions of the slices that the index cannot rule out.
+
+    Jobs: none for an index that rules nothing out; otherwise one for the keys' bounds, or for the keys themselves up
+    to `DRIVER_KEYS_MAX`. Requests: then a footer of each slice, by threads of the driver.
+    """
+    index = lookup.tagging.index
+    if not index.prunes or not lookup.slices:
+        return list(range(len(lookup.slices)))
+    keys = lookup.rows.select(PATH, RECORD_KEY)
+    bounds = _held_keys(keys) if lookup.row_count <= DRIVER_KEYS_MAX else None
+    if bounds is None:
+        found = keys.groupBy(PATH).agg(f.min(RECORD_KEY).alias("low"), f.max(RECORD_KEY).alias("high")).collect()
+        bounds = {row[PATH]: KeyBounds(row["low"], row["high"]) for row in found}
+    return index.candidates(open_storage(lookup.location), bounds, lookup.slices, LocalExecutor(FOOTER_THREADS))
+
+
+def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
+    """`PATH` and `RECORD_KEY` of the rows whose key is stored, and the `TARGETS` of each such key.
+
+    A key that several groups hold (bulk inserted twice) goes to each of them.
+    """
+    tagging = lookup.tagging
+    compares = tagging.moves and tagging.compares_stored
+    located = _located(lookup, candidates, tagging.ordering if compares else ())
+    if not tagging.index.is_global:
+        located = located.withColumnRenamed(_STORED_PATH, PATH)
+        keys = lookup.small(lookup.rows.select(PATH, RECORD_KEY))
+        hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
+        return hits.groupBy(PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(TARGET)).alias(TARGETS))
+    if compares:
+        order = f.max(f.struct(*_comparable(tagging.ordering, lookup.schema))).alias(_ORDER)
+        keys = lookup.rows.groupBy(PATH, RECORD_KEY).agg(order)
+    else:
+        keys = lookup.rows.select(PATH, RECORD_KEY).distinct()
+    hits = located.join(lookup.small(keys), RECORD_KEY)
+    targets = f.sort_array(f.collect_set(TARGET))
+    if not tagging.moves:
+        return hits.groupBy(PATH, RECORD_KEY).agg(targets.alias(TARGETS))
+    is_here = f.col(_STORED_PATH) == f.col(PATH)
+    stays = is_here | (f.col(_ORDER) < f.col(_STORED_ORDER)) if compares else is_here
+    found = hits.groupBy(PATH, RECORD_KEY).agg(targets.alias(TARGETS), f.max(stays).alias("stays"))
+    moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
+    return found.select(PATH, RECORD_KEY, f.when(f.col("stays"), f.col(TARGETS)).otherwise(moved).alias(TARGETS))
+
+
+def with_buckets(
+    rows: DataFrame,
+    tagged: DataFrame,
+    slices: Sequence[FileSlice],
+    buckets: Mapping[tuple[str, str], int],
+    *,
+    moves: bool,
+    is_small: bool,
+    only_tagged: bool,
+) -> DataFrame:
+    """The rows, each as often as it has targets, with their bucket: null where it is new. With `moves` also `LEAVES`.
+
+    `buckets`: by partition and file id. `only_tagged`: without the rows whose key is not stored.
+    """
+    spark = session_of(rows)
+    known = [
+        (at, buckets[s.partition, s.file_id], s.partition)
+        for at, s in enumerate(slices)
+        if (s.partition, s.file_id) in buckets
+    ]
+    numbers = small_table(spark, [*known, (NEW, NEW, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string")
+    each = tagged.select(PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(f.broadcast(numbers), TARGET)
+    leaves = (f.col(BUCKET) != NEW) & (f.col(_STORED_PATH) != f.col(PATH))
+    marks = [leaves.alias(LEAVES)] if moves else []
+    bucket = f.when(f.col(BUCKET) != NEW, f.col(BUCKET)).alias(BUCKET)
+    placed = each.select(PATH, RECORD_KEY, bucket, *marks)
+    joined = rows.join(
+        f.broadcast(placed) if is_small else placed, [PATH, RECORD_KEY], "inner" if only_tagged else "left"
+    )
+    return joined.withColumn(LEAVES, f.coalesce(LEAVES, f.lit(False))) if moves else joined
+
+
+def without_tagged(rows: DataFrame, tagged: DataFrame, *, is_small: bool) -> DataFrame:
+    """The rows whose key tagging did not find."""
+    keys = tagged.select(PATH, RECORD_KEY)
+    return rows.join(f.broadcast(keys) if is_small else keys, [PATH, RECORD_KEY], "left_anti")
+
+
+def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
+    """Stored keys with the partition and the position of their slice, and their ordering values if asked for."""
+    spark = session_of(lookup.rows)
+    files: list[tuple[str, int]] = []
+    names: list[tuple[str | int, ...]] = []
+    for at in candidates:
+        piece = lookup.slices[at]
+        assert piece.base_file is not None
+        name = piece.base_file.name.format()
+        files.append((join(piece.partition, name), piece.base_file.size_bytes))
+        names.append((name, piece.partition, at))
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(lookup.schema.field(name) for name in ordering)])
+    file_name = f.col("_metadata.file_name").alias(_FILE)
+    if ordering:
+        stored = read_as(spark, lookup.location, files, schema, file_name)
+    else:
+        stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
+    values = [f.struct(*_comparable(ordering, lookup.schema)).alias(_STORED_ORDER)] if ordering else []
+    stored = stored.select(RECORD_KEY, _FILE, *values)
+    of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
+    return stored.join(f.broadcast(of_files), _FILE).drop(_FILE)
+
+
+def _comparable(ordering: Sequence[str], schema: pa.Schema) -> list[Column]:
+    """Columns whose order as a struct is that of the ordering columns; -0.0 comes before 0.0, as Java compares."""
+    columns: list[Column] = []
+    for n, name in enumerate(ordering):
+        column = f.col(quoted(name))
+        columns.append(column.alias(f"order_{n}"))
+        if pa.types.is_floating(schema.field(name).type):
+            columns.append(f.when(column.cast("string") == "-0.0", 0).otherwise(1).alias(f"sign_{n}"))
+    return columns
+
+
+def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
+    """The keys in this process, by partition; None where this release of Spark does not hand Arrow over."""
+    if hasattr(keys, "toArrow"):
+        table = keys.toArrow()
+    else:  # classic before 4.0
+        collect: Callable[[], list[pa.RecordBatch]] | None = getattr(keys, "_collect_as_arrow", None)
+        if collect is None:
+            return None
+        batches = collect()
+        if not batches:
+            return {}
+        table = pa.Table.from_batches(batches)
+    if not len(table):
+        return {}
+    paths = table.column(0).combine_chunks().dictionary_encode()
+    texts = table.column(1).combine_chunks().cast(pa.string())
+    order = np.argsort(np.asarray(paths.indices), kind="stable")
+    ends = np.cumsum(np.bincount(np.asarray(paths.indices), minlength=len(paths.dictionary)))
+    parts = (texts.take(pa.array(part)) for part in np.split(order, ends[:-1]))
+    held: dict[str, KeyBounds] = {}
+    for path, of in zip(paths.dictionary.to_pylist(), parts, strict=True):
+        ends_of = pc.min_max(of).as_py()
+        held[path] = KeyBounds(ends_of["min"], ends_of["max"], of)
+    return held

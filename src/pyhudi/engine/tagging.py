@@ -1,0 +1,96 @@
+"""Tagging rows that lie in this process: where each of them goes, by what an index finds."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.engine.partition_rows import PartitionRows
+from pyhudi.executor import Executor
+from pyhudi.index.hits import Hits
+from pyhudi.index.moves import (
+    RECORD_KEY,
+    Tagged,
+    find_beaten,
+    number_partitions,
+    tag_in_place,
+    tag_moving,
+    winning_partitions,
+)
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.write.source import Tagging
+
+
+def settle_partitions(partitions: Mapping[str, PartitionRows], ordering: Sequence[str]) -> dict[str, PartitionRows]:
+    """The rows, without those of keys whose greatest row lies in another partition of the input.
+
+    Memory: the keys of all rows, and the ordering columns.
+    """
+    if len(partitions) < 2:
+        return dict(partitions)
+    lengths = [len(rows) for rows in partitions.values()]
+    codes = pa.concat_arrays([rows.keys() for rows in partitions.values()]).dictionary_encode().indices
+    stays = winning_partitions(
+        np.asarray(codes),
+        np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
+        {name: pa.concat_arrays([rows.column(name) for rows in partitions.values()]) for name in ordering},
+        np.concatenate([rows.arrivals() for rows in partitions.values()]),
+    )
+    parts = np.split(stays, np.cumsum(lengths)[:-1])
+    kept = {
+        path: rows if part.all() else rows.chosen(np.flatnonzero(part))
+        for (path, rows), part in zip(partitions.items(), parts, strict=True)
+    }
+    return {path: rows for path, rows in kept.items() if len(rows)}
+
+
+def tag_partitions(
+    partitions: Mapping[str, PartitionRows],
+    slices: Sequence[FileSlice],
+    tagging: Tagging,
+    storage: Storage,
+    executor: Executor,
+) -> dict[str, Tagged]:
+    """Where the rows of each partition go whose keys may be stored; the rows of the others are all new."""
+    wanted = {piece.partition for piece in slices}
+    keys = {path: rows.keys() for path, rows in partitions.items() if tagging.index.is_global or path in wanted}
+    found = tagging.index.locate(storage, keys, slices, executor)
+    if not tagging.moves:
+        return {path: tag_in_place(hits, len(partitions[path])) for path, hits in found.items()}
+    of_slices, numbers = number_partitions(slices)
+    is_elsewhere = {path: of_slices[hits.groups] != numbers.get(path, -1) for path, hits in found.items()}
+    is_beaten = {path: np.zeros(len(hits.rows), dtype=bool) for path, hits in found.items()}
+    if tagging.compares_stored:
+        is_beaten = _beaten(partitions, found, is_elsewhere, slices, tagging.ordering, storage, executor)
+    return {
+        path: tag_moving(hits, len(partitions[path]), is_elsewhere=is_elsewhere[path], is_beaten=is_beaten[path])
+        for path, hits in found.items()
+    }
+
+
+def _beaten(
+    partitions: Mapping[str, PartitionRows],
+    found: Mapping[str, Hits],
+    is_elsewhere: Mapping[str, np.ndarray],
+    slices: Sequence[FileSlice],
+    ordering: Sequence[str],
+    storage: Storage,
+    executor: Executor,
+) -> dict[str, np.ndarray]:
+    """For each hit in another partition whether the row that is stored there is greater."""
+    if not found:
+        return {}
+    tables = []
+    for path, hits in found.items():
+        moving = partitions[path].chosen(hits.rows[is_elsewhere[path]])
+        columns = [moving.keys(), *map(moving.column, ordering)]
+        tables.append(pa.table(columns, names=[RECORD_KEY, *ordering]))
+    groups = [hits.groups[is_elsewhere[path]] for path, hits in found.items()]
+    beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), executor)
+    answer: dict[str, np.ndarray] = {}
+    parts = np.split(beaten, np.cumsum([len(of) for of in groups])[:-1])
+    for (path, hits), part in zip(found.items(), parts, strict=True):
+        answer[path] = np.zeros(len(hits.rows), dtype=bool)
+        answer[path][is_elsewhere[path]] = part
+    return answer

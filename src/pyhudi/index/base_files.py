@@ -1,0 +1,136 @@
+"""Indexes without storage of their own: a key is where the newest base files say it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.executor import Executor
+from pyhudi.format.names import join
+from pyhudi.index.hits import Hits, KeyBounds
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
+
+_WHOLE_TABLE = ""
+
+
+class KeySearch(Protocol):
+    """How one base file is searched."""
+
+    @property
+    def prunes(self) -> bool:
+        """Whether `may_hold` may say no."""
+
+    def encode(self, keys: pa.Array) -> pa.DictionaryArray:
+        """The keys as numbers of distinct ones, in the order in which `find` wants those."""
+
+    def find(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
+        """Which of the distinct keys the file holds: their numbers, ascending."""
+
+    def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
+        """Whether the file may hold one of the keys, by what is cheap to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileIndex:
+    """Keys are looked up in the base files themselves.
+
+    `is_global`: every key in the files of all partitions, otherwise in those of its own.
+    Memory: the distinct keys, and what one search a worker holds.
+    """
+
+    search: KeySearch
+    is_global: bool
+
+    @property
+    def prunes(self) -> bool:
+        return self.search.prunes
+
+    def locate(
+        self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
+    ) -> dict[str, Hits]:
+        if not self.is_global:
+            return self._locate(storage, keys, slices, [piece.partition for piece in slices], executor)
+        together = pa.concat_arrays(list(keys.values())) if keys else pa.array([], pa.string())
+        found = self._locate(storage, {_WHOLE_TABLE: together}, slices, [_WHOLE_TABLE] * len(slices), executor)
+        return _by_partition(found[_WHOLE_TABLE], {partition: len(of) for partition, of in keys.items()})
+
+    def candidates(
+        self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
+    ) -> list[int]:
+        if not bounds:
+            return []
+        whole = _together(list(bounds.values())) if self.is_global else None
+
+        def may_hold(at: int) -> bool:
+            of = whole or bounds[slices[at].partition]
+            return self.search.may_hold(storage, _path(slices[at]), of)
+
+        asked = [at for at, piece in enumerate(slices) if self.is_global or piece.partition in bounds]
+        return [at for at, may in zip(asked, executor.run(may_hold, asked), strict=True) if may]
+
+    def _locate(
+        self,
+        storage: Storage,
+        keys: Mapping[str, pa.Array],
+        slices: Sequence[FileSlice],
+        scopes: Sequence[str],
+        executor: Executor,
+    ) -> dict[str, Hits]:
+        """`keys` by scope; `scopes`: for each slice the scope whose keys it may hold."""
+        encoded = {scope: self.search.encode(of) for scope, of in keys.items()}
+
+        def find(at: int) -> np.ndarray:
+            return self.search.find(storage, _path(slices[at]), encoded[scopes[at]].dictionary)
+
+        searched = [at for at, scope in enumerate(scopes) if scope in keys]
+        numbers: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
+        groups: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
+        for at, found in zip(searched, executor.run(find, searched), strict=True):
+            numbers[scopes[at]].append(found)
+            groups[scopes[at]].append(np.full(len(found), at, dtype=np.int32))
+        return {
+            scope: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), numbers[scope], groups[scope])
+            for scope, of in encoded.items()
+        }
+
+
+def _path(piece: FileSlice) -> str:
+    assert piece.base_file is not None
+    return join(piece.partition, piece.base_file.name.format())
+
+
+def _together(bounds: Sequence[KeyBounds]) -> KeyBounds:
+    keys = [of.keys for of in bounds if of.keys is not None]
+    return KeyBounds(
+        low=min(of.low for of in bounds),
+        high=max(of.high for of in bounds),
+        keys=pa.concat_arrays(keys) if len(keys) == len(bounds) else None,
+    )
+
+
+def _by_partition(hits: Hits, rows: Mapping[str, int]) -> dict[str, Hits]:
+    """Hits of the rows of all partitions, one after the other, as hits of each partition's."""
+    ends = np.cumsum([0, *rows.values()])
+    cuts = np.searchsorted(hits.rows, ends)
+    return {
+        partition: Hits(hits.rows[cuts[n] : cuts[n + 1]] - ends[n], hits.groups[cuts[n] : cuts[n + 1]])
+        for n, partition in enumerate(rows)
+    }
+
+
+def _hits_of_rows(
+    key_numbers: np.ndarray, key_count: int, numbers: Sequence[np.ndarray], groups: Sequence[np.ndarray]
+) -> Hits:
+    """From hits of distinct keys, a chunk a file group, to hits of rows."""
+    of_key = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+    group = np.concatenate([np.zeros(0, dtype=np.int32), *groups])
+    order = np.argsort(of_key, kind="stable")
+    counts = np.bincount(of_key, minlength=key_count)
+    starts = np.cumsum(counts) - counts
+    per_row = counts[key_numbers]
+    rows = np.repeat(np.arange(len(key_numbers)), per_row)
+    nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
+    return Hits(rows, group[order][starts[key_numbers[rows]] + nth])

@@ -1,0 +1,145 @@
+"""Rows whose key lies in another partition: whether they move, and what is left where they were.
+
+Only a global index finds such rows. Spec: format/indexes.md section 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.executor import Executor
+from pyhudi.format.names import join
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.index.hits import Hits
+from pyhudi.merge.latest import incoming_wins, latest_per_key
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_array
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.parquet_files import open_parquet
+
+RECORD_KEY = META_FIELDS[2]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Where the rows of one partition of the input go.
+
+    Row `rows[i]` goes to file group `groups[i]`: to be written there, or where `leaves[i]` only to have its key
+    deleted there, for it moves away. `new`: rows that the partition does not hold yet, ascending; a row that moves
+    is in both.
+    """
+
+    rows: np.ndarray
+    groups: np.ndarray
+    leaves: np.ndarray
+    new: np.ndarray
+
+
+def tag_in_place(hits: Hits, row_count: int) -> Tagged:
+    """Rows stay with their keys, whatever partition those lie in; the others are new."""
+    is_new = np.ones(row_count, dtype=bool)
+    is_new[hits.rows] = False
+    return Tagged(hits.rows, hits.groups, np.zeros(len(hits.rows), dtype=bool), np.flatnonzero(is_new))
+
+
+def tag_moving(hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beaten: np.ndarray) -> Tagged:
+    """Rows whose key lies elsewhere move to their own partition, save where a stored row beats them.
+
+    `is_elsewhere`, `is_beaten`: for each hit whether its file group lies in another partition, and whether the row
+    stored there is greater, so that it stays. A row that is stored in its own partition too is no new row of it.
+    """
+    assert len(is_elsewhere) == len(is_beaten) == len(hits.rows)
+    assert not (is_beaten & ~is_elsewhere).any()
+    is_new = np.ones(row_count, dtype=bool)
+    is_new[hits.rows[~is_elsewhere | is_beaten]] = False
+    return Tagged(hits.rows, hits.groups, is_elsewhere, np.flatnonzero(is_new))
+
+
+def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str, int]]:
+    """For each slice the number of its partition, and the number of each partition."""
+    numbers: dict[str, int] = {}
+    of_slices = [numbers.setdefault(piece.partition, len(numbers)) for piece in slices]
+    return np.array(of_slices, dtype=np.int64), numbers
+
+
+def find_beaten(
+    storage: Storage, slices: Sequence[FileSlice], rows: pa.Table, groups: np.ndarray, executor: Executor
+) -> np.ndarray:
+    """For each row whether the file group at its side holds a row of its key that is greater by event time.
+
+    `rows`: the record key and the ordering columns, in the order in which these count. Shape: (n,) bool.
+    Memory: key and ordering columns of one base file a worker.
+    """
+    if not len(rows):
+        return np.zeros(0, dtype=bool)
+    ordering = [name for name in rows.column_names if name != RECORD_KEY]
+    order = np.argsort(groups, kind="stable")
+    numbers, starts = np.unique(groups[order], return_index=True)
+    parts = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
+
+    def beaten(group: int) -> np.ndarray:
+        return _beaten_in(storage, slices[group], rows.take(pa.array(parts[group])), ordering)
+
+    answer = np.zeros(len(rows), dtype=bool)
+    asked = list(parts)
+    for group, found in zip(asked, executor.run(beaten, asked), strict=True):
+        answer[parts[group]] = found
+    return answer
+
+
+def _beaten_in(storage: Storage, piece: FileSlice, rows: pa.Table, ordering: Sequence[str]) -> np.ndarray:
+    assert piece.base_file is not None
+    with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
+        if not set(ordering) <= set(file.schema_arrow.names):  # as the merge has it: nothing to compare with
+            return np.zeros(len(rows), dtype=bool)
+        stored = file.read([RECORD_KEY, *ordering], use_threads=False)
+    stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=_one(rows.column(RECORD_KEY))))
+    stored = latest_per_key(stored, key=RECORD_KEY, order=ordering)
+    place = pc.index_in(rows.column(RECORD_KEY), value_set=_one(stored.column(RECORD_KEY)))
+    met = np.flatnonzero(np.asarray(place.is_valid()))
+    incoming = [_one(rows.column(name)).take(pa.array(met)) for name in ordering]
+    at = _one(place).take(pa.array(met))
+    path = piece.base_file.name.format()
+    before = [
+        conform_array(_one(stored.column(name)).take(at), new.type, path=path, name=name)
+        for name, new in zip(ordering, incoming, strict=True)
+    ]
+    answer = np.zeros(len(rows), dtype=bool)
+    answer[met] = ~incoming_wins(incoming, before)
+    return answer
+
+
+def winning_partitions(
+    codes: np.ndarray, partitions: np.ndarray, order: Mapping[str, pa.Array], arrival: np.ndarray
+) -> np.ndarray:
+    """Which rows stay when a key may come from one partition only: those of the partition of its greatest row.
+
+    `codes`, `partitions`: for each row the number of its key and of its partition. `order`: the ordering columns;
+    on a tie the row that arrived last counts. Rows of one key in one partition stay together. Shape: (n,) bool.
+    """
+    somewhere = np.zeros(int(codes.max(initial=-1)) + 1, dtype=partitions.dtype)
+    somewhere[codes] = partitions
+    is_contested = np.zeros(len(somewhere), dtype=bool)
+    is_contested[codes[somewhere[codes] != partitions]] = True
+    stays = np.ones(len(codes), dtype=bool)
+    at = np.flatnonzero(is_contested[codes])
+    if not len(at):
+        return stays
+    names = [f"order {n}" for n in range(len(order))]
+    columns = [column.take(pa.array(at)) for column in order.values()]
+    contested = pa.table(
+        [codes[at], partitions[at], *columns, arrival[at]], names=["key", "partition", *names, "arrival"]
+    )
+    winners = latest_per_key(contested, key="key", order=[*names, "arrival"])
+    somewhere[winners.column("key").to_numpy()] = winners.column("partition").to_numpy()
+    stays[at] = somewhere[codes[at]] == partitions[at]
+    return stays
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
