@@ -20,10 +20,12 @@ from pyhudi.errors import (
 )
 
 if TYPE_CHECKING:
-    from pyhudi.api import Explanation, HudiTable, Instant, Scan, WriteResult
+    from pyhudi.api import ArchiveResult, CleanResult, Explanation, HudiTable, Instant, Scan, WriteResult
 
 __all__ = [
+    "ArchiveResult",
     "Bug",
+    "CleanResult",
     "Conflict",
     "CorruptFile",
     "Explanation",

@@ -93,11 +93,20 @@ def with_rows_and_an_index(storage: Storage) -> None:
 def with_a_dead_write(storage: Storage) -> None:
     """A writer died right before its completion, after the metadata table had taken its commit."""
     with_rows(storage)
+    leave_dead(storage, upsert_changes, ".commit'")
+
+
+def leave_dead(storage: Storage, write: Write, completed: str) -> None:
+    """Make the disk as a write leaves it that dies before its completed file, which the words name, is there."""
     copy = MemoryStorage()
     with_rows(copy)
     seen: list[str] = []
-    for what, disk in crash_points(lambda s: upsert_changes(reopened(s)), copy.copy):
-        if ".commit'" in what and "did not land" in what and METADATA_TABLE not in what:
+
+    def die(disk: Storage) -> None:
+        write(reopened(disk))
+
+    for what, disk in crash_points(die, copy.copy):
+        if completed in what and "did not land" in what and METADATA_TABLE not in what:
             seen.append(what)
             for path, content in dump(disk).items():
                 storage.put(path, content)
@@ -120,12 +129,26 @@ def delete_a_whole_partition(table: HudiTable) -> None:
     table.delete(arrow([row for row in STORED if row.city == "rome"], ["id", "city"]))
 
 
+def move_some(table: HudiTable) -> None:
+    moved = [Row("k0", "rome", 6, 1), Row("k1", "bonn", 6, 2), Row("k2", "rome", 4, 3), Row("new", "bonn", 1, 4)]
+    table.upsert(arrow(moved), options={"hoodie.index.type": "GLOBAL_BLOOM"})
+
+
+def with_a_dead_overwrite(storage: Storage) -> None:
+    """A writer died right before an overwrite completed."""
+    with_rows(storage)
+    leave_dead(storage, lambda table: table.insert_overwrite(arrow(CHANGES)), ".replacecommit'")
+
+
+OVERWRITING = [Row("k0", "oslo", 1, 77), *(Row(f"new{n}", "bonn", 5, n) for n in range(7))]
+
 SCENARIOS = {
     "an upsert": Scenario(with_rows, upsert_changes),
     "the first write": Scenario(create_empty, upsert_changes),
     "a bulk insert": Scenario(with_rows, lambda t: t.bulk_insert(arrow([Row("b", "oslo", 1, 1)]))),
     "a delete": Scenario(with_rows, delete_some),
     "a delete of a whole partition": Scenario(with_rows, delete_a_whole_partition),
+    "an upsert that moves rows between partitions": Scenario(with_rows, move_some),
     "an empty write": Scenario(with_rows, lambda table: table.upsert(arrow([]))),
     "a write that compacts the metadata table": Scenario(
         lambda disk: with_rows(disk, **{"hoodie.metadata.compact.max.delta.commits": "1"}), upsert_changes
@@ -139,8 +162,20 @@ SCENARIOS = {
         lambda t: t.upsert(arrow(CHANGES), options={"hoodie.metadata.enable": "true"}),
     ),
     "a write that rolls a dead one back": Scenario(with_a_dead_write, upsert_changes),
+    "an overwrite of partitions": Scenario(with_rows, lambda t: t.insert_overwrite(arrow(OVERWRITING))),
+    "an overwrite of the table": Scenario(with_rows, lambda t: t.insert_overwrite_table(arrow(OVERWRITING))),
+    "an overwrite of the table by nothing": Scenario(with_rows, lambda t: t.insert_overwrite_table(arrow([]))),
+    "a deletion of partitions": Scenario(with_rows, lambda t: t.delete_partitions(["rome"])),
+    "a deletion of partitions that rolls a dead overwrite back": Scenario(
+        with_a_dead_overwrite, lambda t: t.delete_partitions(["rome", "oslo"])
+    ),
 }
 NAMES = list(SCENARIOS)
+LIKE_OTHERS = (
+    "an overwrite of the table by nothing",
+    "a deletion of partitions that rolls a dead overwrite back",
+)
+"""Scenarios whose steps are those of others in another order: for the long run."""
 
 
 def prepared(scenario: Scenario) -> MemoryStorage:
@@ -168,7 +203,11 @@ def without_metadata_table(disk: MemoryStorage) -> HudiTable:
 
 
 def commits(table: HudiTable) -> list[tuple[str, str]]:
-    return [(i.requested, i.completed or "") for i in table.timeline() if i.action == "commit" and i.completed]
+    return [
+        (i.requested, i.completed or "")
+        for i in table.timeline()
+        if i.action in ("commit", "replacecommit") and i.completed
+    ]
 
 
 @dataclass(frozen=True)
@@ -221,7 +260,9 @@ def check_next_write(disk: MemoryStorage, rows: Values) -> None:
     assert problems_on(disk, has_metadata_table=None) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LIKE_OTHERS else []) for name in NAMES]
+)
 def test_a_crash_leaves_the_table_before_or_after(name: str) -> None:
     scenario = SCENARIOS[name]
     start = prepared(scenario)

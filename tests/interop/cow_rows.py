@@ -134,6 +134,12 @@ class Model:
             self.rows.pop(key, None)
         self.past[requested] = dict(self.rows)
 
+    def replace(self, requested: str, gone: Callable[[Row], bool], new: Iterable[Row] = ()) -> None:
+        """Rows go whatever they hold, others come."""
+        self.rows = {key: one for key, one in self.rows.items() if not gone(one)}
+        self.rows |= {one["id"]: {COMMIT_TIME: requested, **one} for one in new}
+        self.past[requested] = dict(self.rows)
+
     def table(self, as_of: str | None = None, where: Callable[[Row], bool] = lambda row: True) -> pa.Table:
         of = self.rows if as_of is None else self.past[as_of]
         schema = pa.schema([(COMMIT_TIME, pa.string()), *SCHEMA])

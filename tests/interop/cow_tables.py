@@ -67,7 +67,7 @@ PLAIN = SHAPES[0]
 class Shared:
     """One table, its writers on both sides and its model."""
 
-    def __init__(self, path: Path, shape: Shape = PLAIN) -> None:
+    def __init__(self, path: Path, shape: Shape = PLAIN, *, version: int = 8) -> None:
         self.path, self.shape = path, shape
         self.ours = HudiTable.create(
             path,
@@ -75,6 +75,7 @@ class Shared:
             record_key=shape.record_key,
             partition_by=shape.partition_by or None,
             ordering=shape.ordering,
+            table_version=version,
             properties={**SEVERAL_GROUPS, **shape.properties},
         )
         self.model = Model(keeps_greater=shape.ordering is not None)

@@ -351,7 +351,7 @@ def test_we_roll_back_what_hudi_left_when_it_died(
 def uncommit(shared: Shared, requested: str, *, leaves_markers: bool, listed: bool) -> None:
     """Turn a commit of Apache Hudi into what it leaves when it dies just before completing it."""
     timeline = shared.path / ".hoodie" / "timeline"
-    (completed,) = timeline.glob(f"{requested}_*.commit")
+    (completed,) = timeline.glob(f"{requested}_*commit")  # a replacecommit, too
     metadata = decode_commit(completed.read_bytes(), path=str(completed))
     for file in (completed, completed.with_name(f".{completed.name}.crc")):
         file.unlink()

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
-from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP
+from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, join
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.commits import read_commit, written_files
+from pyhudi.table.commits import read_clean, read_commit, written_files
 from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot, read_snapshot
 
@@ -88,11 +88,12 @@ class Handles:
         ordering: str | None = "ts",
         properties: Mapping[str, object] | None = None,
         schema: pa.Schema | None = None,
+        table_version: int = 8,
     ) -> HudiTable:
         return HudiTable.create(
             "", name="t", record_key="id", partition_by=partition_by, ordering=ordering, schema=schema,
-            properties={**SMALL_FILES, **(properties or {})}, storage=self.storage, clock=self.clock,
-            random=self.random, executor=self.executor,
+            table_version=table_version, properties={**SMALL_FILES, **(properties or {})}, storage=self.storage,
+            clock=self.clock, random=self.random, executor=self.executor,
         )  # fmt: skip
 
 
@@ -163,11 +164,20 @@ class Model:
         settled = self.settle(batch, ordered=ordered)
         return {key for key, row in settled.items() if key in self.rows and self.wins(row, ordered=ordered)}
 
+    def distinct(self, batch: Iterable[Row]) -> list[Row]:
+        """The last row of each key."""
+        return list(self.settle(batch, ordered=False).values())
+
+    def overwritten(self, batch: Iterable[Row], *, whole: bool) -> set[Key]:
+        """Keys that go when rows overwrite their partitions, or the whole table."""
+        partitions = {self.key(row)[0] for row in batch}
+        return {key for key in self.rows if whole or key[0] in partitions}
+
     def committed(self, requested: str, completed: str, put: Mapping[Key, Row], gone: set[Key]) -> None:
-        for key, row in put.items():
-            self.rows[key] = Stored(row, requested)
         for key in gone:
             del self.rows[key]
+        for key, row in put.items():
+            self.rows[key] = Stored(row, requested)
         self.past.append(Past(requested, completed, dict(self.rows)))
 
     def between(self, start: int, end: int) -> dict[Key, Stored]:
@@ -205,8 +215,8 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
     """What is amiss on a table's storage that no write is busy with; none when all is well.
 
     Nothing pending on either timeline, no marker, no heartbeat, no properties under way, every data file
-    of a completed commit and known to the metadata table, which knows no other. `has_metadata_table` None: there may
-    be one or none.
+    of a completed commit and known to the metadata table, which knows no other, and none that a clean deleted.
+    `has_metadata_table` None: there may be one or none.
     """
     problems = []
     snapshot = read_snapshot(storage, UTC, open_listing)
@@ -216,22 +226,53 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
     if snapshot.config.has_metadata_table:
         timelines.append(("metadata table", open_metadata_table(storage, snapshot.zone).timeline))
     problems += [f"{what}: pending {i.action} {i.requested}" for what, of in timelines for i in of.pending]
+    problems += [f"completed twice: {path}" for path in completed_twice(storage)]
     for folder in (TEMP, HEARTBEATS):
         problems += [f"left: {file.path}" for file in storage.list(folder, recursive=True)]
     if storage.head(f"{HOODIE}/hoodie.properties.backup") is not None:
         problems.append("left: the backup of the properties")
     written = {
         path: instant.requested
-        for instant in snapshot.timeline.completed_writes
+        for instant in (*snapshot.timeline.archived_writes(), *snapshot.timeline.completed_writes)
         for path in _paths_of(snapshot, instant)
     }
     stored = set(without_metadata_table(storage))
     problems += [f"no completed commit knows {path}" for path in sorted(stored - written.keys())]
-    problems += [f"missing: {path}" for path in sorted(written.keys() - stored)]
+    cleaned = cleaned_paths(snapshot)
+    problems += [f"cleaned away, and still there: {path}" for path in sorted(stored & cleaned)]
+    problems += [f"missing: {path}" for path in sorted(written.keys() - stored - cleaned)]
     by_storage, by_table = _listed(StorageListing(storage)), _listed(snapshot.listing)
     if by_storage != by_table:
         problems.append(f"the metadata table lists {by_table}, the storage {by_storage}")
     return problems
+
+
+def completed_twice(storage: Storage) -> list[str]:
+    """Completed files of actions that have another one, on the table's timeline and the metadata table's."""
+    twice, seen = [], set()
+    for folder in (f"{HOODIE}/timeline", f"{HOODIE}/metadata/{HOODIE}/timeline"):
+        for file in storage.list(folder):
+            times, _, action = file.path.rpartition("/")[2].partition(".")
+            requested, _, completed = times.partition("_")
+            if completed and (folder, requested, action) in seen:
+                twice.append(file.path)
+            seen.add((folder, requested, action))
+    return twice
+
+
+def cleaned_paths(snapshot: Snapshot) -> set[str]:
+    """The files that completed cleans deleted, archived ones too."""
+    timeline = snapshot.timeline
+    cleans = [read_clean(snapshot.storage, timeline, i) for i in timeline if i.action == "clean" and i.is_completed]
+    archived = (i for i in timeline.history.instants() if i.action == "clean" and not timeline.is_active(i))
+    cleans += [timeline.history.read_clean(i) for i in archived]
+    return {
+        join(partition, name)
+        for metadata in cleans
+        if metadata is not None
+        for partition, of in metadata.partition_metadata.items()
+        for name in of.delete_path_patterns
+    }
 
 
 def _paths_of(snapshot: Snapshot, instant: Instant) -> list[str]:

@@ -39,7 +39,7 @@ def run_probe(program: str = PROBE) -> dict[str, object]:
     return result
 
 
-@pytest.mark.parametrize("module", ["pyspark", "py4j", "pandas"])
+@pytest.mark.parametrize("module", ["pyspark", "py4j", "pandas", "obstore", "fsspec"])
 def test_import_brings_no_engine(module: str) -> None:
     modules = run_probe()["modules"]
 

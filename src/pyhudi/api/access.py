@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from datetime import tzinfo
 
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.metadata.files_partition import open_listing
+from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
@@ -30,12 +31,14 @@ def table_access(
     lock: Guard | None,
 ) -> TableAccess:
     location = storage.location if storage is not None else parse_location(path, storage_options)
+    clock = clock if clock is not None else SYSTEM_CLOCK
+    new_uuid = random if random is not None else random_uuid
     return TableAccess(
         storage=storage if storage is not None else open_storage(location),
         location=location,
-        guard=lock if lock is not None else open_guard(location),
-        clock=clock if clock is not None else SYSTEM_CLOCK,
-        new_uuid=random if random is not None else random_uuid,
+        guard=lock if lock is not None else open_guard(location, clock=clock, new_uuid=new_uuid),
+        clock=clock,
+        new_uuid=new_uuid,
         process_zone=process_zone,
         open_listing=open_listing,
     )
@@ -47,7 +50,11 @@ def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone
 
 
 def metadata_upkeep(
-    access: TableAccess, snapshot: Snapshot, issue_instant: Callable[[], str], settings: WriteSettings
+    access: TableAccess,
+    snapshot: Snapshot,
+    issue_instant: Callable[[], str],
+    settings: WriteSettings,
+    clean: CleanSettings,
 ) -> CommitParticipant:
     return MetadataTableUpkeep(
         storage=access.storage,
@@ -56,6 +63,7 @@ def metadata_upkeep(
         issue_instant=issue_instant,
         is_enabled=settings.metadata_enabled,
         deltacommits_max=settings.metadata_deltacommits_max,
+        clean=clean,
     )
 
 
@@ -67,16 +75,3 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
     if "schema" in extra:
         raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
     return extra
-
-
-def refuse_unbuilt(settings: WriteSettings) -> None:
-    """Refuse settings that are understood but not built yet. Raises: Unsupported, naming them."""
-    if settings.insert_duplicates != "none":
-        raise Unsupported(
-            "dropping or refusing rows whose key is stored already (insert): use upsert with this release"
-        )
-    if settings.is_logical_timestamp_consistent:
-        raise Unsupported(
-            "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true: this release spells "
-            "timestamps in keys as numbers"
-        )

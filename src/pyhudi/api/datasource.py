@@ -5,29 +5,36 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from pyhudi.api.clock import SYSTEM_CLOCK
+from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
 from pyhudi.api.table import HudiTable
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.instants import format_instant
 from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
 from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW
 from pyhudi.txn.guard import open_guard
+from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _OPERATION = "hoodie.datasource.write.operation"
-_CALLS = ("upsert", "insert", "bulk_insert", "delete")
+_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
+_DELETES = ("delete", "delete_partition")
+_OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
+_CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES)
 
 _STORED = (
     "hoodie.database.name",
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
     "hoodie.record.merge.mode",
+    LOGICAL_TIMESTAMP,
+    *SPELLED_ANEW,
 )
 """Facts of a table that are stored as they are written; the others have arguments of their own."""
 
@@ -44,21 +51,26 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
 def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object]) -> None:
     """`df.write.format("hudi").options(...).mode(...).save(path)`.
 
-    `append` writes to the table, made if need be; `overwrite` makes it anew; `ignore` and `error` as in Spark.
+    `append` writes to the table, made if need be; `overwrite` makes it anew, but for the operations
+    insert_overwrite and insert_overwrite_table, which replace rows of the table that is there; `ignore` and `error`
+    as in Spark.
     """
     merged = merge_options(write=options, opened=None, table={})
-    operation = merged.get(_OPERATION, "upsert").lower()
-    if operation not in _CALLS:
-        raise Invalid(f"{_OPERATION}='{operation}': this release writes {', '.join(_CALLS)}")
+    operation = _operation(merged)
+    if operation in _DELETES and mode.lower() != "append":
+        raise Invalid(f"mode '{mode}': expected 'append' with {_OPERATION}='{operation}', which deletes what is stored")
     exists = HudiTable.exists(path)
+    if operation == "delete_partition" and not exists:
+        raise NotFound(f"{path}: expected a table to delete partitions of, found none")
     match mode.lower():
         case "append":
             pass
         case "overwrite":
-            _refuse_replacing_by(dataframe, path, merged)
-            if exists:
-                _drop(path)
-                exists = False
+            if operation not in _OVERWRITES or not exists:
+                _refuse_replacing_by(dataframe, path, merged)
+                if exists:
+                    _drop(path)
+                    exists = False
         case "ignore":
             if exists:
                 return
@@ -70,20 +82,44 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
         case _:
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
     table = HudiTable.open(path) if exists else _create(path, merged)
-    getattr(table, operation)(dataframe, options={k: v for k, v in merged.items() if k != _OPERATION})
+    if not merged.get(_OPERATION) and not table.record_key:
+        operation = "bulk_insert"  # Seen: so does 1.0.2 where it makes keys up
+    call_options = {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
+    if operation == "delete_partition":
+        named = merged.get(_TO_DELETE, "")
+        table.delete_partitions(
+            table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options),
+            options=call_options,
+        )
+        return
+    getattr(table, operation)(dataframe, options=call_options)
+
+
+def _operation(options: Mapping[str, str]) -> str:
+    """The operation that options ask for.
+
+    Seen: 1.0.2 takes an upsert for an insert where duplicates are to be dropped or refused, named or by default.
+    """
+    operation = options.get(_OPERATION, "").lower() or "upsert"
+    if operation not in _CALLS:
+        raise Invalid(f"{_OPERATION}='{operation}': this release writes {', '.join(_CALLS)}")
+    if operation == "upsert" and WriteSettings.from_options(options).insert_duplicates != "none":
+        return "insert"
+    return operation
 
 
 def _drop(path: str) -> None:
     """Delete a table, unless somebody is writing to it. Raises: Conflict."""
     location = parse_location(path, None)
-    with open_guard(location).acquire("overwriting the table", format_instant(SYSTEM_CLOCK.now_ms(), UTC)):
+    guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
+    with guard.acquire("overwriting the table", format_instant(SYSTEM_CLOCK.now_ms(), UTC)):
         open_storage(location).delete_prefix("")
 
 
 def _refuse_replacing_by(dataframe: "DataFrame", path: str, options: Mapping[str, str]) -> None:
     """Refuse, while the old table is still there, what could not be written once it is gone. Raises: Invalid."""
     new = _new_table(options)
-    new_table_properties(new)
+    refuse_unwritable_keys(new_table_properties(new), None)
     WriteSettings.from_options(options)
     for name in (*new.record_key, *new.partition_by, *new.ordering):
         if name not in dataframe.columns:
@@ -108,7 +144,7 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
         table_version=int(str(find_fact(options, Fact.VERSION) or 8)),
         create_schema=None,
-        properties={name: options[name] for name in _STORED if name in options},
+        properties={name: text for name, text in options.items() if name in _STORED or name.startswith(PREFIX)},
     )
 
 

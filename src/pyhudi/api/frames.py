@@ -72,11 +72,6 @@ def spark_engine() -> ModuleType:
     return importlib.import_module("pyhudi.engine.spark.engine")
 
 
-def not_yet(what: str, why: str) -> Unsupported:
-    """The error for a part of the interface that this release does not have."""
-    return Unsupported(f"{what}: {why} by this release")
-
-
 def _is_instance(data: Any, module: str, name: str) -> bool:
     kind = getattr(sys.modules.get(module), name, None)
     return isinstance(kind, type) and isinstance(data, kind)

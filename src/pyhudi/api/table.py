@@ -10,32 +10,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api import frames
-from pyhudi.api.access import commit_texts, list_storage, metadata_upkeep, refuse_unbuilt, table_access
+from pyhudi.api.access import list_storage, table_access
 from pyhudi.api.scan import Scan
-from pyhudi.engine.arrow_source import ArrowSource
+from pyhudi.api.services import TableServices
 from pyhudi.engine.local import LocalExecutor
-from pyhudi.errors import Invalid, NotFound
+from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.instants import instant_from_user
 from pyhudi.format.keys import record_keys
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.schema import META_FIELDS, avro_from_arrow, canonical_arrow, record_name
 from pyhudi.model.instant import Instant
-from pyhudi.model.options import check_table_facts, merge_options
+from pyhudi.model.options import merge_options
+from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.commits import read_earliest_retained
+from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.config import TableConfig
 from pyhudi.table.creation import NewTable, column_names, new_table_properties, write_new_table
 from pyhudi.table.incremental import commit_range, plan_incremental
+from pyhudi.table.key_properties import bare_name
 from pyhudi.table.predicate import parse_predicate
 from pyhudi.table.read_plan import plan_snapshot, refuse_unreadable, select_columns
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard
-from pyhudi.txn.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
-from pyhudi.write.operation import WriteResult, prepare_write, run_write
+from pyhudi.txn.session import TableAccess
+from pyhudi.write.key_settings import refuse_unwritable_keys
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import Operation, WriteSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,11 +44,10 @@ if TYPE_CHECKING:
     from pyhudi.table.read_plan import ReadPlan
 
 TimeLike = str | date | datetime
-OnCommit = Callable[[WriteResult], None]
 Where: TypeAlias = Any  # Spark SQL text, or a pyarrow.compute.Expression, which has no type of its own
 
 
-class HudiTable:
+class HudiTable(TableServices):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -82,8 +82,10 @@ class HudiTable:
     ) -> Self:
         """Make a new table at `path` and open it.
 
-        `record_key`, `partition_by`, `ordering`: a column name or several; `ordering` None: the row that
-        is committed last wins. `schema`: anything with an Arrow schema; None: the first write gives it.
+        `record_key`, `partition_by`, `ordering`: a column name or several; `record_key` None: the writer makes
+        keys up; `partition_by` with kinds, such as `["city:SIMPLE", "day:TIMESTAMP"]`: a custom key generator;
+        `ordering` None: the row that is committed last wins. `schema`: anything with an Arrow schema; None: the
+        first write gives it.
         `properties`: table keys and writer keys alike, stored as the defaults of every later write.
         `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of writes in this process): for
         tests and embedding.
@@ -93,13 +95,18 @@ class HudiTable:
         access = table_access(path, storage_options, storage, clock, random, lock)
         given = merge_options(write=properties, opened=None, table={})
         WriteSettings.from_options(given)
+        AfterCommitSettings.from_options(given)
         keys = column_names(record_key, what="record_key")
-        partitions = column_names(partition_by, what="partition_by")
+        partitions = column_names(partition_by, what="partition_by", has_kinds=True)
         order = column_names(ordering, what="ordering")
-        text = None
+        text, columns = None, None
         if schema is not None:
             columns = canonical_arrow(frames.arrow_schema(schema))
-            for what, names in (("record_key", keys), ("partition_by", partitions), ("ordering", order)):
+            for what, names in (
+                ("record_key", keys),
+                ("partition_by", map(bare_name, partitions)),
+                ("ordering", order),
+            ):
                 missing = [n for n in names if n not in columns.names]
                 if missing:
                     raise Invalid(
@@ -107,7 +114,9 @@ class HudiTable:
                     )
             text = avro_from_arrow(columns, record_name=record_name(name))
         new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
-        write_new_table(access.storage, new_table_properties(new), epoch_ms=access.clock.now_ms())
+        stored = new_table_properties(new)
+        refuse_unwritable_keys(stored, columns)
+        write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())
         return cls(access, {}, executor or LocalExecutor())
 
     @classmethod
@@ -131,6 +140,7 @@ class HudiTable:
         """
         access = table_access(path, storage_options, storage, clock, random, lock)
         given = merge_options(write=options, opened=None, table={})
+        AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:
             access = replace(access, open_listing=list_storage)
         return cls(access, options or {}, executor or LocalExecutor())
@@ -178,64 +188,9 @@ class HudiTable:
         return self._access.snapshot().schema
 
     def timeline(self, history: bool = False) -> tuple[Instant, ...]:
-        """The instants of the active timeline, by requested time.
-
-        Raises: Unsupported for `history=True`: this release does not read archived instants.
-        """
-        if history:
-            raise frames.not_yet("timeline(history=True)", "archived instants are not read")
-        return self._access.snapshot().timeline.instants
-
-    def bulk_insert(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Add rows without looking for their keys or filling small files: the fast way to load a table."""
-        return self._write(Operation.BULK_INSERT, data, options, extra_metadata, on_commit)
-
-    def insert(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Add rows without looking for their keys, into small files first."""
-        return self._write(Operation.INSERT, data, options, extra_metadata, on_commit)
-
-    def upsert(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Replace the rows whose keys are stored, add the others.
-
-        Keys are looked up within their partition. Of several rows of one key the greatest by the ordering
-        column counts, the last to arrive on a tie; with event-time ordering a stored row that is greater stays.
-        """
-        return self._write(Operation.UPSERT, data, options, extra_metadata, on_commit)
-
-    def delete(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Delete the rows of these keys. `data`: rows, or only their key and partition columns.
-
-        Without the ordering column a delete wins; with it the ordering decides. An absent key is no error.
-        """
-        return self._write(Operation.DELETE, data, options, extra_metadata, on_commit)
+        """The instants of the active timeline, by requested time; with `history` the archived ones, too."""
+        timeline = self._access.snapshot().timeline
+        return timeline.with_archived() if history else timeline.instants
 
     def scan(
         self,
@@ -257,21 +212,19 @@ class HudiTable:
         label = query
         if as_of is not None:
             until = instant_from_user(as_of, snapshot.zone, what="as_of")
-            retained = read_earliest_retained(snapshot.storage, snapshot.timeline)
-            if retained is not None and until < retained:
-                raise NotFound(
-                    f"as_of='{as_of}': its files were cleaned away; the earliest kept commit is '{retained}'"
-                )
+            refuse_cleaned(snapshot, until, asked=f"as_of='{as_of}'")
             snapshot, label = snapshot.at(until), f"{query} as of {until}"
         refuse_unreadable(snapshot)
-        schema = select_columns(snapshot, columns, meta_fields=meta_fields)
-        predicate = None if where is None else parse_predicate(where, snapshot.schema_with_meta)
+        shown = snapshot.shown_columns(query)
+        schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
+        predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
         plan = plan_snapshot(
             snapshot,
             schema=schema,
             predicate=predicate,
             where=None if where is None else str(where),
             query=label,
+            shown=shown,
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
@@ -290,11 +243,17 @@ class HudiTable:
         """
         snapshot = self._access.snapshot()
         refuse_unreadable(snapshot)
-        schema = select_columns(snapshot, columns, meta_fields=meta_fields)
-        predicate = None if where is None else parse_predicate(where, snapshot.schema_with_meta)
+        shown = snapshot.shown_columns("incremental")
+        schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
+        predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
         span = commit_range(snapshot, start, end)
         plan = plan_incremental(
-            snapshot, span, schema=schema, predicate=predicate, where=None if where is None else str(where)
+            snapshot,
+            span,
+            schema=schema,
+            predicate=predicate,
+            where=None if where is None else str(where),
+            shown=shown,
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
@@ -308,6 +267,8 @@ class HudiTable:
             raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
         if frames.is_arrow(keys):
             rows = frames.arrow_table(keys)
+            if snapshot.key_spec.makes_keys:
+                raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
             missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
             if missing:
                 raise Invalid(
@@ -326,44 +287,3 @@ class HudiTable:
 
     def _to_spark(self, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
         return frames.spark_engine().plan_to_dataframe(spark, self._access.location, plan)
-
-    def _write(
-        self,
-        operation: Operation,
-        data: Any,
-        options: Mapping[str, object] | None,
-        extra_metadata: Mapping[str, str] | None,
-        on_commit: OnCommit | None,
-    ) -> WriteResult:
-        snapshot = self._access.snapshot()
-        refuse_unwritable(snapshot.config, self._access.location.uri)
-        merged = merge_options(write=options, opened=self._options, table=snapshot.config.properties)
-        check_table_facts(merged, snapshot.config.facts())
-        settings = WriteSettings.from_options(merged)
-        refuse_unbuilt(settings)
-        access, source = self._source(data, settings)
-        try:
-            prepared = prepare_write(snapshot, source, operation)
-            with write_session(
-                access,
-                purpose=f"{operation.value.lower()} of table '{self.name}'",
-                heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-                participants=lambda of, issue: [metadata_upkeep(access, of, issue, settings)],
-            ) as session:
-                result = run_write(
-                    session, source, prepared, settings,
-                    extra_metadata={**settings.commit_metadata(merged), **commit_texts(extra_metadata)},
-                )  # fmt: skip
-        finally:
-            source.close()
-        if on_commit is not None:
-            on_commit(result)
-        return result
-
-    def _source(self, data: Any, settings: WriteSettings) -> tuple[TableAccess, WriteSource]:
-        """Where the write runs: the data's type says."""
-        dataframe = frames.spark_dataframe(data)
-        if dataframe is not None:
-            engine = frames.spark_engine()
-            return engine.spark_access(self._access, dataframe), engine.source_of(dataframe, self._access.location)
-        return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)

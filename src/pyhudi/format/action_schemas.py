@@ -353,3 +353,13 @@ INDEX_COMMIT = schema_text(
         namespace=NAMESPACE,
     )
 )
+
+MERGE_ARCHIVE_PLAN = schema_text(
+    record(
+        "HoodieMergeArchiveFilePlan",
+        version(),
+        optional("candidate", array(STRING)),
+        optional("mergedArchiveFileName", STRING),
+        namespace=NAMESPACE,
+    )
+)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from pyhudi.errors import CorruptFile
 from pyhudi.format import action_schemas
 from pyhudi.format.avro_container import MAGIC, decode_container, encode_container
+from pyhudi.format.pretty_json import pretty_json
 from pyhudi.format.record_values import names_in_record, record_from, value_from
 from pyhudi.model.commit import (
     CleanerPlan,
@@ -218,7 +219,9 @@ def encode_commit_json(metadata: CommitMetadata) -> bytes:
     """
     stats = metadata.partition_to_write_stats
     top: dict[str, object] = {
-        "partitionToWriteStats": {partition: [_json_stat(s) for s in of_one] for partition, of_one in stats.items()},
+        "partitionToWriteStats": {
+            partition: [write_stat_json(s) for s in of_one] for partition, of_one in stats.items()
+        },
         "compacted": metadata.compacted,
         "extraMetadata": dict(metadata.extra_metadata),
         "operationType": metadata.operation_type,
@@ -226,10 +229,11 @@ def encode_commit_json(metadata: CommitMetadata) -> bytes:
     if metadata.partition_to_replace_file_ids is not None:
         replaced = metadata.partition_to_replace_file_ids
         top["partitionToReplaceFileIds"] = {partition: list(ids) for partition, ids in replaced.items()}
-    return _jackson(top, "").encode()
+    return pretty_json(top).encode()
 
 
-def _json_stat(stat: WriteStat) -> dict[str, object]:
+def write_stat_json(stat: WriteStat) -> dict[str, object]:
+    """A data file's statement as the object that JSON spells it by."""
     made = {names_in_record(WriteStat, name)[0]: _json_value(stat, name) for name in _JSON_STAT}
     if stat.is_log:
         made |= {names_in_record(WriteStat, name)[0]: _json_value(stat, name) for name in _JSON_LOG_STAT}
@@ -244,26 +248,6 @@ def _json_value(stat: WriteStat, name: str) -> object:
     if isinstance(value, tuple):
         return list(value)
     return 0 if value is None and name in _COUNTERS else value
-
-
-def _jackson(value: object, indent: str) -> str:
-    """A value as Jackson's default pretty printer lays it out: objects by line, lists on one line."""
-    if isinstance(value, dict):
-        inner = indent + "  "
-        members = (f"{inner}{_quoted(key)} : {_jackson(item, inner)}" for key, item in value.items())
-        return "{\n" + ",\n".join(members) + f"\n{indent}}}" if value else "{ }"
-    if isinstance(value, list):
-        return "[ " + ", ".join(_jackson(item, indent) for item in value) + " ]" if value else "[ ]"
-    return _quoted(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _quoted(text: str) -> str:
-    """Jackson writes the hexadecimal digits of control characters in upper case, Python in lower."""
-    return re.sub(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])", _upper, json.dumps(text, ensure_ascii=False))
-
-
-def _upper(match: re.Match[str]) -> str:
-    return f"{match[1]}\\u00{match[2].upper()}"
 
 
 def _json_object(content: bytes, path: str) -> dict[str, object]:

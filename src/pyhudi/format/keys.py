@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.format.timestamp_paths import TimestampSpec
+from pyhudi.format.timestamp_paths import partition_texts as time_partition_texts
 
 NULL_COMPONENT = "__null__"
 EMPTY_COMPONENT = "__empty__"
@@ -28,7 +31,9 @@ _TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
 class KeySpec:
     """How a table spells keys and paths.
 
-    `is_composite`: the record key is `f1:v1,f2:v2` rather than the bare value of one column.
+    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2` rather than the
+    bare value of one column. `time_based`: partition columns whose paths are made by `times`, which is None where
+    only reading is at hand. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers.
     """
 
     record_key: tuple[str, ...]
@@ -36,6 +41,14 @@ class KeySpec:
     is_composite: bool
     is_hive_style: bool
     is_url_encoded: bool
+    time_based: tuple[str, ...] = ()
+    times: TimestampSpec | None = None
+    has_logical_timestamps: bool = False
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether the writer makes record keys up, since no column is one."""
+        return not self.record_key
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -43,12 +56,16 @@ class KeySpec:
         return tuple(dict.fromkeys((*self.record_key, *self.partition_by)))
 
 
-def record_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+def record_keys(rows: pa.Table, spec: KeySpec, *, task: int = 0, first: int = 0) -> pa.ChunkedArray:
     """The record key of each row, as strings.
 
-    Spec: format/layout.md section 5.1. Raises: Invalid for a null or empty key, naming the first row.
+    Keys that the writer makes up are `<task>_<row>`, rows counted from `first`: the write's instant goes before them.
+    Spec: format/layout.md sections 5.1 and 5.2. Raises: Invalid for a null or empty key, naming the first row.
     """
-    texts = [value_text(rows.column(name), name) for name in spec.record_key]
+    if spec.makes_keys:
+        numbers = pa.array(np.arange(first, first + len(rows))).cast(pa.string())
+        return _chunked(pc.binary_join_element_wise(str(task), numbers, "_"))
+    texts = [key_text(rows, name, spec) for name in spec.record_key]
     _refuse_rows(_all_missing(texts), rows, spec)
     if not spec.is_composite:
         return texts[0]
@@ -61,7 +78,17 @@ def record_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
 
 def missing_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     """Whether each row's record key is null or empty as a whole."""
-    return _all_missing([value_text(rows.column(name), name) for name in spec.record_key])
+    if spec.makes_keys:
+        return _chunked(pa.repeat(False, len(rows)))
+    return _all_missing([key_text(rows, name, spec) for name in spec.record_key])
+
+
+def key_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
+    """The text of a column's values as part of a key or path."""
+    column = rows.column(name)
+    if spec.has_logical_timestamps and pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return logical_timestamp_text(column, name)
+    return value_text(column, name)
 
 
 def _all_missing(texts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -81,7 +108,7 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
     levels = []
     for name in spec.partition_by:
-        text = value_text(rows.column(name), name)
+        text = partition_text(rows, name, spec)
         levels.append(_map_distinct(text, lambda value, name=name: partition_level(value, name, spec)))  # type: ignore[misc]
     paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
     encoded = _chunked(paths).combine_chunks().dictionary_encode()
@@ -89,6 +116,14 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     for path in encoded.dictionary.to_pylist():
         check_partition_path(path)
     return pa.chunked_array([encoded])
+
+
+def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
+    """The text that a column gives to the partition path, before it is encoded."""
+    if name not in spec.time_based:
+        return key_text(rows, name, spec)
+    assert spec.times is not None  # a spec to write by has it
+    return time_partition_texts(rows.column(name), name, spec.times)
 
 
 def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
@@ -111,7 +146,10 @@ def check_partition_path(path: str) -> None:
 
 
 def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
-    """The texts of the partition columns that a path states; empty where the path does not tell them apart."""
+    """The texts of the partition columns that a path states; empty where the path does not tell them apart.
+
+    That of a time-based column is not its value: many values share it.
+    """
     if not spec.partition_by:
         return {}
     parts = path.split("/") if len(spec.partition_by) > 1 else [path]
@@ -162,6 +200,26 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     )
 
 
+FIRST_GREGORIAN_MS = -12_219_292_800_000
+"""15 October 1582, before which Java's `Timestamp` counts days by another calendar."""
+
+
+def logical_timestamp_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Timestamps as `java.sql.Timestamp.toString` prints them in UTC, milliseconds cut: `2026-01-10 08:30:00.0`.
+
+    Spec: format/layout.md section 5.1. Raises: Invalid for times before 15 October 1582.
+    """
+    micros = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    millis = pc.divide(micros, 1_000)
+    if (pc.min(millis).as_py() or 0) < FIRST_GREGORIAN_MS:
+        raise Invalid(
+            f"column '{name}': expected timestamps from 15 October 1582 on, found an earlier one; as text in a key "
+            "they have no spelling that every writer agrees on"
+        )
+    text = millis.cast(pa.timestamp("ms")).cast(pa.string())
+    return pc.replace_substring_regex(text, r"(\.[0-9]+?)0*$", r"\1")
+
+
 def java_double(value: float) -> str:
     """A double as `Double.toString` of Java 19 and later prints it: the shortest text that reads back, of at
     least two digits (`4.9E-324`, where one digit, `5E-324`, would do)."""
@@ -171,8 +229,6 @@ def java_double(value: float) -> str:
 
 def java_float(value: float) -> str:
     """A 32-bit float as `Float.toString` prints it."""
-    import numpy as np
-
     single, two_digits = np.float32(value), f"{value:.1e}"
     is_short = np.float32(two_digits) == single
     return _java_number(value, two_digits if is_short else np.format_float_scientific(single, unique=True))

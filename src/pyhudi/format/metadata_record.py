@@ -156,35 +156,60 @@ _BLOOM_FILTER = record(
     doc="Data file bloom filter details",
 )
 _RANGE_DOC = "Based on user data table schema, we can convert"
-_COLUMN_STATS = record(
-    "HoodieMetadataColumnStats",
-    optional("fileName", STRING, doc="File name for which this column statistics applies"),
-    optional("columnName", STRING, doc="Column name for which this column statistics applies"),
-    field(
-        "minValue",
-        ["null", *_WRAPPERS.values()],
-        doc=f"Minimum value in the range. {_RANGE_DOC} this to appropriate type",
-        default=None,
+_OF_VERSION_9: dict[str, Json] = {
+    "ArrayWrapper": record(
+        "ArrayWrapper",
+        optional(
+            "wrappedValues",
+            {"type": "array", "items": ["null", *_WRAPPERS]},
+            doc="An array where each element is one of the supported wrapper types.",
+        ),
+        doc="A record containing a list of wrapped values.",
     ),
-    field(
-        "maxValue",
-        ["null", *_WRAPPERS],
-        doc=f"Maximum value in the range. {_RANGE_DOC} it to appropriate type",
-        default=None,
+}
+_VALUE_TYPE = optional(
+    "valueType",
+    record(
+        "HoodieValueTypeInfo",
+        field("typeOrdinal", "int", doc="Enum type ordinal representing the value type"),
+        optional("additionalInfo", STRING, doc="Optional additional information about the value type"),
     ),
-    optional("valueCount", "long", doc="Total count of values"),
-    optional("nullCount", "long", doc="Total count of null values"),
-    optional("totalSize", "long", doc="Total storage size on disk"),
-    optional("totalUncompressedSize", "long", doc="Total uncompressed storage size on disk"),
-    field("isDeleted", "boolean", doc="Column range entry valid/deleted flag"),
-    field(
-        "isTightBound",
-        "boolean",
-        doc="Whether the min/max range of a column is tight bound or not",
-        default=False,
-    ),
-    doc="Data file column statistics",
+    doc="Value type information containing enum ordinal and optional additional information",
 )
+
+
+def _column_stats(wrappers: Mapping[str, Json], *more: Json) -> Json:
+    return record(
+        "HoodieMetadataColumnStats",
+        optional("fileName", STRING, doc="File name for which this column statistics applies"),
+        optional("columnName", STRING, doc="Column name for which this column statistics applies"),
+        field(
+            "minValue",
+            ["null", *wrappers.values()],
+            doc=f"Minimum value in the range. {_RANGE_DOC} this to appropriate type",
+            default=None,
+        ),
+        field(
+            "maxValue",
+            ["null", *wrappers],
+            doc=f"Maximum value in the range. {_RANGE_DOC} it to appropriate type",
+            default=None,
+        ),
+        optional("valueCount", "long", doc="Total count of values"),
+        optional("nullCount", "long", doc="Total count of null values"),
+        optional("totalSize", "long", doc="Total storage size on disk"),
+        optional("totalUncompressedSize", "long", doc="Total uncompressed storage size on disk"),
+        field("isDeleted", "boolean", doc="Column range entry valid/deleted flag"),
+        field(
+            "isTightBound",
+            "boolean",
+            doc="Whether the min/max range of a column is tight bound or not",
+            default=False,
+        ),
+        *more,
+        doc="Data file column statistics",
+    )
+
 
 _PIECES_DOC = (
     "A UUID based fileId is stored as 3 pieces in RLI (fileIdHighBits, fileIdLowBits and fileIndex). \n"
@@ -235,45 +260,56 @@ _RECORD_INDEX = record(
     ),
 )
 
-METADATA_RECORD_SCHEMA = schema_text(
-    record(
-        "HoodieMetadataRecord",
-        *META_FIELD_SCHEMAS,
-        field("key", STRING),
-        field("type", "int", doc="Type of the metadata record"),
-        field(
-            "filesystemMetadata",
-            ["null", mapping(_FILE_INFO)],
-            doc="Contains information about partitions and files within the dataset",
-        ),
-        optional(
-            "BloomFilterMetadata",
-            _BLOOM_FILTER,
-            doc="Metadata Index of bloom filters for all data files in the user table",
-        ),
-        optional(
-            "ColumnStatsMetadata",
-            _COLUMN_STATS,
-            doc="Metadata Index of column statistics for all data files in the user table",
-        ),
-        optional(
-            "recordIndexMetadata",
-            _RECORD_INDEX,
-            doc="Metadata Index that contains information about record keys and their location in the dataset",
-        ),
-        optional(
-            "SecondaryIndexMetadata",
-            record(
-                "HoodieSecondaryIndexInfo",
-                field("isDeleted", "boolean", doc="True if this entry has been deleted"),
+
+def _metadata_record(column_stats: Json) -> str:
+    return schema_text(
+        record(
+            "HoodieMetadataRecord",
+            *META_FIELD_SCHEMAS,
+            field("key", STRING),
+            field("type", "int", doc="Type of the metadata record"),
+            field(
+                "filesystemMetadata",
+                ["null", mapping(_FILE_INFO)],
+                doc="Contains information about partitions and files within the dataset",
             ),
-            doc="Metadata Index that contains information about secondary keys and the corresponding record "
-            "keys in the dataset",
-        ),
-        doc="A record saved within the Metadata Table",
-        namespace=NAMESPACE,
+            optional(
+                "BloomFilterMetadata",
+                _BLOOM_FILTER,
+                doc="Metadata Index of bloom filters for all data files in the user table",
+            ),
+            optional(
+                "ColumnStatsMetadata",
+                column_stats,
+                doc="Metadata Index of column statistics for all data files in the user table",
+            ),
+            optional(
+                "recordIndexMetadata",
+                _RECORD_INDEX,
+                doc="Metadata Index that contains information about record keys and their location in the dataset",
+            ),
+            optional(
+                "SecondaryIndexMetadata",
+                record(
+                    "HoodieSecondaryIndexInfo",
+                    field("isDeleted", "boolean", doc="True if this entry has been deleted"),
+                ),
+                doc="Metadata Index that contains information about secondary keys and the corresponding record "
+                "keys in the dataset",
+            ),
+            doc="A record saved within the Metadata Table",
+            namespace=NAMESPACE,
+        )
     )
-)
-"""The schema of every record of the metadata table, with the text of 1.0.2 (1.2.0 adds `valueType` and
-`ArrayWrapper`; 0.15.0 lacks `SecondaryIndexMetadata`, `isTightBound` and `position`). Commits of the
-metadata table state it without the meta fields."""
+
+
+METADATA_RECORD_SCHEMA = _metadata_record(_column_stats(_WRAPPERS))
+"""The schema of every record of the metadata table of version 8, with the text of 1.0.2 (0.15.0 lacks
+`SecondaryIndexMetadata`, `isTightBound` and `position`). Commits of the metadata table state it without the meta
+fields."""
+
+METADATA_RECORD_SCHEMAS = {
+    8: METADATA_RECORD_SCHEMA,
+    9: _metadata_record(_column_stats({**_WRAPPERS, **_OF_VERSION_9}, _VALUE_TYPE)),
+}
+"""By table version; that of 9 with the text of 1.2.0. Records of files and partitions are the same bytes under both."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 
+from pyhudi.format.metadata_record import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
@@ -25,6 +26,11 @@ class MetadataTable:
     storage: Storage
     config: TableConfig
     timeline: Timeline
+
+    @property
+    def record_schema(self) -> str:
+        """The schema that its records are written with."""
+        return METADATA_RECORD_SCHEMAS[self.config.version]
 
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request."""

@@ -11,7 +11,7 @@ from pyhudi.model.table_facts import TableFacts
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 
 READABLE_VERSIONS = (6, 8, 9)
-WRITABLE_VERSIONS = (8,)
+WRITABLE_VERSIONS = (8, 9)
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
@@ -33,6 +33,8 @@ class KeyKind(StrEnum):
     SIMPLE = "SIMPLE"
     COMPLEX = "COMPLEX"
     NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
     OTHER = "OTHER"
 
 
@@ -56,6 +58,28 @@ class TableConfig:
     is_utc: bool
     metadata_partitions: tuple[str, ...]
     create_schema: str | None
+
+    @property
+    def time_based(self) -> tuple[str, ...]:
+        """The partition columns whose paths are times, of another spelling than their values.
+
+        Those that may be, where the table does not say: before version 8 a custom key generator stores no kinds.
+        """
+        if self.key_kind is KeyKind.TIMESTAMP:
+            return self.partition_by
+        if self.key_kind is not KeyKind.CUSTOM:
+            return ()
+        kinds = {f.partition(":")[0]: f.partition(":")[2].upper() for f in self.partition_fields}
+        return tuple(name for name in self.partition_by if kinds[name] != "SIMPLE")
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """The partition columns as they are stored, with their kinds where a custom key generator stores them."""
+        return _fields(self.properties.get("hoodie.table.partition.fields"))
+
+    @property
+    def has_logical_timestamps(self) -> bool:
+        return _flag(self.properties, "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled")
 
     @property
     def has_metadata_table(self) -> bool:
@@ -168,14 +192,20 @@ def _key_kind(properties: Mapping[str, str]) -> KeyKind:
             "ComplexAvroKeyGenerator": "COMPLEX",
             "NonpartitionedKeyGenerator": "NON_PARTITION",
             "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+            "TimestampBasedKeyGenerator": "TIMESTAMP",
+            "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
+            "CustomKeyGenerator": "CUSTOM",
+            "CustomAvroKeyGenerator": "CUSTOM",
         }
         class_name = properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
         kind = by_class.get(class_name, "OTHER") if class_name else ""
     if kind:
-        return KeyKind(kind) if kind in ("SIMPLE", "COMPLEX", "NON_PARTITION") else KeyKind.OTHER
+        return KeyKind(kind) if kind in set(KeyKind) else KeyKind.OTHER
     partition_fields = _fields(properties.get("hoodie.table.partition.fields"))
     if not partition_fields:
         return KeyKind.NON_PARTITION
+    if ":" in partition_fields[0]:
+        return KeyKind.CUSTOM
     is_simple = len(partition_fields) == 1 and len(_fields(properties.get("hoodie.table.recordkey.fields"))) == 1
     return KeyKind.SIMPLE if is_simple else KeyKind.COMPLEX
 

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
+from pyhudi.format.keys import value_text
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
@@ -34,14 +35,33 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
         items = conform_array(array.items, target.item_type, path=path, name=f"{name}.value")
         return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_null_mask(array))
     try:
-        if pa.types.is_fixed_size_binary(kind) and pa.types.is_binary(target):
-            return array.cast(pa.binary())
-        return pc.cast(array, target)
+        return _promoted(array, target, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptFile(
             path, 0, expected=f"column '{name}' readable as {target}", found=f"{kind} ({error})",
             hint="The file does not fit the table's schema.",
         ) from error  # fmt: skip
+
+
+def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    """Values of a simple type as another.
+
+    Seen: Apache Hudi makes a double of a float by its text (0.1 stays 0.1), rounds whole numbers to the nearest
+    float or double, and spells numbers as Java does (`HoodieAvroUtils`, and its Spark readers alike).
+    """
+    kind = array.type
+    if pa.types.is_float32(kind) and pa.types.is_float64(target):
+        return array.cast(pa.string()).cast(target)
+    if pa.types.is_integer(kind) and pa.types.is_floating(target):
+        return pc.cast(array, target, safe=False)
+    if pa.types.is_floating(kind) and pa.types.is_string(target):
+        return _combined(value_text(pa.chunked_array([array]), name))
+    return pc.cast(array, target)
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:

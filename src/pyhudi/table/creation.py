@@ -1,13 +1,16 @@
 """Making a table: the facts that it is born with, and the folders that Apache Hudi expects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import encode_table_properties
+from pyhudi.model.option_table import fact_names
+from pyhudi.model.table_facts import Fact, parse_fact
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import WRITABLE_VERSIONS
+from pyhudi.table.key_properties import SPELLED_ANEW, bare_name, key_properties
 
 _FOLDERS = (
     ".hoodie/.aux/.bootstrap/.partitions",
@@ -42,21 +45,21 @@ class NewTable:
     properties: Mapping[str, str]
 
 
-def column_names(value: str | Sequence[str] | None, *, what: str) -> tuple[str, ...]:
-    """A column name, a sequence of them, or None, as a tuple."""
+def column_names(value: str | Sequence[str] | None, *, what: str, has_kinds: bool = False) -> tuple[str, ...]:
+    """A column name, a sequence of them, or None, as a tuple. `has_kinds`: each may be followed by `:` and its kind."""
     names = (value,) if isinstance(value, str) else tuple(value or ())
     for name in names:
         if not isinstance(name, str) or not name:
             raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
-        if "," in name or ":" in name:
+        if "," in name or ":" in (bare_name(name) if has_kinds else name):
             raise Invalid(f"{what}: column name '{name}': expected one without ',' and ':', which separate names")
-    if len(set(names)) != len(names):
+    if len(set(map(bare_name, names))) != len(names):
         raise Invalid(f"{what}={value!r}: expected distinct column names")
     return names
 
 
 def new_table_properties(new: NewTable) -> dict[str, str]:
-    """The properties of a new table of version 8, as Apache Hudi 1.0 stores them.
+    """The properties of a new table, as the releases of Apache Hudi that create its version store them.
 
     Spec: format/layout.md section 2.3. Raises: Invalid or Unsupported for what cannot be made.
     """
@@ -64,18 +67,12 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         raise Invalid("name: expected a table name, found an empty text")
     if new.table_version not in WRITABLE_VERSIONS:
         raise Unsupported(
-            f"table_version={new.table_version}: this release creates version {WRITABLE_VERSIONS[0]} only"
+            f"table_version={new.table_version}: this release creates the versions "
+            f"{' and '.join(map(str, WRITABLE_VERSIONS))} only"
         )
     if new.table_type != "COPY_ON_WRITE":
         raise Unsupported(f"table_type='{new.table_type}': this release creates COPY_ON_WRITE tables only")
-    if not new.record_key:
-        raise Unsupported("record_key=None: this release does not make record keys up yet; name the key columns")
-    mode = new.properties.get("hoodie.record.merge.mode") or (
-        "EVENT_TIME_ORDERING" if new.ordering else "COMMIT_TIME_ORDERING"
-    )
-    if mode not in _PAYLOADS:
-        raise Unsupported(f"hoodie.record.merge.mode='{mode}': this release knows {' and '.join(_PAYLOADS)}")
-    payload, strategy = _PAYLOADS[mode]
+    mode = _merge_mode(new)
     properties = {
         "hoodie.table.name": new.name,
         "hoodie.table.type": new.table_type,
@@ -88,11 +85,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.table.multiple.base.file.formats.enable": "false",
-        "hoodie.table.recordkey.fields": ",".join(new.record_key),
-        "hoodie.table.keygenerator.type": _key_generator(new),
         "hoodie.record.merge.mode": mode,
-        "hoodie.record.merge.strategy.id": strategy,
-        "hoodie.compaction.payload.class": payload,
         "hoodie.table.cdc.enabled": "false",
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -100,13 +93,56 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.datasource.write.partitionpath.urlencode": "false",
         "hoodie.partition.metafile.use.base.format": "false",
     }
-    if new.partition_by:
-        properties["hoodie.table.partition.fields"] = ",".join(new.partition_by)
-    if new.ordering:
-        properties["hoodie.table.precombine.field"] = ",".join(new.ordering)
+    properties |= key_properties(
+        record_key=new.record_key, partition_by=new.partition_by, version=new.table_version, options=new.properties
+    )
+    properties |= _OF_VERSION[new.table_version](new, mode)
     if new.create_schema is not None:
         properties["hoodie.table.create.schema"] = new.create_schema
-    return {**properties, **new.properties}
+    anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
+    given = {name: text for name, text in new.properties.items() if name not in anew}
+    return {**properties, **given}
+
+
+def _merge_mode(new: NewTable) -> str:
+    """How rows of one key are settled: as a mode, a payload class or a strategy id says, else by the ordering.
+
+    Raises: Invalid where two of them disagree; Unsupported for a mode that this release does not know.
+    """
+    stated = [(name, text) for name in fact_names(Fact.MERGE_MODE) if (text := new.properties.get(name))]
+    modes = {str(parse_fact(Fact.MERGE_MODE, name, text)) for name, text in stated}
+    if len(modes) > 1:
+        said = ", ".join(f"{name}='{text}'" for name, text in stated)
+        raise Invalid(f"{said}: expected one way to settle rows of one key, found {' and '.join(sorted(modes))}")
+    mode = modes.pop() if modes else "EVENT_TIME_ORDERING" if new.ordering else "COMMIT_TIME_ORDERING"
+    if mode not in _PAYLOADS:
+        said = stated[0][1]
+        raise Unsupported(f"hoodie.record.merge.mode='{said}': this release knows {' and '.join(_PAYLOADS)}")
+    return mode
+
+
+def _merging_of_version_8(new: NewTable, mode: str) -> dict[str, str]:
+    if len(new.ordering) > 1:
+        raise Unsupported(
+            f"ordering={', '.join(new.ordering)}: tables of version 8 have one ordering column (Apache Hudi 1.0 cannot "
+            "write to others); create the table with table_version=9"
+        )
+    payload, strategy = _PAYLOADS[mode]
+    payload = new.properties.get("hoodie.compaction.payload.class") or payload
+    ordering = {"hoodie.table.precombine.field": ",".join(new.ordering)} if new.ordering else {}
+    return {"hoodie.record.merge.strategy.id": strategy, "hoodie.compaction.payload.class": payload, **ordering}
+
+
+def _merging_of_version_9(new: NewTable, mode: str) -> dict[str, str]:
+    """Seen: 1.2.0 stores no strategy id beside a mode of its own, and a payload class under another name."""
+    ordering = {"hoodie.table.ordering.fields": ",".join(new.ordering)} if new.ordering else {}
+    payload = new.properties.get("hoodie.compaction.payload.class")
+    legacy = {"hoodie.table.legacy.payload.class": payload} if payload else {}
+    return {"hoodie.table.format": "native", **legacy, **ordering}
+
+
+_OF_VERSION: dict[int, Callable[[NewTable, str], dict[str, str]]] = {8: _merging_of_version_8, 9: _merging_of_version_9}
+"""What a version stores that the other does not, by version."""
 
 
 def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:
@@ -129,9 +165,3 @@ def refuse_occupied(storage: Storage) -> None:
     other = next(iter(storage.list("", recursive=True)), None)
     if other is not None:
         raise Invalid(f"{uri}: expected an empty place for a new table, found '{other.path}'; choose another path")
-
-
-def _key_generator(new: NewTable) -> str:
-    if not new.partition_by:
-        return "NON_PARTITION"
-    return "SIMPLE" if len(new.record_key) == len(new.partition_by) == 1 else "COMPLEX"

@@ -49,6 +49,7 @@ class SliceByName:
 class SliceByCompletion:
     """Table versions 8 and later: the newest slice whose base instant is not after the log's completion.
 
+    An archived log's completion time, which costs requests, is only asked for where a later slice might take it.
     Spec: format/timeline.md section 7.
     """
 
@@ -57,7 +58,9 @@ class SliceByCompletion:
             return log.instant
         if not timeline.is_committed(log.instant):
             return None
-        completed = timeline.completion_times.get(log.instant, log.instant)
+        completed = log.instant
+        if any(base > log.instant for base in slices):
+            completed = timeline.completion_time(log.instant) or log.instant
         return max((base for base in slices if base <= completed), default=log.instant)
 
 
@@ -89,21 +92,49 @@ def latest_slices(
     for file_id in sorted(groups):
         if replaced and file_id in replaced:
             continue
-        group = groups[file_id]
-        slices: dict[str, list[LogFile]] = {base: [] for base in group.bases}
-        for log in sorted(group.logs, key=lambda log: log.name.order):
-            base = slicing.base_instant(log.name, slices.keys(), timeline)
-            if base is not None:
-                slices.setdefault(base, []).append(log)
+        slices = _logs_by_slice(groups[file_id], timeline, slicing)
         if slices:
-            newest = max(slices)
-            base_file = group.bases.get(newest)
-            found.append(FileSlice(partition, file_id, newest, base_file, tuple(slices[newest])))
+            found.append(_slice(partition, file_id, groups[file_id], slices, max(slices)))
     return found
 
 
+def all_slices(
+    partition: str, files: Iterable[ListedFile], timeline: Timeline, *, slicing: LogSlicing
+) -> dict[str, tuple[FileSlice, ...]]:
+    """Every slice of each file group that has any, newest first, by file id; replaced groups too.
+
+    Base files of instants that are not committed are left out. Change logs (`.cdc`) are among the log files.
+    """
+    groups = _group(files, timeline, {}, with_change_logs=True)
+    found: dict[str, tuple[FileSlice, ...]] = {}
+    for file_id in sorted(groups):
+        slices = _logs_by_slice(groups[file_id], timeline, slicing)
+        newest_first = sorted(slices, reverse=True)
+        if slices:
+            found[file_id] = tuple(_slice(partition, file_id, groups[file_id], slices, base) for base in newest_first)
+    return found
+
+
+def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> dict[str, list[LogFile]]:
+    """Base instant -> log files in reading order, of each slice of a group."""
+    slices: dict[str, list[LogFile]] = {base: [] for base in group.bases}
+    for log in sorted(group.logs, key=lambda log: log.name.order):
+        base = slicing.base_instant(log.name, slices.keys(), timeline)
+        if base is not None:
+            slices.setdefault(base, []).append(log)
+    return slices
+
+
+def _slice(partition: str, file_id: str, group: _Group, slices: Mapping[str, list[LogFile]], base: str) -> FileSlice:
+    return FileSlice(partition, file_id, base, group.bases.get(base), tuple(slices[base]))
+
+
 def _group(
-    files: Iterable[ListedFile], timeline: Timeline, valid_tokens: Mapping[tuple[str, str], str]
+    files: Iterable[ListedFile],
+    timeline: Timeline,
+    valid_tokens: Mapping[tuple[str, str], str],
+    *,
+    with_change_logs: bool = False,
 ) -> dict[str, _Group]:
     groups: dict[str, _Group] = {}
     for file in files:
@@ -113,6 +144,6 @@ def _group(
             if valid_tokens.get((base.file_id, base.requested), base.write_token) != base.write_token:
                 continue
             groups.setdefault(base.file_id, _Group()).bases[base.requested] = BaseFile(base, file.size_bytes)
-        elif (log := LogFileName.parse(file.name)) and log.suffix != ".cdc":
+        elif (log := LogFileName.parse(file.name)) and (with_change_logs or log.suffix != ".cdc"):
             groups.setdefault(log.file_id, _Group()).logs.append(LogFile(log, file.size_bytes))
     return groups

@@ -5,16 +5,16 @@ from datetime import date, datetime
 
 import pyarrow as pa
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import NotFound, Unsupported
 from pyhudi.format.instants import EARLIEST_WORDS, instant_from_user
 from pyhudi.format.names import join
 from pyhudi.model.instant import Instant
-from pyhudi.storage.protocol import Storage
+from pyhudi.table.cleaned import paths_being_cleaned
 from pyhudi.table.commits import read_commit, written_files
 from pyhudi.table.predicate import Predicate
 from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partition_can_hold
+from pyhudi.table.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.snapshot import Snapshot
-from pyhudi.timeline.layout import TimelineLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,35 @@ def commit_range(
 
 
 def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
-    """Completed writes in the range, by completion time on layout 2, by requested time on layout 1.
+    """Completed writes in the range, archived ones included, by requested time. The range is of completion times on
+    layout 2, of requested times on layout 1.
 
     Spec: format/timeline.md section 8.
     """
     by_completion = snapshot.config.layout.has_completion_times
     chosen = []
-    for instant in snapshot.timeline.completed_writes:
+    for instant in (*_archived_in(snapshot, span), *snapshot.timeline.completed_writes):
         time = instant.completed if by_completion else instant.requested
         assert time is not None
         if span.covers(time):
             chosen.append(instant)
-    return chosen
+    return sorted(chosen, key=lambda instant: instant.requested)
+
+
+def _archived_in(snapshot: Snapshot, span: CommitRange) -> tuple[Instant, ...]:
+    """Archived writes that may lie in the range; the history is left alone where none can.
+
+    Requested times bound what is archived: all of them lie before the active timeline. Completion times do not:
+    a slow write may have completed after later ones, so that the history has to be asked.
+    """
+    timeline = snapshot.timeline
+    if timeline.start is None:
+        return ()
+    if snapshot.config.layout.has_completion_times:
+        return timeline.archived_writes(completed_after=span.start, requested_until=span.end)
+    if span.start is not None and span.start >= timeline.start:
+        return ()
+    return timeline.archived_writes(requested_from=span.start, requested_until=span.end)
 
 
 def plan_incremental(
@@ -63,6 +80,7 @@ def plan_incremental(
     schema: pa.Schema,
     predicate: Predicate | None,
     where: str | None,
+    shown: ShownColumns = AS_STORED,
 ) -> ReadPlan:
     """Rows that a commit of the range wrote last, as they stood at its end.
 
@@ -70,14 +88,13 @@ def plan_incremental(
     groups that the range replaced are left out. Where such a file was cleaned away, the newest later
     file of its group stands in: rows that were written again after the range are then missing.
 
-    Spec: format/queries.md section 2. Raises: Unsupported when the range reaches into the archived
-    timeline or the table has no meta fields.
+    Spec: format/queries.md section 2. Raises: Unsupported when the table has no meta fields; NotFound where not even a
+    later file is left.
     """
     if not snapshot.config.has_meta_fields:
         raise Unsupported(
             "incremental: the table has hoodie.populate.meta.fields=false, so its rows carry no commit time"
         )
-    _refuse_archived(snapshot, span)
     chosen = instants_in(snapshot, span)
     latest: dict[tuple[str, str], PlannedFile] = {}
     for instant in chosen:
@@ -89,44 +106,40 @@ def plan_incremental(
             if not file.path.endswith(".cdc"):
                 latest[file.partition, file.file_id] = PlannedFile(file.path, file.partition, file.size_bytes)
     partitions = sorted({file.partition for file in latest.values()})
-    kept = {p for p in partitions if partition_can_hold(snapshot, predicate, p)}
+    kept = {p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)}
     files = _present(snapshot, {key: file for key, file in latest.items() if file.partition in kept})
     return make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=f"incremental {span}",
         commit_times=frozenset(i.requested for i in chosen), partitions=len(partitions),
-        partitions_pruned=len(partitions) - len(kept), files_pruned=0,
+        partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown,
     )  # fmt: skip
 
 
 def _present(snapshot: Snapshot, latest: dict[tuple[str, str], PlannedFile]) -> list[PlannedFile]:
     """The files, each replaced by the newest of its group where it was cleaned away."""
     files: list[PlannedFile] = []
+    going = paths_being_cleaned(snapshot)
     for partition in sorted({partition for partition, _ in latest}):
-        names = {join(partition, file.name) for file in snapshot.listing.files(partition)}
+        names = {join(partition, file.name) for file in snapshot.listing.files(partition)} - going
         wanted = {file_id: file for (of, file_id), file in latest.items() if of == partition}
         missing = {file_id for file_id, file in wanted.items() if file.path not in names}
         files += [file for file_id, file in wanted.items() if file_id not in missing]
         if missing:
-            files += [
-                PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
-                for piece in snapshot.slices(partition)
-                if piece.file_id in missing and piece.base_file is not None
-            ]
+            files += _stand_ins(snapshot, partition, missing)
     return files
 
 
-def _refuse_archived(snapshot: Snapshot, span: CommitRange) -> None:
-    writes = snapshot.timeline.completed_writes
-    first = writes[0] if writes else None
-    if first is None or not has_history(snapshot.storage, snapshot.config.layout):
-        return
-    if span.start is None or span.start < first.requested:
-        raise Unsupported(
-            f"incremental {span}: older commits than '{first.requested}' are archived, and this release reads the "
-            "active timeline only; start at or after that time, or take a snapshot"
+def _stand_ins(snapshot: Snapshot, partition: str, missing: set[str]) -> list[PlannedFile]:
+    """The newest files of file groups whose files of the range were cleaned away.
+
+    Raises: NotFound for a group that was replaced after the range, and is gone: its rows are nowhere.
+    """
+    newest = {piece.file_id: piece.base_file for piece in snapshot.slices(partition) if piece.base_file is not None}
+    gone = sorted(missing - newest.keys())
+    if gone:
+        raise NotFound(
+            f"incremental: the files of file group '{gone[0]}' in partition '{partition}', which the range wrote, were "
+            "replaced after it and cleaned away; let the range end later, or take a snapshot"
         )
-
-
-def has_history(storage: Storage, layout: TimelineLayout) -> bool:
-    """Whether instants have been archived. One list request."""
-    return any(True for _ in storage.list(layout.history_folder))
+    found = (newest[file_id] for file_id in sorted(missing))
+    return [PlannedFile(join(partition, file.name.format()), partition, file.size_bytes) for file in found]

@@ -23,25 +23,27 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
     Raises: CorruptFile for a file that is no Parquet or does not fit the table's schema.
     """
     for file in plan.files:
-        yield from _file_batches(storage, plan, file.path, use_threads=True)
+        yield from _file_batches(storage, plan, file, use_threads=True)
 
 
 def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
     """The plan's rows, all of them in memory; files are read side by side."""
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
-        return list(_file_batches(storage, plan, file.path, use_threads=False))
+        return list(_file_batches(storage, plan, file, use_threads=False))
 
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
 
-def _file_batches(storage: Storage, plan: ReadPlan, path: str, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
+def _file_batches(
+    storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool
+) -> Iterator[pa.RecordBatch]:
     """The rows of one file that the plan asks for, as columns of its answer."""
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
-    for batch in _stored_batches(storage, path, columns, use_threads=use_threads):
-        conformed = conform_batch(batch, stored, path=path)
+    for batch in _stored_batches(storage, file.path, columns, use_threads=use_threads):
+        conformed = plan.shown.batch(conform_batch(batch, stored, path=file.path), file.partition)
         if wanted is not None:
             conformed = conformed.filter(pc.is_in(conformed.column(COMMIT_TIME), value_set=wanted))
         if plan.predicate is not None and len(conformed):

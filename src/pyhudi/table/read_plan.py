@@ -10,9 +10,10 @@ from pyhudi.format.keys import partition_values
 from pyhudi.format.names import join
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.table.predicate import Predicate, partition_can_match
+from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
 from pyhudi.table.snapshot import Snapshot
 
-COMMIT_TIME = META_FIELDS[0]
+COMMIT_TIME, PARTITION_PATH = META_FIELDS[0], META_FIELDS[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class ReadPlan:
     """What to read and what to give.
 
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
-    asked for. `commit_times`: if not None, only rows that one of these instants wrote last.
+    asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
+    the answer and the predicate see otherwise than they are stored.
     """
 
     files: tuple[PlannedFile, ...]
@@ -65,6 +67,7 @@ class ReadPlan:
     predicate: Predicate | None
     commit_times: frozenset[str] | None
     explanation: Explanation = field(compare=False)
+    shown: ShownColumns = AS_STORED
 
     @property
     def columns_read(self) -> list[str]:
@@ -74,6 +77,8 @@ class ReadPlan:
             needed |= self.predicate.columns
         if self.commit_times is not None:
             needed.add(COMMIT_TIME)
+        if needed & set(self.shown.from_path):
+            needed.add(PARTITION_PATH)
         return [name for name in self.stored_schema.names if name in needed]
 
 
@@ -86,12 +91,14 @@ def refuse_unreadable(snapshot: Snapshot) -> None:
         )
 
 
-def select_columns(snapshot: Snapshot, columns: Sequence[str] | None, *, meta_fields: bool) -> pa.Schema:
+def select_columns(
+    snapshot: Snapshot, columns: Sequence[str] | None, *, meta_fields: bool, shown: ShownColumns = AS_STORED
+) -> pa.Schema:
     """The answer's schema: the named columns in their order, or all of them.
 
     Raises: Invalid for an unknown column, naming those that exist.
     """
-    full = snapshot.schema_with_meta
+    full = shown.schema(snapshot.schema_with_meta)
     if columns is None:
         names = [name for name in full.names if meta_fields or name not in META_FIELDS]
     else:
@@ -107,7 +114,13 @@ def select_columns(snapshot: Snapshot, columns: Sequence[str] | None, *, meta_fi
 
 
 def plan_snapshot(
-    snapshot: Snapshot, *, schema: pa.Schema, predicate: Predicate | None, where: str | None, query: str
+    snapshot: Snapshot,
+    *,
+    schema: pa.Schema,
+    predicate: Predicate | None,
+    where: str | None,
+    query: str,
+    shown: ShownColumns = AS_STORED,
 ) -> ReadPlan:
     """Every visible file of the partitions that may hold a matching row.
 
@@ -115,7 +128,7 @@ def plan_snapshot(
     first where the metadata table lists them).
     """
     partitions = snapshot.listing.partitions()
-    kept = [p for p in partitions if partition_can_hold(snapshot, predicate, p)]
+    kept = [p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)]
     files = [
         PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
         for partition in kept
@@ -124,7 +137,7 @@ def plan_snapshot(
     ]
     return make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=query, commit_times=None,
-        partitions=len(partitions), partitions_pruned=len(partitions) - len(kept), files_pruned=0,
+        partitions=len(partitions), partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown,
     )  # fmt: skip
 
 
@@ -140,6 +153,7 @@ def make_plan(
     partitions: int,
     partitions_pruned: int,
     files_pruned: int,
+    shown: ShownColumns = AS_STORED,
 ) -> ReadPlan:
     """A plan over the given files, with its explanation."""
     chosen = tuple(sorted(files, key=lambda file: file.path))
@@ -154,18 +168,21 @@ def make_plan(
         where=where,
         listed_by=snapshot.listing.source,
     )
-    return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation)
+    return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation, shown)
 
 
-def partition_can_hold(snapshot: Snapshot, predicate: Predicate | None, partition: str) -> bool:
+def partition_can_hold(
+    snapshot: Snapshot, predicate: Predicate | None, partition: str, shown: ShownColumns = AS_STORED
+) -> bool:
     """Whether a partition may hold a row that the predicate keeps."""
     if predicate is None:
         return True
     values: dict[str, object] = {}
+    schema, unknown = shown.schema(snapshot.schema), set(unknown_to_paths(snapshot.key_spec, shown))
     for name, text in partition_values(partition, snapshot.key_spec).items():
-        if name not in snapshot.schema.names:
+        if name not in schema.names or name in unknown:
             continue
-        known, value = _typed(text, snapshot.schema.field(name).type)
+        known, value = _typed(text, schema.field(name).type)
         if known:
             values[name] = value
     return partition_can_match(predicate, values)

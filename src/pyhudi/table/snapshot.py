@@ -11,13 +11,18 @@ import pyarrow as pa
 from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema import META_FIELDS, arrow_from_avro
+from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_commit, read_replaced, read_schema_text
 from pyhudi.table.config import KeyKind, TableConfig, table_config
 from pyhudi.table.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
 from pyhudi.table.listing import FileListing, ListedFile
 from pyhudi.table.properties_file import read_table_properties
+from pyhudi.table.shown_columns import ShownColumns, shown_columns
 from pyhudi.timeline.active import Timeline, read_timeline
+
+NAMES_ONE_FIELD_FROM = 9
+"""The table version from which a complex key names its field even where that is the only one."""
 
 OpenListing: TypeAlias = Callable[[Storage, TableConfig, Timeline, tzinfo], FileListing]
 
@@ -60,6 +65,10 @@ class Snapshot:
     def key_spec(self) -> KeySpec:
         return key_spec(self.config)
 
+    def shown_columns(self, query: str) -> ShownColumns:
+        """Columns that a query (snapshot, read_optimized, incremental) shows otherwise than they are stored."""
+        return shown_columns(self.config, self.key_spec, self.schema, query=query)
+
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest visible slice of each file group of a partition, sorted by file id."""
         files = self.listing.files(partition)
@@ -80,14 +89,20 @@ class Snapshot:
                 seen.setdefault((name.file_id, name.requested), set()).add(name.write_token)
         doubtful = {requested for (_, requested), tokens in seen.items() if len(tokens) > 1}
         valid: dict[tuple[str, str], str] = {}
-        for instant in self.timeline.completed_writes:
-            if instant.requested in doubtful:
-                stats = read_commit(self.storage, self.timeline, instant).partition_to_write_stats
-                for stat in stats.get(partition, ()):
-                    name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
-                    if name is not None:
-                        valid[name.file_id, name.requested] = name.write_token
+        for instant in self._writes_at(doubtful):
+            stats = read_commit(self.storage, self.timeline, instant).partition_to_write_stats
+            for stat in stats.get(partition, ()):
+                name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+                if name is not None:
+                    valid[name.file_id, name.requested] = name.write_token
         return valid
+
+    def _writes_at(self, requested_times: set[str]) -> list[Instant]:
+        """The completed writes of these requested times; the history is asked for those that are not active."""
+        found = [i for i in self.timeline.completed_writes if i.requested in requested_times]
+        for requested in sorted(requested_times - {i.requested for i in found}):
+            found += self.timeline.archived_writes(requested_from=requested, requested_until=requested)
+        return found
 
     def at(self, requested: str) -> "Snapshot":
         """The table as a reader at this requested time sees it; the listing is shared."""
@@ -113,13 +128,16 @@ def log_slicing(config: TableConfig) -> LogSlicing:
 def key_spec(config: TableConfig) -> KeySpec:
     """How the table spells keys and paths.
 
-    Seen: 1.0.2 on version 8 spells the key of a complex key generator with one field bare, without
-    `field:` (format/layout.md section 5.1).
+    Seen: a complex key generator with one field spells its key `field:value` on version 9, bare with 1.0.2 on
+    version 8. Spec: format/layout.md section 5.1.
     """
+    names_one_field = config.key_kind is KeyKind.COMPLEX and config.version >= NAMES_ONE_FIELD_FROM
     return KeySpec(
         record_key=config.record_key,
         partition_by=config.partition_by if config.key_kind is not KeyKind.NON_PARTITION else (),
-        is_composite=len(config.record_key) > 1,
+        is_composite=len(config.record_key) > 1 or names_one_field,
         is_hive_style=config.is_hive_style,
         is_url_encoded=config.is_url_encoded,
+        time_based=config.time_based,
+        has_logical_timestamps=config.has_logical_timestamps,
     )

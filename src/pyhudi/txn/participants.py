@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.table.snapshot import Snapshot
 
 
@@ -20,3 +20,9 @@ class CommitParticipant(Protocol):
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """Take over what the write at `requested` did. It completes right after, or is rolled back later."""
+
+    def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
+        """Take over that the clean at `requested` deleted files. It completes right after.
+
+        Called again after a crash, maybe with fewer files: a clean is carried out anew, not rolled back.
+        """

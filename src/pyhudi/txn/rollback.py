@@ -19,6 +19,7 @@ from pyhudi.model.commit import (
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.listing import StorageListing
+from pyhudi.table.pending import is_clustering
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.heartbeat import find_own_heartbeats, is_alive_elsewhere, remove_heartbeat
 from pyhudi.txn.markers import read_markers, remove_markers
@@ -37,7 +38,7 @@ def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heart
             raise Conflict(
                 f"restore '{instant.requested}' is pending: expected none; let its writer finish it, then retry"
             )
-        if instant.action not in WRITE_ACTIONS:
+        if instant.action not in WRITE_ACTIONS or is_clustering(storage, timeline, instant):
             continue
         if is_alive_elsewhere(storage, instant.requested, now_ms=now_ms, expires_ms=heartbeat_expires_ms):
             raise Conflict(

@@ -5,15 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from typing import get_args
 
-from pyhudi.errors import Conflict, HudiError, OutcomeUnknown, Unavailable, Unsupported
+from pyhudi.errors import Conflict, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.instants import format_instant
 from pyhudi.format.names import marker_folder
+from pyhudi.index.choice import IndexType
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.config import WRITABLE_VERSIONS, TableConfig, table_config
+from pyhudi.table.config import WRITABLE_VERSIONS, KeyKind, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
 from pyhudi.timeline.active import read_timeline
@@ -21,6 +23,7 @@ from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.guard import Guard
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.hold import Hold
 from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
@@ -67,62 +70,71 @@ class WriteSession:
     heartbeat: HeartbeatSettings
     participants: Sequence[CommitParticipant]
     issue_instant: Callable[[], str]
+    hold: Hold
 
     @contextmanager
-    def action(self, inflight: bytes) -> Iterator[str]:
-        """A commit from requested to just before completion, with its heartbeat; gives its requested time.
+    def action(self, inflight: bytes, *, action: str = "commit", request: bytes = b"") -> Iterator[Instant]:
+        """A write from requested to just before completion, with its heartbeat; gives it as it stands inflight.
 
-        When the block raises an Exception the commit is rolled back at once and the error goes on; but nothing
-        is touched when nobody can say whether it landed (OutcomeUnknown): the next writer finds out.
+        `action`: commit, or replacecommit. `request`, `inflight`: what the files of these states hold.
+        When the block raises an Exception the write is rolled back at once and the error goes on; but nothing
+        is touched when nobody can say whether it landed (OutcomeUnknown), or when the table is no longer ours
+        (LockLost): the next writer finds out.
         """
         storage, layout = self.access.storage, self.snapshot.timeline.layout
         requested = self.issue_instant()
-        target = Instant(requested, "commit", "INFLIGHT")
+        target = Instant(requested, action, "INFLIGHT")
         try:
             with beating(storage, requested, interval_ms=self.heartbeat.interval_ms):
-                storage.put_new(layout.path(Instant(requested, "commit", "REQUESTED")), b"")
+                storage.put_new(layout.path(Instant(requested, action, "REQUESTED")), request)
                 storage.put_new(layout.path(target), inflight)
-                yield requested
-        except OutcomeUnknown:
+                yield target
+        except (OutcomeUnknown, LockLost):
             raise
         except Exception as error:
             try:
+                self.hold.confirm()
                 self._roll_back(target)
             except HudiError as second:  # the write's own error says more, and the next writer rolls it back
                 error.add_note(f"{target.action} '{requested}' could not be rolled back yet: {second}")
             raise
 
-    def complete(self, requested: str, metadata: CommitMetadata) -> str:
+    def complete(self, target: Instant, metadata: CommitMetadata) -> str:
         """Reconcile the markers, tell the participants, complete. Returns the completion time.
 
         Files that markers name and the metadata does not are of lost task attempts: their markers go, without
         which such an attempt ends before it shows its file, then the files. Spec: format/actions.md section 1.
 
-        Raises: Conflict when a writer that does not heed our guard changed the table meanwhile.
+        Raises: Conflict when a writer that does not heed our guard changed the table meanwhile; LockLost when the
+        table is no longer ours.
         """
-        storage, layout = self.access.storage, self.snapshot.timeline.layout
+        storage, layout, requested = self.access.storage, self.snapshot.timeline.layout, target.requested
         written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
         lost = [marker for marker in read_markers(storage, requested) or [] if marker.data_path not in written]
         storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
         storage.delete_many(marker.data_path for marker in lost)
         self._refuse_changed_table(requested)
+        self.hold.confirm()
         for participant in self.participants:
             participant.before_completion(requested, metadata)
-        completed = Instant(requested, "commit", "COMPLETED", self.issue_instant())
+        completed = Instant(requested, target.action, "COMPLETED", self.issue_instant())
+        self.hold.confirm()
         settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)
         assert completed.completed is not None
         return completed.completed
 
-    def forget(self, requested: str) -> None:
-        """Remove the markers and the heartbeat of a commit that completed.
+    def forget(self, target: Instant) -> None:
+        """Remove the markers and the heartbeat of a write that completed.
 
         A failure is no failure of the write, which must not be repeated: the next writer removes them.
         """
         try:
-            remove_markers(self.access.storage, requested)
-            remove_heartbeat(self.access.storage, requested)
+            remove_markers(self.access.storage, target.requested)
+            remove_heartbeat(self.access.storage, target.requested)
         except Unavailable as error:
-            log.warning("commit '%s' landed; its markers stay until the next write: %s", requested, error)
+            log.warning(
+                "%s '%s' landed; its markers stay until the next write: %s", target.action, target.requested, error
+            )
 
     def _refuse_changed_table(self, requested: str) -> None:
         """Refuse to complete upon a table that is not the one this write was planned on. One get and one list."""
@@ -165,7 +177,7 @@ def write_session(
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write it.
     """
     now_ms = access.clock.now_ms()
-    with access.guard.acquire(purpose, format_instant(now_ms, UTC)):
+    with access.guard.acquire(purpose, format_instant(now_ms, UTC)) as hold:
         recover_table_properties(access.storage)
         snapshot = access.snapshot()
         refuse_unwritable(snapshot.config, access.location.uri)
@@ -186,34 +198,29 @@ def write_session(
         remove_leftovers(access.storage, snapshot.timeline)
         for participant in taking_part:
             participant.begin(snapshot)
-        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue)
+        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold)
 
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:
     """Refuse a table that this release reads but cannot write. Raises: Unsupported, naming what stands in the way."""
     if config.version not in WRITABLE_VERSIONS:
         raise Unsupported(
-            f"{uri}: table version {config.version}: this release writes version "
-            f"{', '.join(map(str, WRITABLE_VERSIONS))} only; write with Apache Hudi, or create a new table"
+            f"{uri}: table version {config.version}: this release writes the versions "
+            f"{' and '.join(map(str, WRITABLE_VERSIONS))} only; write with Apache Hudi, or create a new table"
         )
     wanted = {
         "hoodie.table.type": ("COPY_ON_WRITE",),
         "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
-        "hoodie.table.keygenerator.type": (
-            "SIMPLE",
-            "COMPLEX",
-            "NON_PARTITION",
-            "SIMPLE_AVRO",
-            "COMPLEX_AVRO",
-        ),
         "hoodie.record.merge.mode": ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
-        "hoodie.index.type": ("SIMPLE",),
+        "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
         value = config.properties.get(key, "")
         if value and value not in known:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
-    if not config.record_key:
-        raise Unsupported(f"{uri}: no hoodie.table.recordkey.fields: this release does not make record keys up yet")
+    if config.key_kind is KeyKind.OTHER:
+        names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
+        said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
+        raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")

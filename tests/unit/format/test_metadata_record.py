@@ -16,6 +16,7 @@ from pyhudi.format.avro_container import encode_record
 from pyhudi.format.metadata_record import (
     FILES_TYPE,
     METADATA_RECORD_SCHEMA,
+    METADATA_RECORD_SCHEMAS,
     PARTITION_LIST_TYPE,
     FilesRecord,
     FileState,
@@ -34,8 +35,9 @@ states = st.builds(FileState, st.integers(0, 2**62), st.booleans())
 records = st.builds(FilesRecord, st.sampled_from([FILES_TYPE, PARTITION_LIST_TYPE]), st.dictionaries(names, states))
 
 
-def test_the_schema_has_the_text_that_1_0_2_writes() -> None:
-    assert (GOLDEN / "metadata_record_h102.json").read_text(encoding="utf-8") == METADATA_RECORD_SCHEMA
+def test_the_schema_has_the_text_that_1_0_2_and_1_2_0_write() -> None:
+    for version, name in ((8, "metadata_record_h102.json"), (9, "metadata_record_h120.json")):
+        assert (GOLDEN / name).read_text(encoding="utf-8") == METADATA_RECORD_SCHEMAS[version]
 
 
 def test_an_empty_partition_list_has_the_bytes_seen_in_real_tables() -> None:
@@ -50,7 +52,8 @@ def test_an_empty_partition_list_has_the_bytes_seen_in_real_tables() -> None:
 @given(records)
 def test_records_survive(record: FilesRecord) -> None:
     value = encode_files_record(record)
-    assert decode_files_record(value, METADATA_RECORD_SCHEMA) == record
+    for schema in METADATA_RECORD_SCHEMAS.values():
+        assert decode_files_record(value, schema) == record
     assert encode_files_record(record) == value
 
 

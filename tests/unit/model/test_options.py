@@ -146,9 +146,9 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 
 
 def test_an_older_spelling_counts_as_the_newest() -> None:
-    found = merged(write={"hoodie.cleaner.policy": "A"}, opened={"hoodie.clean.policy": "B"})
+    found = merged(write={"hoodie.cleaner.commits.retained": "3"}, opened={"hoodie.clean.commits.retained": "4"})
 
-    assert found == {"hoodie.clean.policy": "A"}
+    assert found == {"hoodie.clean.commits.retained": "3"}
 
 
 def test_the_old_prefix_of_timestamp_keys_counts_as_the_new() -> None:
@@ -156,13 +156,13 @@ def test_the_old_prefix_of_timestamp_keys_counts_as_the_new() -> None:
 
 
 def test_two_spellings_in_one_place_must_agree() -> None:
-    same: dict[str, object] = {"hoodie.cleaner.policy": "A", "hoodie.clean.policy": "A"}
-    assert merged(write=same) == {"hoodie.clean.policy": "A"}
+    same: dict[str, object] = {"hoodie.cleaner.commits.retained": "3", "hoodie.clean.commits.retained": "3"}
+    assert merged(write=same) == {"hoodie.clean.commits.retained": "3"}
 
     with pytest.raises(Invalid) as error:
-        merged(write={**same, "hoodie.clean.policy": "B"})
-    assert "option 'hoodie.clean.policy'='B'" in message(error)
-    assert "'hoodie.cleaner.policy'='A'" in message(error)
+        merged(write={**same, "hoodie.clean.commits.retained": "4"})
+    assert "option 'hoodie.clean.commits.retained'='4'" in message(error)
+    assert "'hoodie.cleaner.commits.retained'='3'" in message(error)
 
 
 def test_unknown_names_are_refused_in_both_places_of_the_caller_but_not_in_the_table() -> None:
@@ -184,7 +184,7 @@ def test_options_for_the_commit_may_have_any_name() -> None:
 # what cannot be kept
 
 REFUSED = [
-    ("hoodie.index.type", "BLOOM", "SIMPLE"),
+    ("hoodie.index.type", "BUCKET", "SIMPLE"),
     (
         "hoodie.write.lock.provider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
@@ -199,7 +199,6 @@ REFUSED = [
     ("hoodie.table.cdc.enabled", "true", "false"),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
     ("hoodie.datasource.meta.sync.enable", "true", "false"),
-    ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT", "NONE"),
     ("hoodie.bulkinsert.user.defined.partitioner.class", "a.B", "left out"),
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
@@ -216,12 +215,18 @@ REFUSED = [
     ("hoodie.populate.meta.fields", "false", "true"),
     (
         "hoodie.datasource.write.keygenerator.class",
-        "org.apache.hudi.keygen.CustomKeyGenerator",
+        "com.example.MyKeyGenerator",
         "SimpleKeyGenerator",
     ),
-    ("hoodie.datasource.write.keygenerator.type", "TIMESTAMP", "SIMPLE"),
-    ("hoodie.datasource.write.operation", "insert_overwrite", "upsert"),
-    ("hoodie.datasource.insert.dup.policy", "drop", "none"),
+    ("hoodie.datasource.write.keygenerator.type", "GLOBAL_DELETE", "SIMPLE"),
+    ("hoodie.keygen.datetime.parser.class", "com.example.MyParser", "HoodieDateTimeParser"),
+    ("hoodie.datasource.write.operation", "bootstrap", "upsert"),
+    ("hoodie.static.overwrite.partition.paths", "p1,p2", "left out"),
+    (
+        "hoodie.write.commit.callback.class",
+        "org.apache.hudi.utilities.callback.kafka.HoodieWriteCommitKafkaCallback",
+        "HoodieWriteCommitHttpCallback",
+    ),
     ("hoodie.record.merge.property.x", "1", "left out"),
     ("hoodie.auto.commit", "false", "true"),
 ]
@@ -258,6 +263,11 @@ def test_a_value_that_nobody_knows_is_invalid(name: str, value: str, nearest: st
     [
         ("hoodie.index.type", "simple"),
         ("hoodie.bulkinsert.sort.mode", ""),
+        ("hoodie.bulkinsert.sort.mode", "partition_path_repartition_and_sort"),
+        ("hoodie.datasource.insert.dup.policy", "FAIL"),
+        ("hoodie.datasource.write.operation", "insert_overwrite_table"),
+        ("hoodie.datasource.write.payload.class", "org.apache.hudi.common.model.EmptyHoodieRecordPayload"),
+        ("hoodie.write.commit.callback.class", "org.apache.hudi.callback.impl.HoodieWriteCommitHttpCallback"),
         ("hoodie.compact.inline", "false"),
         ("hoodie.write.lock.provider", ""),
         ("hoodie.datasource.write.payload.class", "org.apache.hudi.common.model.EventTimeAvroPayload"),
@@ -286,13 +296,6 @@ def test_an_option_without_effect_is_named_once(caplog: pytest.LogCaptureFixture
     assert [r.levelno for r in caplog.records] == [logging.INFO, logging.INFO]
     assert "option 'hoodie.embed.timeline.server' has no effect here: there is no timeline server" in caplog.messages
     assert any("hoodie.upsert.shuffle.parallelism" in text for text in caplog.messages)
-
-
-def test_a_service_that_does_not_run_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    merged(write={"hoodie.cleaner.commits.retained": 3, "hoodie.keep.max.commits": 9})
-
-    assert [r.levelno for r in caplog.records] == [logging.WARNING] * 2
-    assert "option 'hoodie.clean.commits.retained' has no effect here" in caplog.text
 
 
 def test_settings_facts_reads_and_commit_entries_are_not_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -330,7 +333,9 @@ def test_the_log_line_comes_once_a_process_not_once_a_table() -> None:
         ("as.of.instant", Kind.READ),
         ("hoodie.datasource.read.file.index.listing.mode", Kind.READ),
         ("hoodie.auto.commit", Kind.PROMISE),
-        ("hoodie.clean.automatic", Kind.LATER),
+        ("hoodie.clean.automatic", Kind.SETTING),
+        ("hoodie.clean.parallelism", Kind.IGNORED),
+        ("hoodie.clean.failed.writes.policy", Kind.PROMISE),
         ("hoodie.hfile.block.cache.size", Kind.IGNORED),
         ("hoodie.write.lock.zookeeper.url", Kind.IGNORED),
         ("hoodie.datasource.hive_sync.database", Kind.IGNORED),
@@ -426,9 +431,9 @@ def test_a_fact_that_cannot_be_read_is_invalid(name: str, value: str, expected: 
         check_table_facts({name: value}, FACTS)
 
 
-def test_partition_fields_of_other_kinds_come_later() -> None:
-    with pytest.raises(Unsupported, match=r"partition field 'ts:TIMESTAMP': expected 'ts' or 'ts:SIMPLE'.*TIMESTAMP"):
-        check_table_facts({"hoodie.datasource.write.partitionpath.field": "ts:TIMESTAMP"}, FACTS)
+def test_kinds_of_partition_fields_are_two() -> None:
+    with pytest.raises(Invalid, match="partition field 'ts:DAILY': expected 'ts', 'ts:SIMPLE' or 'ts:TIMESTAMP'"):
+        check_table_facts({"hoodie.datasource.write.partitionpath.field": "ts:DAILY"}, FACTS)
 
 
 def test_facts_for_a_new_table_are_found_under_any_spelling() -> None:

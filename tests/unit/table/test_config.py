@@ -122,7 +122,12 @@ def test_instants_of_a_local_table_are_in_the_zone_of_the_process() -> None:
     [
         ({"hoodie.table.keygenerator.type": "SIMPLE"}, KeyKind.SIMPLE),
         ({"hoodie.table.keygenerator.type": "COMPLEX_AVRO"}, KeyKind.COMPLEX),
-        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, KeyKind.OTHER),
+        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, KeyKind.TIMESTAMP),
+        ({"hoodie.table.keygenerator.type": "CUSTOM_AVRO"}, KeyKind.CUSTOM),
+        ({"hoodie.table.keygenerator.type": "GLOBAL_DELETE"}, KeyKind.OTHER),
+        ({"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}, KeyKind.CUSTOM),
+        ({"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator"}, KeyKind.TIMESTAMP),
+        ({"hoodie.table.partition.fields": "p:SIMPLE,q:TIMESTAMP"}, KeyKind.CUSTOM),
         ({"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}, KeyKind.SIMPLE),
         ({"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexAvroKeyGenerator"}, KeyKind.COMPLEX),
         ({"hoodie.table.keygenerator.class": "com.example.MyKeys"}, KeyKind.OTHER),

@@ -1,5 +1,7 @@
 """A reader could see a file that was never committed, was replaced, or that a retry left; or miss the newest one."""
 
+from dataclasses import replace
+
 import pytest
 
 from pyhudi.format.names import LogFileName
@@ -8,6 +10,7 @@ from pyhudi.table.file_system_view import FileSlice, SliceByCompletion, SliceByN
 from pyhudi.table.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout
+from tests.unit.table.test_incremental import FakeHistory
 
 LAYOUT = timeline_layout({"hoodie.timeline.layout.version": "2"})
 
@@ -93,6 +96,19 @@ def test_other_files_and_change_logs_are_passed_over() -> None:
 
     assert bases(slices) == {"a": t(1)}
     assert slices[0].log_files == ()
+
+
+def test_an_archived_log_is_sliced_by_its_archived_completion_time() -> None:
+    """It began before the base file at 4 and completed after it; the history is asked for no other log."""
+    history = FakeHistory(
+        Instant(t(1), "deltacommit", "COMPLETED", t(2)), Instant(t(3), "deltacommit", "COMPLETED", t(6))
+    )
+    of = replace(timeline(8), history=history)
+
+    (piece,) = view([base("a", 0), log("a", 1), base("a", 4), log("a", 3), log("a", 5)], of)
+
+    assert logs(piece) == [f"{t(3)}.1", f"{t(5)}.1"]
+    assert history.questions == 2
 
 
 def test_logs_by_completion_go_to_the_newest_slice_that_began_before_they_completed() -> None:

@@ -1,5 +1,6 @@
 """A commit could be in no range or in two: consecutive ranges must share it out exactly once."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 
@@ -11,10 +12,11 @@ from pyhudi.errors import Invalid
 from pyhudi.model.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import table_config
-from pyhudi.table.incremental import CommitRange, commit_range, has_history, instants_in
+from pyhudi.table.incremental import CommitRange, commit_range, instants_in
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.history import NoHistory, within
 
 
 def t(number: int) -> str:
@@ -117,9 +119,64 @@ def test_bounds_that_are_no_times_are_refused_by_name(bounds: tuple[str | None, 
         commit_range(snapshot(8, []), *bounds)
 
 
-def test_a_table_has_history_once_something_was_archived() -> None:
-    view = snapshot(8, [])
+class FakeHistory(NoHistory):
+    """Archived instants that count how often they were asked for."""
 
-    assert not has_history(view.storage, view.config.layout)
-    view.storage.put(".hoodie/timeline/history/manifest_1", b"{}")
-    assert has_history(view.storage, view.config.layout)
+    def __init__(self, *instants: Instant) -> None:
+        self.archived, self.questions = instants, 0
+
+    def instants(
+        self,
+        *,
+        requested_from: str | None = None,
+        requested_until: str | None = None,
+        completed_after: str | None = None,
+    ) -> tuple[Instant, ...]:
+        self.questions += 1
+        return tuple(i for i in self.archived if within(i, requested_from, requested_until, completed_after))
+
+
+def with_history(version: int) -> tuple[Snapshot, FakeHistory]:
+    """The write requested at 11 was slow; 10, 11 and 12 are archived, a clean too, and 12 is active as well."""
+    history = FakeHistory(
+        completed("commit", 10, 12),
+        completed("commit", 11, 33),
+        completed("commit", 12, 15),
+        completed("clean", 13, 14),
+    )
+    active = [completed("commit", 12, 15), completed("commit", 20, 21), completed("commit", 30, 31)]
+    view = snapshot(version, active)
+    return replace(view, timeline=replace(view.timeline, history=history)), history
+
+
+@pytest.mark.parametrize(
+    "version,start,end,requested",
+    [
+        (8, None, None, [10, 11, 12, 20, 30]),
+        (8, 12, 21, [12, 20]),
+        (8, 31, None, [11]),
+        (8, 21, 31, [30]),
+        (8, None, 12, [10]),
+        (6, None, None, [10, 11, 12, 20, 30]),
+        (6, 10, 20, [11, 12, 20]),
+        (6, None, 10, [10]),
+    ],
+)
+def test_archived_commits_are_in_the_range_too(
+    version: int, start: int | None, end: int | None, requested: list[int]
+) -> None:
+    view, _ = with_history(version)
+    span = CommitRange(None if start is None else t(start), None if end is None else t(end))
+
+    assert [i.requested for i in instants_in(view, span)] == [t(n) for n in requested]
+
+
+def test_the_history_is_left_alone_where_no_archived_commit_can_be_in_the_range() -> None:
+    for version, questions in ((6, 0), (8, 1)):  # on version 8 a slow write may have completed later than all others
+        view, history = with_history(version)
+        assert [i.requested for i in instants_in(view, CommitRange(t(21), t(32)))] == [t(30)]
+        assert history.questions == questions
+    empty = snapshot(8, [])
+    history = FakeHistory()
+    assert instants_in(replace(empty, timeline=replace(empty.timeline, history=history)), CommitRange(None, None)) == []
+    assert history.questions == 0

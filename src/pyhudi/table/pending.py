@@ -1,0 +1,50 @@
+"""Which file groups pending table services are about to rewrite."""
+
+from pyhudi.errors import NotFound
+from pyhudi.format.commit import decode_compaction_plan, decode_requested_replace
+from pyhudi.model.commit import RequestedReplaceMetadata
+from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.active import Timeline
+
+FileGroup = tuple[str, str]
+"""Partition path and file id."""
+
+
+def read_pending_groups(storage: Storage, timeline: Timeline) -> dict[FileGroup, Instant]:
+    """The file groups in the plans of pending compactions, log compactions and clusterings, and whose they are.
+
+    One get a pending service, and one a pending replacecommit: before version 8 it may be a clustering.
+    """
+    return {group: instant for instant in timeline.pending for group in _groups_of(storage, timeline, instant)}
+
+
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a pending instant is a clustering, under whichever name. One get for a replacecommit.
+
+    Spec: format/timeline.md section 2; format/actions.md sections 4 and 9.
+    """
+    if instant.action != "replacecommit":
+        return instant.action == "clustering"
+    return _replace_plan(storage, timeline, instant).clustering_plan is not None
+
+
+def _groups_of(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[FileGroup, ...]:
+    if instant.action in ("clustering", "replacecommit"):
+        return _replace_plan(storage, timeline, instant).file_groups
+    if instant.action not in PENDING_SERVICE_ACTIONS:
+        return ()
+    path = _plan_path(timeline, instant)
+    return decode_compaction_plan(storage.get(path), path=path).file_groups
+
+
+def _replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> RequestedReplaceMetadata:
+    path = _plan_path(timeline, instant)
+    try:
+        return decode_requested_replace(storage.get(path), path=path)
+    except NotFound:  # half rolled back: a plan that nobody can carry out any more
+        return RequestedReplaceMetadata()
+
+
+def _plan_path(timeline: Timeline, instant: Instant) -> str:
+    return timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))

@@ -1,0 +1,102 @@
+"""A new table could be born with other facts than Apache Hudi gives one, and then be merged or upgraded otherwise."""
+
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.properties import decode_table_properties
+from pyhudi.table.creation import NewTable, new_table_properties
+from tests.support.golden_tables import GoldenTables
+
+NOT_OF_THE_TABLE = {
+    "hoodie.table.checksum",  # of the file
+    "hoodie.table.metadata.partitions",
+    "hoodie.table.metadata.partitions.inflight",
+    "hoodie.table.index.defs.path",
+    "hoodie.table.partition_extractor_class",  # of catalogs
+    "hoodie.table.timeline.timezone",  # ours is UTC
+}
+DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+
+
+def new(**facts: Any) -> NewTable:
+    given: dict[str, Any] = {
+        "name": "t", "record_key": ("id",), "partition_by": (), "ordering": (), "table_type": "COPY_ON_WRITE",
+        "table_version": 9, "create_schema": None, "properties": {},
+    }  # fmt: skip
+    return NewTable(**{**given, **facts})
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
+    return GoldenTables(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize(
+    "name,facts",
+    [
+        ("cow_part_v8_h102", {"partition_by": ("part",), "ordering": ("ts",)}),
+        ("cow_part_v9_h120", {"partition_by": ("part",), "ordering": ("ts",)}),
+        ("cow_nonpart_v9_h120", {"ordering": ("ts",)}),
+        (
+            "cow_commit_time_v9_h120",
+            {
+                "partition_by": ("part",),
+                "ordering": ("ts",),
+                "properties": {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
+            },
+        ),
+        ("cow_hive_v9_h120", {"properties": {"hoodie.datasource.write.hive_style_partitioning": "true"}}),
+    ],
+)
+def test_a_new_table_has_the_properties_of_one_of_apache_hudi(
+    golden: GoldenTables, name: str, facts: dict[str, Any]
+) -> None:
+    file = golden.get(name).path / ".hoodie" / "hoodie.properties"
+    theirs = decode_table_properties(file.read_bytes(), path=str(file))
+    keys = {
+        what: tuple(theirs.get(f"hoodie.table.{key}", "").split(",")) if theirs.get(f"hoodie.table.{key}") else ()
+        for what, key in (("partition_by", "partition.fields"), ("ordering", "ordering.fields"))
+    }
+    version = int(theirs["hoodie.table.version"])
+    ours = new_table_properties(new(**{**keys, **facts}, name=theirs["hoodie.table.name"], table_version=version))
+
+    def told(properties: dict[str, str]) -> dict[str, str]:
+        return {key: text for key, text in properties.items() if key not in NOT_OF_THE_TABLE and text}
+
+    assert told(ours) == told(dict(theirs))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize(
+    "key,text",
+    [
+        ("hoodie.compaction.payload.class", "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"),
+        ("hoodie.record.merge.strategy.id", "ce9acb64-bde0-424c-9b91-f6ebba25356d"),
+        ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING"),
+    ],
+)
+def test_a_payload_class_or_a_strategy_says_the_mode(version: int, key: str, text: str) -> None:
+    made = new_table_properties(new(table_version=version, ordering=("ts",), properties={key: text}))
+    assert made["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
+
+
+def test_version_9_keeps_a_payload_class_as_a_legacy_and_no_strategy() -> None:
+    made = new_table_properties(new(properties={"hoodie.compaction.payload.class": DEFAULT_PAYLOAD}))
+    assert made["hoodie.table.legacy.payload.class"] == DEFAULT_PAYLOAD
+    assert not {"hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id"} & set(made)
+
+
+def test_two_ways_to_merge_are_refused() -> None:
+    both = {"hoodie.compaction.payload.class": DEFAULT_PAYLOAD, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    with pytest.raises(Invalid, match="COMMIT_TIME_ORDERING and EVENT_TIME_ORDERING"):
+        new_table_properties(new(properties=both))
+    with pytest.raises(Unsupported, match=r"hoodie\.record\.merge\.mode='com\.example\.Mine'"):
+        new_table_properties(new(properties={"hoodie.compaction.payload.class": "com.example.Mine"}))
+
+
+@pytest.mark.parametrize("version", [5, 6, 7, 10])
+def test_other_versions_are_refused_by_name(version: int) -> None:
+    with pytest.raises(Unsupported, match=f"table_version={version}: this release creates the versions 8 and 9 only"):
+        new_table_properties(new(table_version=version))
