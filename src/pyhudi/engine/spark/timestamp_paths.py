@@ -153,8 +153,9 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
 
 
 def _month_number(fits: Column, name: Column) -> Column:
-    short = f.array(*(f.lit(month[:3].upper()) for month in MONTHS))
-    return f.when(fits, f.array_position(short, f.upper(f.substring(name, 1, 3))).cast("int"))
+    # A map: before PySpark 4.0 `array_position` looks for no column.
+    numbers = f.create_map(*(f.lit(of) for at, month in enumerate(MONTHS, 1) for of in (month[:3].upper(), at)))
+    return f.when(fits, f.element_at(numbers, f.upper(f.substring(name, 1, 3))))
 
 
 def _offset_ms(fits: Column, offset: Column) -> Column:
