@@ -1,6 +1,6 @@
 """The input's rows of one partition, wherever they lie in its tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from pyhudi.write.handle import ARRIVAL
 
 BATCH_ROWS = 131_072
 _SPARSE = 4  # rows spread over more than this many times their number are gathered from the whole table
+_PIECE_ROWS = 1_024  # where a chunk gives fewer rows than this, gathering chunk by chunk no longer pays
 
 
 @dataclass(frozen=True)
@@ -81,4 +82,15 @@ def _gathered(table: pa.Table, rows: np.ndarray) -> list[pa.RecordBatch]:
         return table.slice(first, span).to_batches()
     if span <= _SPARSE * len(rows):
         table, rows = table.slice(first, span), rows - first
-    return table.take(pa.array(rows)).combine_chunks().to_batches()
+    if len(rows) < _PIECE_ROWS * max(1, table.column(0).num_chunks):
+        return table.take(pa.array(rows)).combine_chunks().to_batches()
+    return list(_gathered_by_chunk(table.to_batches(), rows))
+
+
+def _gathered_by_chunk(chunks: Sequence[pa.RecordBatch], rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """A take from one contiguous chunk costs a third of a take from chunks."""
+    ends = np.cumsum([0, *map(len, chunks)])
+    cuts = np.searchsorted(rows, ends).tolist()
+    for number, chunk in enumerate(chunks):
+        if cuts[number] < cuts[number + 1]:
+            yield chunk.take(pa.array(rows[cuts[number] : cuts[number + 1]] - ends[number]))

@@ -1,6 +1,6 @@
 """Base files exactly as Apache Hudi's: Parquet with its footer entries, written as a stream."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +24,7 @@ WRITER_MODEL = "writer.model.name"
 
 ROW_GROUP_ROWS_MAX = 1_048_576
 _SAMPLE_ROWS = 4_096
+_SAMPLE_PIECES = 16
 _MOSTLY_NEW = 0.8
 
 
@@ -57,7 +58,8 @@ class BaseFileSettings:
 class BaseFileWriter:
     """One base file being written; visible, whole, once `with` ends without an exception.
 
-    `before_visible`: called last before that; what it raises keeps the file from being seen.
+    `constants`: columns of text whose every row holds the same; batches come without them (`given` is their schema).
+    `before_visible`: called last before the file is; what it raises keeps the file from being seen.
 
     Memory: the rows of one row group. Spec: format/layout.md section 7.
     """
@@ -70,13 +72,19 @@ class BaseFileWriter:
         avro_schema: str,
         settings: BaseFileSettings,
         *,
+        constants: Mapping[str, str],
         bloom: BloomFilter | None,
         key_range: tuple[str, str] | None = None,
         before_visible: Callable[[], None] = lambda: None,
     ) -> None:
         self._before_visible = before_visible
         self._settings, self._avro_schema = settings, avro_schema
-        self._schema, self._bloom, self._range = schema, bloom, key_range
+        self._schema, self._constants, self.given = (
+            _as_written(schema, constants),
+            constants,
+            without(schema, constants),
+        )
+        self._bloom, self._range = bloom, key_range
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._pending_rows = 0
@@ -112,7 +120,15 @@ class BaseFileWriter:
 
     def _flush(self) -> None:
         if self._pending:
-            rows = pa.Table.from_batches(self._pending, self._schema)
+            given = pa.Table.from_batches(self._pending, self.given)
+            codes = pa.array(np.zeros(len(given), dtype=np.int32))
+            columns = [
+                pa.DictionaryArray.from_arrays(codes, pa.array([self._constants[name]], pa.string()))
+                if name in self._constants
+                else given.column(name)
+                for name in self._schema.names
+            ]
+            rows = pa.Table.from_arrays(columns, schema=self._schema)
             self._opened(rows).write_table(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
@@ -164,20 +180,34 @@ class BaseFileWriter:
                 self._stack.__exit__(kind, error, trace)
 
 
+def without(schema: pa.Schema, constants: Iterable[str]) -> pa.Schema:
+    """The schema of rows that come without some columns."""
+    gone = set(constants)
+    return pa.schema([field for field in schema if field.name not in gone])
+
+
+def _as_written(schema: pa.Schema, constants: Mapping[str, str]) -> pa.Schema:
+    """A constant goes to Parquet's writer as a dictionary with codes: it then hashes no text. The file is the same."""
+    coded = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema([field.with_type(coded) if field.name in constants else field for field in schema])
+
+
 def dictionary_columns(rows: pa.Table) -> list[str]:
     """The leaves, as Parquet names them, for which a dictionary pays: those whose values repeat.
 
     Judged by a sample. Where nearly every value is new, the attempt at a dictionary costs several times the plain
     encoding, and makes the file larger.
     """
-    step = max(1, len(rows) // _SAMPLE_ROWS)
-    sample = pa.array(np.arange(0, len(rows), step)[:_SAMPLE_ROWS])
+    starts = np.linspace(0, len(rows), _SAMPLE_PIECES, endpoint=False, dtype=np.int64)
+    sample = pa.concat_tables(
+        [rows.slice(start, _SAMPLE_ROWS // _SAMPLE_PIECES) for start in np.unique(starts).tolist()]
+    )
     names: list[str] = []
     for field in rows.schema:
         if field.name in (RECORD_KEY, SEQUENCE_NUMBER):
             continue
-        if not pa.types.is_nested(field.type) and len(sample):
-            distinct = pc.count_distinct(rows.column(field.name).take(sample), mode="all").as_py()
+        if not (pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type)) and len(sample):
+            distinct = pc.count_distinct(sample.column(field.name), mode="all").as_py()
             if distinct > _MOSTLY_NEW * len(sample):
                 continue
         names += _leaves(field.name, field.type)

@@ -4,7 +4,7 @@ A module-level function over frozen values and Arrow batches, run by a thread in
 a Spark task, with the same result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +27,11 @@ from pyhudi.format.schema import META_FIELDS
 from pyhudi.merge.latest import latest_per_key
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
+from pyhudi.write.base_file_writer import RECORD_KEY, SEQUENCE_NUMBER, BaseFileSettings, BaseFileWriter, without
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
 
+COMMIT_TIME = META_FIELDS[0]
 IS_DELETED = "_hoodie_is_deleted"
 ARRIVAL = "__pyhudi_arrival"
 """A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
@@ -162,10 +163,11 @@ def _create(
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
-        with _open_writer(store, target, task.partition, name, "CREATE") as writer:
+        constants = {COMMIT_TIME: target.requested, **_places(task.partition, name)}
+        with _open_writer(store, target, task.partition, name, "CREATE", constants=constants) as writer:
             while first is not None and writer.size_bytes < target.settings.file_size_max_bytes:
                 keys = first.column(RECORD_KEY)
-                writer.write(stored_rows(target, task, first, name, sequence), new_keys=keys)
+                writer.write(stored_rows(target, task, first, writer.given, sequence), new_keys=keys)
                 sequence += len(first)
                 first = next(batches, None)
         statuses.append(
@@ -192,17 +194,18 @@ def _rewrite(
     """The stored rows merged with the incoming ones into the file group's next base file."""
     assert task.base_file is not None
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    constants = _places(task.partition, name)
+    given = without(target.schema, constants)
     outcome: MergeOutcome | None = merge_base_file(
         store,
         old_path=join(task.partition, task.base_file),
         rows=rows,
         is_delete=_delete_mask(target, rows),
-        as_stored=lambda batch, start: stored_rows(target, task, batch, name, start),
+        as_stored=lambda batch, start: stored_rows(target, task, batch, given, start),
         open_writer=lambda bloom, key_range: _open_writer(
-            store, target, task.partition, name, "MERGE", bloom=bloom, key_range=key_range
+            store, target, task.partition, name, "MERGE", constants=constants, bloom=bloom, key_range=key_range
         ),
-        file_name=name,
-        schema=target.schema,
+        schema=given,
         settings=target.settings,
         ordering=target.ordering if target.compares_stored else (),
         matches_keys=target.matches_keys,
@@ -225,10 +228,15 @@ def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
     return mask
 
 
+def _places(partition: str, file_name: str) -> dict[str, str]:
+    """The meta fields that are the same in every row of a base file."""
+    return {META_FIELDS[3]: partition, META_FIELDS[4]: file_name}
+
+
 def stored_rows(
-    target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, file_name: str, start: int
+    target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, schema: pa.Schema, start: int
 ) -> pa.RecordBatch:
-    """Incoming rows as they are stored: with their meta fields, in the table's column order.
+    """Incoming rows as they are stored, with those of the meta fields that `schema` has.
 
     `start`: how many rows of this task came before; it numbers them. Seen: the sequence number is
     `<instant>_<task>_<n>`.
@@ -236,14 +244,13 @@ def stored_rows(
     count = len(rows)
     numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
     meta = {
-        META_FIELDS[0]: pa.repeat(target.requested, count),
-        META_FIELDS[1]: pc.binary_join_element_wise(f"{target.requested}_{task.bucket}_", numbers, ""),
-        META_FIELDS[2]: rows.column(RECORD_KEY),
-        META_FIELDS[3]: pa.repeat(task.partition, count),
-        META_FIELDS[4]: pa.repeat(file_name, count),
+        SEQUENCE_NUMBER: pc.binary_join_element_wise(f"{target.requested}_{task.bucket}_", numbers, ""),
+        RECORD_KEY: rows.column(RECORD_KEY),
     }
-    columns = [meta[field.name] if field.name in meta else rows.column(field.name) for field in target.schema]
-    return pa.RecordBatch.from_arrays(columns, schema=target.schema)
+    if COMMIT_TIME in schema.names:
+        meta[COMMIT_TIME] = pa.repeat(target.requested, count)
+    columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _open_writer(
@@ -253,6 +260,7 @@ def _open_writer(
     name: str,
     kind: MarkerKind,
     *,
+    constants: Mapping[str, str],
     bloom: BloomFilter | None = None,
     key_range: tuple[str, str] | None = None,
 ) -> BaseFileWriter:
@@ -268,7 +276,7 @@ def _open_writer(
             raise Conflict(_given_up(path))
 
     return BaseFileWriter(
-        store, path, target.schema, target.avro_schema, target.settings,
+        store, path, target.schema, target.avro_schema, target.settings, constants=constants,
         bloom=bloom if bloom is not None else target.settings.new_bloom(), key_range=key_range,
         before_visible=refuse_when_given_up,
     )  # fmt: skip

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
-from pyhudi.format.schema import META_FIELDS
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array, conform_batch
@@ -19,7 +18,8 @@ from pyhudi.table.parquet_files import open_parquet
 from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
 
 BATCH_ROWS = 131_072
-FILE_NAME = META_FIELDS[4]
+_SPARSE = 256
+"""Where one row in so many is replaced, or fewer, the rows between are passed on as they are, uncopied."""
 
 AsStored = Callable[[pa.RecordBatch, int], pa.RecordBatch]
 OpenWriter = Callable[[BloomFilter | None, tuple[str, str] | None], AbstractContextManager[BaseFileWriter]]
@@ -55,7 +55,6 @@ def merge_base_file(
     is_delete: np.ndarray,
     as_stored: AsStored,
     open_writer: OpenWriter,
-    file_name: str,
     schema: pa.Schema,
     settings: BaseFileSettings,
     ordering: Sequence[str],
@@ -63,7 +62,8 @@ def merge_base_file(
 ) -> MergeOutcome | None:
     """Existing rows in their old order, replaced or dropped where an incoming row wins, then the inserts.
 
-    None, and no file, when no row changes. Untouched rows keep every value but `_hoodie_file_name`.
+    None, and no file, when no row changes. `schema`: the stored columns without those that the writer knows to be
+    the same in every row; of these, untouched rows keep every value.
     Memory: key and ordering columns of the old file, the incoming rows, one row group.
 
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
@@ -79,15 +79,15 @@ def merge_base_file(
         with open_writer(bloom, key_range) as writer:
             start = 0
             taken = 0
-            for batch in old.iter_batches(BATCH_ROWS, use_threads=False):
+            present = [name for name in schema.names if name in old.schema_arrow.names]
+            for batch in old.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
                 span = slice(start, start + len(batch))
                 start += len(batch)
                 stored = conform_batch(batch, schema, path=old_path)
-                merged = _merge_batch(
-                    stored, settled.take[span], settled.drop[span], incoming, as_stored, taken, file_name
-                )
-                taken += int((settled.take[span] >= 0).sum())
-                writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
+                take, drop = settled.take[span], settled.drop[span]
+                for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken):
+                    writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
+                taken += int((take >= 0).sum())
             if len(settled.new):
                 inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
                 writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
@@ -132,18 +132,28 @@ def _merge_batch(
     incoming: pa.RecordBatch,
     as_stored: AsStored,
     start: int,
-    file_name: str,
-) -> pa.RecordBatch:
+) -> list[pa.RecordBatch]:
     replaced = np.flatnonzero(take >= 0)
-    columns = list(stored.columns)
-    if len(replaced):
-        fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
-        mask = pa.array(take >= 0)
-        columns = [_replace(old, mask, replaced, new) for old, new in zip(columns, fresh.columns, strict=True)]
-    at = stored.schema.get_field_index(FILE_NAME)
-    columns[at] = pa.repeat(file_name, len(stored))
+    if not len(replaced):
+        return [stored.filter(pa.array(~drop)) if drop.any() else stored]
+    fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
+    if not drop.any() and len(replaced) * _SPARSE <= len(stored):
+        return _interleaved(stored, replaced, fresh)
+    mask = pa.array(take >= 0)
+    columns = [_replace(old, mask, replaced, new) for old, new in zip(stored.columns, fresh.columns, strict=True)]
     merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
-    return merged.filter(pa.array(~drop)) if drop.any() else merged
+    return [merged.filter(pa.array(~drop)) if drop.any() else merged]
+
+
+def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The stored rows, those at `positions` (ascending) replaced by `fresh` in order. Copies nothing."""
+    pieces, start = [], 0
+    for number, position in enumerate(positions.tolist()):
+        if position > start:
+            pieces.append(stored.slice(start, position - start))
+        pieces.append(fresh.slice(number, 1))
+        start = position + 1
+    return [*pieces, stored.slice(start)] if start < len(stored) else pieces
 
 
 def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array) -> pa.Array:
