@@ -6,13 +6,13 @@ session, must have the rows that Apache Hudi gave.
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenAnswer, GoldenTable, GoldenTables, golden_answers, golden_names
+from tests.support.spark_frames import collected
 
 pytestmark = pytest.mark.spark
 
@@ -60,13 +60,6 @@ def loaded(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
                 }
             )
     return reader.load(str(table.path))
-
-
-def collected(frame: Any) -> pa.Table:
-    """The rows as Arrow; PySpark before 4.0 has another name for it."""
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow()
-    return pa.Table.from_batches(frame._collect_as_arrow())
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=str)

@@ -20,6 +20,7 @@ from pyhudi.format.timestamp_paths import TimestampSpec, partition_texts
 from pyhudi.table.key_properties import PREFIX
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_answers
+from tests.support.spark_frames import collected, reader
 from tests.support.time_specs import CASES, NO_TIMES
 
 pytestmark = pytest.mark.spark
@@ -87,11 +88,7 @@ def dataframe(spark: Any, rows: pa.Table, folder: Path) -> Any:
     import pyarrow.parquet as pq
 
     pq.write_table(rows, folder / "rows.parquet")
-    return spark.read.parquet(str(folder / "rows.parquet"))
-
-
-def collected(frame: Any) -> pa.Table:
-    return frame.toArrow() if hasattr(frame, "toArrow") else pa.Table.from_batches(frame._collect_as_arrow())
+    return reader(spark).parquet(str(folder / "rows.parquet"))
 
 
 @pytest.mark.parametrize("name", ["cow_tsgen_v6_h0150", "cow_tsgen_v9_h120", "cow_customgen_v6_h0150",

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.table.predicate.syntax import portable_text
+from tests.support.spark_frames import reader
 from tests.unit.table.test_predicate import CASES, kept, table
 
 pytestmark = pytest.mark.spark
@@ -33,11 +35,11 @@ def session(spark: Any) -> Iterator[Any]:
 def frame(session: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path: Path = tmp_path_factory.mktemp("predicate") / "rows.parquet"
     pq.write_table(table(), path)
-    return session.read.parquet(str(path))
+    return reader(session).parquet(str(path))
 
 
 @pytest.mark.parametrize("text, ids", CASES, ids=[text for text, _ in CASES])
 def test_spark_keeps_the_same_rows(frame: Any, text: str, ids: list[int]) -> None:
-    by_spark = [row["id"] for row in frame.filter(text).orderBy("id").select("id").collect()]
+    by_spark = [row["id"] for row in frame.filter(portable_text(text)).orderBy("id").select("id").collect()]
     assert by_spark == ids
     assert kept(text) == ids

@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -16,6 +15,7 @@ import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
+from tests.support.spark_frames import collected
 
 pytestmark = pytest.mark.spark
 
@@ -31,12 +31,6 @@ def table(golden: GoldenTables) -> HudiTable:
 def registered(spark: Any) -> Any:
     pyhudi.spark.register(spark)
     return spark
-
-
-def collected(frame: Any) -> pa.Table:
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow()
-    return pa.Table.from_batches(frame._collect_as_arrow())
 
 
 @pytest.mark.parametrize(

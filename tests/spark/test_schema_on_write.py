@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from tests.spark.test_writes import collected, on_spark
 from tests.support.compare import assert_same_rows
 from tests.support.promotions import KEYS, PROMOTIONS, WRITABLE, Promotion
+from tests.support.spark_frames import collected, on_spark
 
 pytestmark = pytest.mark.spark
 

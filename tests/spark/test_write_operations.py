@@ -14,7 +14,8 @@ import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound
 from pyhudi.engine.spark.key_ranges import bounds_of
 from pyhudi.format.names import BaseFileName
-from tests.spark.test_writes import Twins, on_spark, rows_of_all_types
+from tests.spark.test_writes import Twins, rows_of_all_types
+from tests.support.spark_frames import on_spark
 
 pytestmark = pytest.mark.spark
 

@@ -17,10 +17,10 @@ import pyarrow.parquet
 import pytest
 
 from pyhudi import HudiTable, Invalid
-from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import parse_java_zone
 from pyhudi.table.commits import read_commit
 from tests.support.compare import assert_same_rows
+from tests.support.spark_frames import collected, on_spark
 
 pytestmark = pytest.mark.spark
 
@@ -29,21 +29,6 @@ META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
 
 URL_ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 HIVE_STYLE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
-
-
-def collected(frame: Any) -> pa.Table:
-    """The rows as Arrow; PySpark before 4.0 has another name for it."""
-    if hasattr(frame, "toArrow"):
-        return frame.toArrow()
-    return pa.Table.from_batches(frame._collect_as_arrow())
-
-
-def on_spark(spark: Any, rows: pa.Table, folder: Path) -> Any:
-    """The same rows as a DataFrame, by a Parquet file: what Spark reads is bit for bit what was written."""
-    path = folder / f"rows-{len(list(folder.glob('rows-*')))}.parquet"
-    pa.parquet.write_table(rows, path, version="2.6", coerce_timestamps="us")
-    reader = spark.read.option("datetimeRebaseMode", "CORRECTED")  # the default from Spark 4.0 on
-    return reader.schema(spark_schema(rows.schema)).parquet(str(path))
 
 
 def stored(table: HudiTable) -> pa.Table:

@@ -24,6 +24,7 @@ from pyhudi.table.predicate import (
     partition_can_match,
     statistics_can_match,
 )
+from pyhudi.table.predicate.syntax import portable_text
 
 D = Decimal
 NAN = math.nan
@@ -769,3 +770,17 @@ def test_pruning_by_an_arrow_expression_never_loses_a_row(rows, low, negated, nu
     expression = expression | pc.field("i").is_null() if nulls else expression
     predicate = parse_predicate(~expression if negated else expression, SMALL)
     assert_nothing_is_lost(predicate.filter(data), data, predicate)
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("s = 'it''s'", r"s = 'it\'s'"),
+        ("s = ''", "s = ''"),
+        ("s in ('a', 'b''', '''c', '''') and i = 1", r"s in ('a', 'b\'', '\'c', '\'') and i = 1"),
+        ('s = "a""b" or s = "it\'s"', 's = "a\\"b" or s = "it\'s"'),
+        ("s = 'a' 'b'", "s = 'a' 'b'"),
+    ],
+)
+def test_doubled_quotes_are_escaped_for_older_sparks(text: str, expected: str) -> None:
+    assert portable_text(text) == expected

@@ -110,9 +110,9 @@ def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored
         use_running_interpreter(spark)
         return rows.mapInArrow(_arrow_filter(predicate, stored), rows.schema)
     if not is_classic(spark):
-        return rows.where(predicate.text)
+        return rows.where(predicate.portable_text)
     with with_settings(spark, {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}):
-        return rows.where(predicate.text)
+        return rows.where(predicate.portable_text)
 
 
 def _arrow_filter(

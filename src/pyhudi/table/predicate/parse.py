@@ -12,6 +12,7 @@ from pyhudi.errors import Invalid
 from pyhudi.table.predicate.evaluate import evaluate
 from pyhudi.table.predicate.nodes import Node, columns_in
 from pyhudi.table.predicate.resolve import parse_text
+from pyhudi.table.predicate.syntax import portable_text
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -31,6 +32,11 @@ class Predicate:
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def portable_text(self) -> str:
+        """The text as every supported Spark understands it alike."""
+        return portable_text(self.text)
 
     def mask(self, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
         """Which rows are kept: true or false a row, false where the predicate is NULL."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -34,6 +35,23 @@ def parse_syntax(text: str) -> exp.Expr:
     return trees[0]
 
 
+def portable_text(text: str) -> str:
+    """The same predicate without doubled quotes within literals, which Spark before 4.0 drops."""
+    parts: list[str] = []
+    start = 0
+    for one, other in pairwise(_DIALECT.tokenize(text)):
+        if _is_doubled_quote(one, other, text):
+            parts += text[start : one.end], f"\\{text[one.end]}"
+            start = other.start + 1
+    return "".join([*parts, text[start:]])
+
+
+def _is_doubled_quote(one: Token, other: Token, text: str) -> bool:
+    """Whether one literal, by a doubled quote in it, was taken for two."""
+    both_text = one.token_type == TokenType.STRING == other.token_type
+    return both_text and one.end + 1 == other.start and text[one.start] == text[other.start]
+
+
 def _syntax_message(text: str, error: ParseError) -> str:
     if not error.errors:
         return f"where {text!r}: expected a predicate, found {error}"
@@ -54,12 +72,7 @@ def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
             continue
         quote, content = text[token.start], unescape(text[token.start + 1 : token.end])
         last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.token_type == TokenType.STRING
-            and last.end + 1 == token.start
-            and text[last.start] == quote
-        ):
+        if last is not None and _is_doubled_quote(last, token, text):
             joined[-1] = _string_token(last, last.text + quote + content, token.end)
         else:
             joined.append(_string_token(token, content, token.end))
