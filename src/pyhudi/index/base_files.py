@@ -1,6 +1,6 @@
 """Indexes without storage of their own: a key is where the newest base files say it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,10 +14,12 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
 
 _WHOLE_TABLE = ""
+_SEARCHED_TOGETHER_MAX = 64
+_PIECES = 32
 
 
 class KeySearch(Protocol):
-    """How one base file is searched."""
+    """How base files are searched."""
 
     @property
     def prunes(self) -> bool:
@@ -26,8 +28,8 @@ class KeySearch(Protocol):
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         """The keys as numbers of distinct ones, in the order in which `find` wants those."""
 
-    def find(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
-        """Which of the distinct keys the file holds: their numbers, ascending."""
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
+        """For each file which of the distinct keys it holds: their numbers, ascending."""
 
     def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         """Whether the file may hold one of the keys, by what is cheap to know."""
@@ -82,19 +84,30 @@ class BaseFileIndex:
         """`keys` by scope; `scopes`: for each slice the scope whose keys it may hold."""
         encoded = {scope: self.search.encode(of) for scope, of in keys.items()}
 
-        def find(at: int) -> np.ndarray:
-            return self.search.find(storage, _path(slices[at]), encoded[scopes[at]].dictionary)
+        def find(some: Sequence[int]) -> list[np.ndarray]:
+            paths = [_path(slices[at]) for at in some]
+            return list(self.search.find(storage, paths, encoded[scopes[some[0]]].dictionary))
 
-        searched = [at for at, scope in enumerate(scopes) if scope in keys]
+        searched = _in_pieces([at for at, scope in enumerate(scopes) if scope in keys], scopes)
         numbers: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
         groups: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
-        for at, found in zip(searched, executor.run(find, searched), strict=True):
-            numbers[scopes[at]].append(found)
-            groups[scopes[at]].append(np.full(len(found), at, dtype=np.int32))
+        for some, of in zip(searched, executor.run(find, searched), strict=True):
+            for at, found in zip(some, of, strict=True):
+                numbers[scopes[at]].append(found)
+                groups[scopes[at]].append(np.full(len(found), at, dtype=np.int32))
         return {
             scope: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), numbers[scope], groups[scope])
             for scope, of in encoded.items()
         }
+
+
+def _in_pieces(searched: Sequence[int], scopes: Sequence[str]) -> list[list[int]]:
+    """Slices of one scope each, so many that they are worth a look together and few enough to share between threads."""
+    most = min(_SEARCHED_TOGETHER_MAX, max(1, len(searched) // _PIECES))
+    by_scope: dict[str, list[int]] = {}
+    for at in searched:
+        by_scope.setdefault(scopes[at], []).append(at)
+    return [of[start : start + most] for of in by_scope.values() for start in range(0, len(of), most)]
 
 
 def _path(piece: FileSlice) -> str:

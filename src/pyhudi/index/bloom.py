@@ -2,6 +2,7 @@
 
 import logging
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -48,7 +49,10 @@ class BloomSearch:
         indices = rank[np.asarray(encoded.indices)]
         return pa.DictionaryArray.from_arrays(pa.array(indices), encoded.dictionary.take(pa.array(order)))
 
-    def find(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
+        return (self._find_in(storage, path, keys) for path in paths)
+
+    def _find_in(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
         with closing(open_parquet(storage, path)) as file:
             known = _read_footer(file, path)
             start, stop = self._range(known, keys)

@@ -1,5 +1,6 @@
 """The simple search: the keys of a base file are all read."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -17,7 +18,10 @@ RECORD_KEY = META_FIELDS[2]
 
 @dataclass(frozen=True, slots=True)
 class SimpleSearch:
-    """Memory: the key column of one base file. Spec: format/indexes.md section 3."""
+    """Memory: the key columns of base files, of no more rows than there are keys, or of one file.
+
+    Spec: format/indexes.md section 3.
+    """
 
     @property
     def prunes(self) -> bool:
@@ -26,11 +30,25 @@ class SimpleSearch:
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         return keys.dictionary_encode()
 
-    def find(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
-        with closing(open_parquet(storage, path)) as file:
-            stored = file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY)
-        found = pc.index_in(stored, value_set=keys)
-        return np.unique(np.asarray(found.drop_null()))
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
+        held: list[pa.ChunkedArray] = []
+        for number, path in enumerate(paths, 1):
+            with closing(open_parquet(storage, path)) as file:
+                held.append(file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY))
+            # Each look-up hashes all keys first: as many stored ones at a time keep that in proportion.
+            if number == len(paths) or sum(map(len, held)) >= len(keys):
+                yield from _find_together(held, keys)
+                held = []
 
     def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         return True
+
+
+def _find_together(stored: Sequence[pa.ChunkedArray], keys: pa.Array) -> Iterator[np.ndarray]:
+    """For each column which of the keys it holds."""
+    together = pa.chunked_array([chunk for column in stored for chunk in column.chunks], pa.string())
+    found = pc.index_in(together, value_set=keys)
+    start = 0
+    for column in stored:
+        yield np.unique(np.asarray(found.slice(start, len(column)).drop_null()))
+        start += len(column)

@@ -46,7 +46,8 @@ class WriteTarget:
     `schema`, `avro_schema`: rows as stored, meta fields included. `ordering`: the columns that settle
     rows of one key; empty: the last to arrive wins. `compares_stored`: ordering also decides against
     the stored row (event-time ordering). `combines`: one row a key within the input. `matches_keys`:
-    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `sorts_rows`: a new
+    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `drops_marked`: rows that
+    `_hoodie_is_deleted` marks are not stored, and take what is stored of their key along. `sorts_rows`: a new
     file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
     keys that the writer makes up; empty where columns are the key.
     """
@@ -61,6 +62,7 @@ class WriteTarget:
     compares_stored: bool
     combines: bool
     matches_keys: bool
+    drops_marked: bool
     is_delete: bool
     sorts_rows: bool = False
     made_keys_prefix: str = ""
@@ -130,7 +132,7 @@ def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.Reco
     """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
     stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
     for batch in _sorted(stream) if target.sorts_rows else stream:
-        if IS_DELETED in batch.schema.names and target.matches_keys:
+        if IS_DELETED in batch.schema.names and target.drops_marked:
             batch = batch.filter(pc.invert(pc.fill_null(batch.column(IS_DELETED), False)))
         if len(batch):
             yield batch
@@ -222,9 +224,9 @@ def _rewrite(
 
 def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
     mask = np.full(len(rows), target.is_delete)
-    marks = [name for name in (IS_DELETED, LEAVES) if name in rows.column_names and target.matches_keys]
-    for name in marks:
-        mask |= np.asarray(pc.fill_null(rows.column(name), False))
+    for name, counts in ((IS_DELETED, target.drops_marked), (LEAVES, target.matches_keys)):
+        if counts and name in rows.column_names:
+            mask |= np.asarray(pc.fill_null(rows.column(name), False))
     return mask
 
 

@@ -106,7 +106,7 @@ def _settle(
     stored_count = old.metadata.num_rows
     if not matches_keys:
         nothing = np.full(stored_count, -1, dtype=np.int32)
-        return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.arange(len(rows)))
+        return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.flatnonzero(~is_delete))
     present = [name for name in ordering if name in old.schema_arrow.names and name in rows.column_names]
     stored = old.read([RECORD_KEY, *present], use_threads=False)
     match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))

@@ -304,6 +304,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         compares_stored=operation.is_tagged and bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         combines=combines,
         matches_keys=operation.is_tagged,
+        drops_marked=operation.drops_marked,
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",

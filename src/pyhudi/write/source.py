@@ -31,6 +31,13 @@ class Operation(StrEnum):
         return self in (Operation.UPSERT, Operation.DELETE)
 
     @property
+    def drops_marked(self) -> bool:
+        """Whether incoming rows that `_hoodie_is_deleted` marks are not stored. Seen: Apache Hudi's create handle
+        leaves them out; its bulk insert of rows does not look.
+        """
+        return self not in (Operation.BULK_INSERT, Operation.DELETE)
+
+    @property
     def replaces_groups(self) -> bool:
         """Whether it replaces file groups as a whole, by a replacecommit. Spec: format/actions.md section 4."""
         return self in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION)

@@ -200,13 +200,8 @@ class ReferenceHudi:
             reference_python(),
             "tests.support.reference.server",
             java_home=reference_java_home(),
-            # Tests are over before the second compiler has earned back what it takes from two cores. Parallel streams
-            # run in their caller: a thread of the common pool does not see the classes of the bundle, and when one of
-            # them is the first to read a delete block of a log, Avro takes them for missing until the process ends
-            # (ClassCastException to HoodieDeleteRecordList, Apache Hudi 1.0.2).
-            java_options=(
-                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.util.concurrent.ForkJoinPool.common.parallelism=0"
-            ),
+            # Tests are over before the second compiler has earned back what it takes from two cores.
+            java_options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             spark_settings={
                 "spark.driver.memory": "1500m",
                 "spark.sql.shuffle.partitions": "2",
@@ -279,7 +274,10 @@ class ReferenceHudi:
 def hudi_settings(version: str) -> dict[str, str]:
     """What a Spark session needs to be Apache Hudi of this release."""
     return {
-        "spark.jars": str(hudi_bundle(version)),
+        # Not `spark.jars`: threads of Java's common pool would not see the bundle's classes, and when one of them is
+        # the first to read a delete block of a log, Avro takes them for missing until the process ends
+        # (ClassCastException to HoodieDeleteRecordList, Apache Hudi 1.0.2).
+        "spark.driver.extraClassPath": str(hudi_bundle(version)),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

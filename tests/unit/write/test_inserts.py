@@ -81,6 +81,23 @@ def test_without_a_policy_an_insert_looks_no_keys_up(table: HudiTable) -> None:
     assert table.scan().to_arrow().num_rows == len(STORED) + 1
 
 
+@pytest.mark.parametrize("is_first_write", [True, False])
+@pytest.mark.parametrize("operation, stored", [("insert", 2), ("insert_overwrite", 2), ("bulk_insert", 3)])
+def test_rows_marked_as_deleted_are_not_inserted(operation: str, stored: int, is_first_write: bool) -> None:
+    """Also where new rows fill a file that is there. A bulk insert stores them, as Apache Hudi's does."""
+    table = Handles(MemoryStorage()).create()
+    marked = arrow([Row(f"n{n}", "oslo", 1, n) for n in range(3)])
+    marked = marked.append_column("_hoodie_is_deleted", pa.array([False, True, None]))
+    if not is_first_write:
+        table.bulk_insert(marked.slice(0, 1))
+    before = 0 if is_first_write or operation == "insert_overwrite" else 1
+
+    result = getattr(table, operation)(marked)
+
+    assert result.inserted == stored
+    assert table.scan().to_arrow().num_rows == before + stored
+
+
 def test_a_bulk_insert_refuses_a_policy_that_it_cannot_keep(table: HudiTable, storage: MemoryStorage) -> None:
     before = dump(storage)
 
