@@ -13,9 +13,9 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.format.footer import BLOOM_FILTER, MIN_KEY
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import KeyBounds
-from pyhudi.index.simple import RECORD_KEY
 from pyhudi.storage.local import LocalStorage
 from tests.support.golden_tables import GoldenTables
 

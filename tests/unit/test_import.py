@@ -69,3 +69,14 @@ def test_import_takes_less_than_a_second() -> None:
         if seconds[-1] < SECONDS_MAX:
             return
     pytest.fail(f"import pyhudi took {min(seconds):.2f} s at best, at most {SECONDS_MAX} s")
+
+
+def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
+    """Each fresh worker would take a third of a second for it."""
+    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.engine.spark.staging\n"))[
+        "modules"
+    ]
+
+    assert isinstance(modules, list)
+    assert "pyspark" in modules
+    assert "numba" not in modules

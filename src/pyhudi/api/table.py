@@ -19,7 +19,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.instants import instant_from_user
 from pyhudi.format.keys import record_keys
 from pyhudi.format.names import PROPERTIES
-from pyhudi.format.schema import META_FIELDS, avro_from_arrow, canonical_arrow, record_name
+from pyhudi.format.schema import RECORD_KEY, avro_from_arrow, canonical_arrow, record_name
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -277,7 +277,7 @@ class HudiTable(TableServices):
             wanted = record_keys(rows, snapshot.key_spec).combine_chunks()
         else:
             wanted = pa.array(list(keys), pa.string())
-        return self.scan(where=pc.is_in(pc.field(META_FIELDS[2]), value_set=wanted)).to_arrow()
+        return self.scan(where=pc.is_in(pc.field(RECORD_KEY), value_set=wanted)).to_arrow()
 
     def __repr__(self) -> str:
         return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"

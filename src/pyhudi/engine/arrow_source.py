@@ -10,10 +10,10 @@ from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.partitioned import PartitionedInput
 from pyhudi.executor import Executor
 from pyhudi.format.keys import partition_paths, record_keys
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.base_file_writer import RECORD_KEY
 from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import InputSpec, RowOrder, Tagging

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import ARRIVAL
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.write.source import ARRIVAL
 
 BATCH_ROWS = 131_072
 _SPARSE = 4  # rows spread over more than this many times their number are gathered from the whole table

@@ -13,9 +13,9 @@ from pyhudi.executor import Executor
 from pyhudi.index.moves import Tagged
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import LEAVES, WriteStatus, WriteTarget, run_file_group
+from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
 from pyhudi.write.plan import FileGroupTask, WorkloadProfile, WritePlan
-from pyhudi.write.source import Tagging
+from pyhudi.write.source import LEAVES, Tagging
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,9 @@ import pyarrow as pa
 
 from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.executor import Executor
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import Hits
-from pyhudi.index.moves import (
-    RECORD_KEY,
-    Tagged,
-    find_beaten,
-    number_partitions,
-    tag_in_place,
-    tag_moving,
-    winning_partitions,
-)
+from pyhudi.index.moves import Tagged, find_beaten, number_partitions, tag_in_place, tag_moving, winning_partitions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.source import Tagging

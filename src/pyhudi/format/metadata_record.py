@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro_container import BROKEN_BYTES, decode_record, encode_record
 from pyhudi.format.avro_text import NAMESPACE, STRING, Json, field, mapping, optional, record, schema_text
-from pyhudi.format.schema import META_FIELD_SCHEMAS, META_FIELDS
+from pyhudi.format.schema import FILE_NAME, META_FIELD_SCHEMAS
 
 PARTITION_LIST_TYPE = 1
 FILES_TYPE = 2
@@ -24,8 +24,6 @@ PARTITIONS_KEY = "__all_partitions__"
 
 ROOT_PARTITION_KEY = "."
 """The key of a table without partitions, whose partition path is empty."""
-
-FILE_NAME_FIELD = META_FIELDS[4]
 
 
 class FileState(NamedTuple):
@@ -69,7 +67,7 @@ def encode_files_record(files_record: FilesRecord, *, base_file_name: str | None
     """
     assert files_record.type in (FILES_TYPE, PARTITION_LIST_TYPE)
     files = {name: {"size": size, "isDeleted": gone} for name, (size, gone) in files_record.files.items()}
-    stored: dict[str, object] = {FILE_NAME_FIELD: base_file_name, "key": "", "type": files_record.type}
+    stored: dict[str, object] = {FILE_NAME: base_file_name, "key": "", "type": files_record.type}
     return encode_record(METADATA_RECORD_SCHEMA, {**stored, "filesystemMetadata": files})
 
 

@@ -14,7 +14,12 @@ from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX, arrow_field, find_wide_
 from pyhudi.format.avro_text import Json, field, optional, record, schema_text
 
 __all__ = [
+    "COMMIT_TIME",
+    "FILE_NAME",
     "META_FIELDS",
+    "PARTITION_PATH",
+    "RECORD_KEY",
+    "SEQUENCE_NUMBER",
     "arrow_from_avro",
     "avro_from_arrow",
     "can_promote",
@@ -31,6 +36,7 @@ META_FIELDS: tuple[str, ...] = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+COMMIT_TIME, SEQUENCE_NUMBER, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_FIELDS
 
 META_FIELD_SCHEMAS: tuple[Json, ...] = tuple(optional(name, "string", doc="") for name in META_FIELDS)
 

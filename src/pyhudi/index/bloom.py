@@ -13,14 +13,12 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import open_parquet
 
 log = logging.getLogger("pyhudi")
-
-RECORD_KEY = META_FIELDS[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,13 @@ import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
 from pyhudi.format.names import join
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import Hits
 from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.parquet_files import open_parquet
-
-RECORD_KEY = META_FIELDS[2]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import open_parquet
-
-RECORD_KEY = META_FIELDS[2]
 
 
 @dataclass(frozen=True, slots=True)

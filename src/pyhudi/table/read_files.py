@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
+from pyhudi.format.schema import COMMIT_TIME
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
-from pyhudi.table.read_plan import COMMIT_TIME, PlannedFile, ReadPlan
+from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
 BATCH_ROWS = 65_536
 

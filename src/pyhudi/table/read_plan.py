@@ -8,12 +8,10 @@ import pyarrow as pa
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.keys import partition_values
 from pyhudi.format.names import join
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
 from pyhudi.table.predicate import Predicate, partition_can_match
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
 from pyhudi.table.snapshot import Snapshot
-
-COMMIT_TIME, PARTITION_PATH = META_FIELDS[0], META_FIELDS[3]
 
 
 @dataclass(frozen=True, slots=True)

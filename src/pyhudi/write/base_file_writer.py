@@ -13,11 +13,8 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
-
-RECORD_KEY = META_FIELDS[2]
-SEQUENCE_NUMBER = META_FIELDS[1]
 
 AVRO_SCHEMA = "parquet.avro.schema"
 WRITER_MODEL = "writer.model.name"

@@ -23,20 +23,14 @@ from pyhudi.format.names import (
     marker_folder,
 )
 from pyhudi.format.properties import encode_partition_metadata
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.merge.latest import latest_per_key
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.write.base_file_writer import RECORD_KEY, SEQUENCE_NUMBER, BaseFileSettings, BaseFileWriter, without
+from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter, without
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
-
-COMMIT_TIME = META_FIELDS[0]
-IS_DELETED = "_hoodie_is_deleted"
-ARRIVAL = "__pyhudi_arrival"
-"""A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
-LEAVES = "__pyhudi_leaves"
-"""A column of incoming rows: the row moves to another partition, and its key is to go from here."""
+from pyhudi.write.source import ARRIVAL, IS_DELETED, LEAVES
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +226,7 @@ def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
 
 def _places(partition: str, file_name: str) -> dict[str, str]:
     """The meta fields that are the same in every row of a base file."""
-    return {META_FIELDS[3]: partition, META_FIELDS[4]: file_name}
+    return {PARTITION_PATH: partition, FILE_NAME: file_name}
 
 
 def stored_rows(

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array, conform_batch
 from pyhudi.table.parquet_files import open_parquet
-from pyhudi.write.base_file_writer import RECORD_KEY, BaseFileSettings, BaseFileWriter
+from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter
 
 BATCH_ROWS = 131_072
 _SPARSE = 256

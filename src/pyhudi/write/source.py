@@ -1,17 +1,27 @@
 """What a write needs of its input, wherever the input lies: the engine's side of the bargain."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.hits import Index
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget
-from pyhudi.write.plan import WorkloadProfile, WritePlan
+
+if TYPE_CHECKING:  # a Spark worker that stages rows does without what writes files
+    from pyhudi.write.handle import WriteStatus, WriteTarget
+    from pyhudi.write.plan import WorkloadProfile, WritePlan
+
+IS_DELETED = "_hoodie_is_deleted"
+ARRIVAL = "__pyhudi_arrival"
+"""A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
+LEAVES = "__pyhudi_leaves"
+"""A column of incoming rows: the row moves to another partition, and its key is to go from here."""
 
 
 class Operation(StrEnum):

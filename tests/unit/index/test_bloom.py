@@ -20,10 +20,11 @@ from pyhudi.engine.local import SerialExecutor
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_FILTER_OLD, BLOOM_KIND, MAX_KEY, MIN_KEY, KeyFooter
 from pyhudi.format.names import BaseFileName
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.base_files import BaseFileIndex
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import KeyBounds
-from pyhudi.index.simple import RECORD_KEY, SimpleSearch
+from pyhudi.index.simple import SimpleSearch
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage

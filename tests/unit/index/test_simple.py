@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.index.simple import RECORD_KEY, SimpleSearch
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.index.simple import SimpleSearch
 from pyhudi.storage.memory import MemoryStorage
 
 KEYS = [f"k{number}" for number in range(8)]

@@ -7,8 +7,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.session import session_of
 from pyhudi.engine.spark.small_tables import small_table
-from pyhudi.engine.spark.tagging import PATH
-from pyhudi.write.base_file_writer import RECORD_KEY
+from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 
 SAMPLED_KEYS_MAX = 100_000
 """Keys about as many as this are brought to the driver, to see where the ranges of equal size end."""
@@ -28,11 +27,11 @@ def with_key_ranges(
     bounds = _bounds(rows, {path: of for path, of in bins.items() if len(of) > 1})
     of_paths = [(path, [bucket for bucket, _ in of], bounds.get(path, [])) for path, of in sorted(bins.items())]
     table = small_table(
-        session_of(rows), of_paths, f"{PATH} string, {_BUCKETS} array<int>, {_BOUNDS} array<string>"
+        session_of(rows), of_paths, f"{PARTITION_PATH} string, {_BUCKETS} array<int>, {_BOUNDS} array<string>"
     )  # fmt: skip
     passed = f.size(f.filter(f.col(_BOUNDS), lambda bound: bound <= f.col(RECORD_KEY)))
     bucket = f.element_at(_BUCKETS, passed + 1)
-    return rows.join(f.broadcast(table), PATH, "left"), bucket, (_BUCKETS, _BOUNDS)
+    return rows.join(f.broadcast(table), PARTITION_PATH, "left"), bucket, (_BUCKETS, _BOUNDS)
 
 
 def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, list[str]]:
@@ -40,10 +39,14 @@ def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> d
     if not bins:
         return {}
     step = -(-sum(count for of in bins.values() for _, count in of) // SAMPLED_KEYS_MAX)
-    chosen = rows.where(f.col(PATH).isin(list(bins))) if len(bins) <= _PATHS_MAX else rows
+    chosen = rows.where(f.col(PARTITION_PATH).isin(list(bins))) if len(bins) <= _PATHS_MAX else rows
     sampled = chosen.where(f.pmod(f.xxhash64(RECORD_KEY), f.lit(step)) == 0)
-    found = sampled.groupBy(PATH).agg(f.sort_array(f.collect_list(RECORD_KEY)).alias("keys")).collect()
-    return {row[PATH]: bounds_of(row["keys"], bins[row[PATH]]) for row in found if row[PATH] in bins}
+    found = sampled.groupBy(PARTITION_PATH).agg(f.sort_array(f.collect_list(RECORD_KEY)).alias("keys")).collect()
+    return {
+        row[PARTITION_PATH]: bounds_of(row["keys"], bins[row[PARTITION_PATH]])
+        for row in found
+        if row[PARTITION_PATH] in bins
+    }
 
 
 _PATHS_MAX = 1_000

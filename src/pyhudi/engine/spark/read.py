@@ -22,11 +22,12 @@ from pyhudi.engine.spark.session import (
     with_settings,
 )
 from pyhudi.engine.spark.shown import as_shown
+from pyhudi.format.schema import COMMIT_TIME
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
-from pyhudi.table.read_plan import COMMIT_TIME, ReadPlan
+from pyhudi.table.read_plan import ReadPlan
 from pyhudi.table.stored_types import group_by_stored_types
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"

@@ -1,5 +1,7 @@
 """What we ask of a Spark session, classic or Connect: its zone, its cores, a setting for a moment."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
@@ -7,13 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.txn.session import TableAccess
+
+if TYPE_CHECKING:  # Spark's workers, which import this too, have no use for what stands behind it
+    from pyhudi.txn.session import TableAccess
 
 BATCH_ROWS = 8_192
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

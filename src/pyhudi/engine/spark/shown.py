@@ -8,10 +8,8 @@ from pyhudi.engine.spark.keys import micros_of, quoted, url_decoded
 from pyhudi.engine.spark.timestamp_paths import print_wall
 from pyhudi.format.date_patterns import output_pattern
 from pyhudi.format.keys import DEFAULT_PARTITION, KeySpec
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import PARTITION_PATH
 from pyhudi.table.shown_columns import ShownColumns
-
-PATH = META_FIELDS[3]
 
 _SECONDS = output_pattern("yyyy-MM-dd HH:mm:ss", option="")
 
@@ -40,7 +38,7 @@ def _text(name: str, stored: pa.Schema) -> Column:
 
 def _from_path(name: str, stored: pa.Schema, keys: KeySpec) -> Column:
     """The text of a column's level of the partition path; the stored text where the path does not tell levels apart."""
-    path, at, count = f.col(PATH), keys.partition_by.index(name), len(keys.partition_by)
+    path, at, count = f.col(PARTITION_PATH), keys.partition_by.index(name), len(keys.partition_by)
     levels = f.split(path, "/")
     level = path if count == 1 else levels.getItem(at)
     if keys.is_hive_style:

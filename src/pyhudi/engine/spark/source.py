@@ -18,7 +18,6 @@ from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.tagging import (
     BROADCAST_ROWS_MAX,
     NEW,
-    PATH,
     TARGETS,
     Lookup,
     contested_keys,
@@ -31,12 +30,12 @@ from pyhudi.engine.spark.tagging import (
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import check_partition_path, null_key_message
+from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import ARRIVAL, LEAVES, WriteStatus, WriteTarget
+from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
-from pyhudi.write.source import InputSpec, RowOrder, Tagging
+from pyhudi.write.source import ARRIVAL, LEAVES, InputSpec, RowOrder, Tagging
 
 TASKS_PER_CORE = 8
 
@@ -78,14 +77,14 @@ class SparkSource:
         if to_release is not None:
             self._let_go.append(to_release)
         self._rows = kept.withColumns(
-            {RECORD_KEY: record_key(spec.keys, spec.schema), PATH: partition_path(spec.keys, spec.schema)}
+            {RECORD_KEY: record_key(spec.keys, spec.schema), PARTITION_PATH: partition_path(spec.keys, spec.schema)}
         )
         never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
         is_null = [
             f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(never_null)
         ]
         found = (
-            self._rows.groupBy(PATH)
+            self._rows.groupBy(PARTITION_PATH)
             .agg(
                 f.count(f.lit(1)).alias("rows"),
                 f.sum(f.col(RECORD_KEY).isNull().cast("long")).alias("bad"),
@@ -101,10 +100,10 @@ class SparkSource:
         refuse_null_ordering({name: nulls[name] for name in spec.ordering})
         refuse_null_required({name: nulls[name] for name in spec.required})
         for row in found:
-            if row[PATH] is None:
+            if row[PARTITION_PATH] is None:
                 refuse_bad_times(self._rows, spec.schema, spec.keys)
-            check_partition_path(row[PATH])
-        self._counts = {row[PATH]: row["rows"] for row in found}
+            check_partition_path(row[PARTITION_PATH])
+        self._counts = {row[PARTITION_PATH]: row["rows"] for row in found}
         self._total = sum(self._counts.values())
         return self._counts
 
@@ -128,7 +127,7 @@ class SparkSource:
         if target.combines and ARRIVAL not in rows.columns:
             rows = rows.withColumn(ARRIVAL, f.monotonically_increasing_id())
         placed = self._placed(rows, plan, only_tagged=target.is_delete)
-        placed = placed.drop(PATH) if self._key_column is None else placed.drop(PATH, RECORD_KEY)
+        placed = placed.drop(PARTITION_PATH) if self._key_column is None else placed.drop(PARTITION_PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
         shuffled = to_tasks(placed, BUCKET, task_count)
         if self._order is not RowOrder.AS_ARRIVED:
@@ -164,7 +163,9 @@ class SparkSource:
         count = contested.count()
         if count:
             self._rows = without_losers(rows, contested, count)
-            self._counts = {row[PATH]: row["count"] for row in self._rows.groupBy(PATH).count().collect()}
+            self._counts = {
+                row[PARTITION_PATH]: row["count"] for row in self._rows.groupBy(PARTITION_PATH).count().collect()
+            }
             self._total = sum(self._counts.values())
 
     def _profile(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
@@ -172,13 +173,13 @@ class SparkSource:
         assert self._tagged is not None
         updates: dict[tuple[str, str], int] = {}
         inserts = dict(self._counts)
-        for row in self._tagged.groupBy(PATH, TARGETS).count().collect():
+        for row in self._tagged.groupBy(PARTITION_PATH, TARGETS).count().collect():
             stored = [at for at in row[TARGETS] if at != NEW]
             for at in stored:
                 group = slices[at].partition, slices[at].file_id
                 updates[group] = updates.get(group, 0) + row["count"]
             if len(stored) == len(row[TARGETS]):
-                inserts[row[PATH]] = max(0, inserts[row[PATH]] - row["count"])
+                inserts[row[PARTITION_PATH]] = max(0, inserts[row[PARTITION_PATH]] - row["count"])
         self._tagged_rows = sum(updates.values())
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
@@ -214,12 +215,14 @@ class SparkSource:
         """The rows, and the bucket of each as a new row: by partition, and by its key's hash where that has several."""
         ordered = sorted(bins.items())
         if all(len(of) == 1 for _, of in ordered):
-            table = small_table(self._spark, [(path, of[0][0]) for path, of in ordered], f"{PATH} string, {_SLOTS} int")
-            return rows.join(f.broadcast(table), PATH, "left"), f.col(_SLOTS)
+            table = small_table(
+                self._spark, [(path, of[0][0]) for path, of in ordered], f"{PARTITION_PATH} string, {_SLOTS} int"
+            )
+            return rows.join(f.broadcast(table), PARTITION_PATH, "left"), f.col(_SLOTS)
         slots = [(path, slots_of(of)) for path, of in ordered]
-        table = small_table(self._spark, slots, f"{PATH} string, {_SLOTS} array<int>")
+        table = small_table(self._spark, slots, f"{PARTITION_PATH} string, {_SLOTS} array<int>")
         at = (f.pmod(f.xxhash64(RECORD_KEY), f.size(_SLOTS)) + 1).cast("int")
-        return rows.join(f.broadcast(table), PATH, "left"), f.element_at(_SLOTS, at)
+        return rows.join(f.broadcast(table), PARTITION_PATH, "left"), f.element_at(_SLOTS, at)
 
 
 _SLOTS = "__pyhudi_slots"

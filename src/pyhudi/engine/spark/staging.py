@@ -22,10 +22,9 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.errors import Bug, Invalid
 from pyhudi.format.keys import missing_keys, partition_paths, record_keys
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.table.conform import conform_batch
-from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import ARRIVAL
-from pyhudi.write.source import InputSpec
+from pyhudi.write.source import ARRIVAL, InputSpec
 
 PIECE_BYTES = 32 * 1024 * 1024
 """Arrow bytes that a task gathers before it sorts them; about four times this is what it needs."""

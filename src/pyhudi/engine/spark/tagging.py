@@ -17,16 +17,13 @@ from pyhudi.engine.spark.session import session_of
 from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.task import BUCKET
 from pyhudi.format.names import join
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.hits import KeyBounds
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.base_file_writer import RECORD_KEY
-from pyhudi.write.handle import ARRIVAL, LEAVES
-from pyhudi.write.source import Tagging
+from pyhudi.write.source import ARRIVAL, LEAVES, Tagging
 
-PATH = META_FIELDS[3]
 TARGET = "__pyhudi_target"
 TARGETS = "__pyhudi_targets"
 NEW = -1
@@ -49,7 +46,7 @@ FOOTER_THREADS = 16
 
 @dataclass(frozen=True)
 class Lookup:
-    """An input whose keys are looked up: its rows with `PATH` and `RECORD_KEY`, how many, and in which slices."""
+    """An input whose keys are looked up: its rows with `PARTITION_PATH` and `RECORD_KEY`, how many, and the slices."""
 
     rows: DataFrame
     row_count: int
@@ -69,7 +66,9 @@ def contested_keys(rows: DataFrame, ordering: Sequence[str], schema: pa.Schema) 
     """
     latest = f.struct(*_comparable(ordering, schema), f.col(ARRIVAL))
     found = rows.groupBy(RECORD_KEY).agg(
-        f.max_by(PATH, latest).alias(_WINNER), f.min(PATH).alias("least"), f.max(PATH).alias("greatest")
+        f.max_by(PARTITION_PATH, latest).alias(_WINNER),
+        f.min(PARTITION_PATH).alias("least"),
+        f.max(PARTITION_PATH).alias("greatest"),
     )
     return found.where("least != greatest").select(RECORD_KEY, _WINNER)
 
@@ -78,7 +77,7 @@ def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFra
     """The rows, without those of contested keys that lie in another partition than the greatest."""
     few = f.broadcast(contested) if count <= BROADCAST_ROWS_MAX else contested
     joined = rows.join(few, RECORD_KEY, "left")
-    return joined.where(f.col(_WINNER).isNull() | (f.col(_WINNER) == f.col(PATH))).select(*rows.columns)
+    return joined.where(f.col(_WINNER).isNull() | (f.col(_WINNER) == f.col(PARTITION_PATH))).select(*rows.columns)
 
 
 def find_candidates(lookup: Lookup) -> list[int]:
@@ -90,16 +89,18 @@ def find_candidates(lookup: Lookup) -> list[int]:
     index = lookup.tagging.index
     if not index.prunes or not lookup.slices:
         return list(range(len(lookup.slices)))
-    keys = lookup.rows.select(PATH, RECORD_KEY)
+    keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY)
     bounds = _held_keys(keys) if lookup.row_count <= DRIVER_KEYS_MAX else None
     if bounds is None:
-        found = keys.groupBy(PATH).agg(f.min(RECORD_KEY).alias("low"), f.max(RECORD_KEY).alias("high")).collect()
-        bounds = {row[PATH]: KeyBounds(row["low"], row["high"]) for row in found}
+        found = (
+            keys.groupBy(PARTITION_PATH).agg(f.min(RECORD_KEY).alias("low"), f.max(RECORD_KEY).alias("high")).collect()
+        )
+        bounds = {row[PARTITION_PATH]: KeyBounds(row["low"], row["high"]) for row in found}
     return index.candidates(open_storage(lookup.location), bounds, lookup.slices, LocalExecutor(FOOTER_THREADS))
 
 
 def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
-    """`PATH` and `RECORD_KEY` of the rows whose key is stored, and the `TARGETS` of each such key.
+    """`PARTITION_PATH` and `RECORD_KEY` of the rows whose key is stored, and the `TARGETS` of each such key.
 
     A key that several groups hold (bulk inserted twice) goes to each of them.
     """
@@ -107,24 +108,26 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     compares = tagging.moves and tagging.compares_stored
     located = _located(lookup, candidates, tagging.ordering if compares else ())
     if not tagging.index.is_global:
-        located = located.withColumnRenamed(_STORED_PATH, PATH)
-        keys = lookup.small(lookup.rows.select(PATH, RECORD_KEY))
-        hits = located.join(keys, [PATH, RECORD_KEY], "left_semi")
-        return hits.groupBy(PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(TARGET)).alias(TARGETS))
+        located = located.withColumnRenamed(_STORED_PATH, PARTITION_PATH)
+        keys = lookup.small(lookup.rows.select(PARTITION_PATH, RECORD_KEY))
+        hits = located.join(keys, [PARTITION_PATH, RECORD_KEY], "left_semi")
+        return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(TARGET)).alias(TARGETS))
     if compares:
         order = f.max(f.struct(*_comparable(tagging.ordering, lookup.schema))).alias(_ORDER)
-        keys = lookup.rows.groupBy(PATH, RECORD_KEY).agg(order)
+        keys = lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
     else:
-        keys = lookup.rows.select(PATH, RECORD_KEY).distinct()
+        keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
     hits = located.join(lookup.small(keys), RECORD_KEY)
     targets = f.sort_array(f.collect_set(TARGET))
     if not tagging.moves:
-        return hits.groupBy(PATH, RECORD_KEY).agg(targets.alias(TARGETS))
-    is_here = f.col(_STORED_PATH) == f.col(PATH)
+        return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets.alias(TARGETS))
+    is_here = f.col(_STORED_PATH) == f.col(PARTITION_PATH)
     stays = is_here | (f.col(_ORDER) < f.col(_STORED_ORDER)) if compares else is_here
-    found = hits.groupBy(PATH, RECORD_KEY).agg(targets.alias(TARGETS), f.max(stays).alias("stays"))
+    found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets.alias(TARGETS), f.max(stays).alias("stays"))
     moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
-    return found.select(PATH, RECORD_KEY, f.when(f.col("stays"), f.col(TARGETS)).otherwise(moved).alias(TARGETS))
+    return found.select(
+        PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), f.col(TARGETS)).otherwise(moved).alias(TARGETS)
+    )
 
 
 def with_buckets(
@@ -148,21 +151,23 @@ def with_buckets(
         if (s.partition, s.file_id) in buckets
     ]
     numbers = small_table(spark, [*known, (NEW, NEW, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string")
-    each = tagged.select(PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(f.broadcast(numbers), TARGET)
-    leaves = (f.col(BUCKET) != NEW) & (f.col(_STORED_PATH) != f.col(PATH))
+    each = tagged.select(PARTITION_PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(
+        f.broadcast(numbers), TARGET
+    )
+    leaves = (f.col(BUCKET) != NEW) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
     marks = [leaves.alias(LEAVES)] if moves else []
     bucket = f.when(f.col(BUCKET) != NEW, f.col(BUCKET)).alias(BUCKET)
-    placed = each.select(PATH, RECORD_KEY, bucket, *marks)
+    placed = each.select(PARTITION_PATH, RECORD_KEY, bucket, *marks)
     joined = rows.join(
-        f.broadcast(placed) if is_small else placed, [PATH, RECORD_KEY], "inner" if only_tagged else "left"
+        f.broadcast(placed) if is_small else placed, [PARTITION_PATH, RECORD_KEY], "inner" if only_tagged else "left"
     )
     return joined.withColumn(LEAVES, f.coalesce(LEAVES, f.lit(False))) if moves else joined
 
 
 def without_tagged(rows: DataFrame, tagged: DataFrame, *, is_small: bool) -> DataFrame:
     """The rows whose key tagging did not find."""
-    keys = tagged.select(PATH, RECORD_KEY)
-    return rows.join(f.broadcast(keys) if is_small else keys, [PATH, RECORD_KEY], "left_anti")
+    keys = tagged.select(PARTITION_PATH, RECORD_KEY)
+    return rows.join(f.broadcast(keys) if is_small else keys, [PARTITION_PATH, RECORD_KEY], "left_anti")
 
 
 def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:

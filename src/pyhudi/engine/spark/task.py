@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from pyhudi.errors import Bug
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.table.conform import conform_batch
-from pyhudi.write.base_file_writer import RECORD_KEY
 from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
 from pyhudi.write.plan import FileGroupTask
 
