@@ -1,0 +1,67 @@
+"""A sequence of writes could leave a table that pyhudi alone reads right: hudi-rs watches the random sequences that run
+against a dict, after every step and over the table's whole past.
+
+hudi-rs does not know what was archived or cleaned. There its answers are held to what it can know.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import invariant
+
+from tests.property.test_table_against_dict import LONG, QUICK, TableAgainstDict
+from tests.second_reader.watched import bounds, of_active_commits
+from tests.support.compare import assert_same_rows
+from tests.support.hudi_rs import NO_SCHEMA, read_hudi_rs
+from tests.support.model import dump, read_rows
+
+
+class HudiRsAgainstDict(TableAgainstDict):
+    """hudi-rs beside the two: it reads a copy on the local disk."""
+
+    def on_disk(self, ask: Callable[[Path], None]) -> None:
+        with TemporaryDirectory() as folder:
+            for path, content in dump(self.storage).items():
+                file = Path(folder, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+            ask(Path(folder))
+
+    @invariant()
+    def hudi_rs_finds_the_dict(self) -> None:
+        def ask(path: Path) -> None:
+            if not self.model.past:
+                with NO_SCHEMA.expected():
+                    read_hudi_rs(path)
+                return
+            found = read_hudi_rs(path)
+            assert read_rows(found) == self.model.rows
+            assert_same_rows(found, self.table.scan().to_arrow())
+
+        self.on_disk(ask)
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "model"):
+            self.on_disk(self.hudi_rs_finds_the_past)
+
+    def hudi_rs_finds_the_past(self, path: Path) -> None:
+        for at, past in enumerate(self.model.past):
+            found = read_rows(read_hudi_rs(path, as_of=past.requested))
+            assert found == past.rows or (at < self.first_retained and found.items() <= past.rows.items())
+            for end in range(at + 1, len(self.model.past) + 1):
+                changes = read_rows(read_hudi_rs(path, incremental=bounds(self.model, at, end)))
+                known = of_active_commits(self.table, self.model.between(at, end))
+                assert changes == known or (at < self.first_retained and changes.items() <= known.items())
+
+
+class TestHudiRsAgainstDict(HudiRsAgainstDict.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(QUICK, max_examples=5)
+
+
+@pytest.mark.long
+class TestHudiRsAgainstDictForLong(HudiRsAgainstDict.TestCase):  # type: ignore[misc, valid-type]
+    settings = settings(LONG, max_examples=40)
