@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi import HudiTable
+from pyhudi.format.commit import decode_commit
 from pyhudi.format.instants import format_instant, parse_instant_ms
 from pyhudi.format.names import BaseFileName
 from tests.interop.cow_rows import COMMIT_TIME, META_BUT_TIME, Model, Row, table_of
@@ -154,6 +155,21 @@ class Shared:
     def metadata_folders(self) -> set[str]:
         folder = self.path / ".hoodie" / "metadata"
         return {entry.name for entry in folder.iterdir() if entry.is_dir()} - {".hoodie"}
+
+    def metadata_compactions(self) -> list[BaseFileName]:
+        """The compactions of the metadata table, by the base files that their commits name."""
+        timeline = self.path / ".hoodie" / "metadata" / ".hoodie" / "timeline"
+        found = []
+        for file in timeline.glob("*.commit"):
+            metadata = decode_commit(file.read_bytes(), path=str(file))
+            names = [Path(s.path or "").name for of in metadata.partition_to_write_stats.values() for s in of]
+            found += [name for name in map(BaseFileName.parse, names) if name is not None]
+        return found
+
+    def archived(self) -> set[str]:
+        """The requested times of writes that are in the history alone."""
+        active = {i.requested for i in self.ours.timeline()}
+        return {i.requested for i in self.ours.timeline(history=True) if i.action == "commit"} - active
 
     def index_definitions(self) -> set[str]:
         file = self.path / ".hoodie" / ".index_defs" / "index.json"

@@ -30,12 +30,6 @@ HUDI_KEEP = {**KEEP, "hoodie.write.auto.upgrade": False, "hoodie.write.table.ver
 HISTORY = ".hoodie/timeline/history"
 
 
-def archived(shared: Shared) -> set[str]:
-    """The requested times of writes that are in the history alone."""
-    active = {i.requested for i in shared.ours.timeline()}
-    return {i.requested for i in shared.ours.timeline(history=True) if i.action == "commit"} - active
-
-
 def write_some(shared: Shared, hudi: ReferenceHudi | None, turn: int, count: int) -> list[str]:
     """That many commits, each with some keys of its own and some of the one before, by us or by Apache Hudi."""
     commits = []
@@ -51,7 +45,7 @@ def check_ranges(shared: Shared, hudi: ReferenceHudi, commits: list[str], *, cou
     Where the end is archived too, we give the rows as they stood at that end. Apache Hudi filters those of now, so
     that rows which were written again after the end are missing.
     """
-    gone = sorted(archived(shared))
+    gone = sorted(shared.archived())
     assert len(gone) >= 2
     completed = {i.requested: i.completed for i in shared.ours.timeline(history=True) if i.action == "commit"}
     assert sorted(completed) == commits
@@ -76,12 +70,12 @@ def test_both_archive_one_timeline_in_turns(request: pytest.FixtureRequest, tmp_
     hudi: ReferenceHudi = request.getfixturevalue(name)
     shared = Shared(tmp_path / "rides", Shape("archived", properties=KEEP))
     commits = write_some(shared, None, turn=1, count=10)
-    ours_gone = archived(shared)
+    ours_gone = shared.archived()
     assert ours_gone
     check_ranges(shared, hudi, commits, counts_start_in=name == "hudi_102")
 
     commits += write_some(shared, hudi, turn=11, count=4)
-    assert archived(shared) > ours_gone, "Apache Hudi archived nothing"
+    assert shared.archived() > ours_gone, "Apache Hudi archived nothing"
     check_ranges(shared, hudi, commits, counts_start_in=name == "hudi_102")
 
     commits += write_some(shared, None, turn=15, count=6)

@@ -16,7 +16,6 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.format.commit import decode_commit
-from pyhudi.format.names import BaseFileName
 from pyhudi.storage.crashing import Crash, CrashingStorage
 from pyhudi.storage.local import LocalStorage
 from tests.interop.cow_rows import META_BUT_TIME, Row, key_range, row, rows, table_of
@@ -148,22 +147,11 @@ def test_turns_of_both_lose_nothing_and_leave_no_index_stale(
             assert_same_rows(shared.ours.scan(where=where).to_arrow(), found)
     shared.hudi_write(hudi_102, "upsert", rows(key_range(0, 160, 9), turn=99))
     shared.check(hudi_102, hudi_120)
-    by_us = {name.write_token == "0-0-0" for name in metadata_compactions(shared)}
+    by_us = {name.write_token == "0-0-0" for name in shared.metadata_compactions()}
     assert by_us == {True, False}, "expected compactions of the metadata table by both"
     # These are more commits than Apache Hudi keeps files for: it has cleaned, and we have read what is left.
     assert len(shared.model.past) >= 24
     assert any(instant.action == "clean" for instant in shared.ours.timeline())
-
-
-def metadata_compactions(shared: Shared) -> list[BaseFileName]:
-    """The compactions of the metadata table, by the base files that their commits name."""
-    timeline = shared.path / ".hoodie" / "metadata" / ".hoodie" / "timeline"
-    found = []
-    for file in timeline.glob("*.commit"):
-        metadata = decode_commit(file.read_bytes(), path=str(file))
-        names = [Path(s.path or "").name for of in metadata.partition_to_write_stats.values() for s in of]
-        found += [name for name in map(BaseFileName.parse, names) if name is not None]
-    return found
 
 
 def test_we_go_on_after_hudi_cleaned_and_archived(tmp_path: Path, hudi_102: ReferenceHudi) -> None:

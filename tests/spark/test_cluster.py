@@ -21,13 +21,24 @@ from tests.support.compare import assert_same_rows
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROOT = Path(__file__).parents[2]
-OPERATIONS = (("bulk_insert", 0, 400), ("upsert", 300, 500), ("delete", 0, 50), ("insert", 500, 520))
+MOVES = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+OPERATIONS: tuple[tuple[str, range, int, dict[str, str]], ...] = (
+    ("bulk_insert", range(400), 0, {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}),
+    ("upsert", range(300, 500), 0, {}),
+    ("upsert", range(350, 450), 1, MOVES),
+    ("upsert", range(200, 520), 0, {"hoodie.index.type": "BLOOM"}),
+    ("delete", range(50), 0, {}),
+    ("insert", range(520, 540), 0, {"hoodie.datasource.insert.dup.policy": "drop"}),
+    ("insert_overwrite", range(600, 660, 3), 2, {}),
+    ("upsert", range(590, 640), 2, {}),
+)
+"""Operation, ids, by how much their partitions are shifted, options."""
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 
 
-def rows_of(start: int, end: int) -> pa.Table:
-    numbers = list(range(start, end))
-    return pa.table({"id": numbers, "part": [f"p{n % 3}" for n in numbers], "name": [f"n{n}" for n in numbers]})
+def rows_of(ids: range, shift: int) -> pa.Table:
+    parts = [f"p{(n + shift) % 3}" for n in ids]
+    return pa.table({"id": list(ids), "part": parts, "name": [f"n{n} {shift}" for n in ids]})
 
 
 def main(master: str, folder: Path) -> None:
@@ -42,9 +53,11 @@ def main(master: str, folder: Path) -> None:
     spark = builder.config("spark.executor.memory", "900m").getOrCreate()
     assert spark.sparkContext.defaultParallelism == 2
     table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part")
-    for operation, start, end in OPERATIONS:
-        frame = spark.range(start, end).selectExpr("id", "concat('p', id % 3) part", "concat('n', id) name")
-        getattr(table, operation)(frame)
+    for operation, ids, shift, options in OPERATIONS:
+        columns = "id", f"concat('p', (id + {shift}) % 3) part", f"concat('n', id, ' {shift}') name"
+        frame = spark.range(ids.start, ids.stop, ids.step).selectExpr(*columns)
+        getattr(table, operation)(frame, options=options)
+    table.delete_partitions(["p1"])
     read = table.scan().to_spark(spark)
     pq.write_table(
         read.toArrow() if hasattr(read, "toArrow") else pa.Table.from_pandas(read.toPandas()), folder / "read.parquet"
@@ -105,8 +118,9 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
     from pyhudi import HudiTable
 
     here = HudiTable.create(tmp_path / "here", name="t", record_key="id", partition_by="part")
-    for operation, start, end in OPERATIONS:
-        getattr(here, operation)(rows_of(start, end))
+    for operation, ids, shift, options in OPERATIONS:
+        getattr(here, operation)(rows_of(ids, shift), options=options)
+    here.delete_partitions(["p1"])
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
         "PYSPARK_PYTHON": sys.executable,
