@@ -130,7 +130,7 @@ def test_the_metadata_table_learns_of_a_clean_what_apache_hudi_tells_it(golden: 
                 continue
             for block in read_blocks(table.storage.get(file.path), path=file.path):
                 if block.type is BlockType.HFILE_DATA and clean.requested in block.header.values():
-                    reader = HFileReader(block.content, path=file.path)
+                    reader = HFileReader(block.read_content(), path=file.path)
                     assert reader.schema_text is not None
                     for key, value in reader.scan():
                         found[key.decode()] = decode_files_record(value, reader.schema_text)

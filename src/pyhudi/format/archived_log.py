@@ -6,7 +6,6 @@ One entry an instant and state; a block's header holds the schema alone, its con
 Spec: format/timeline.md section 6; format/log-format.md section 2.1.
 """
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pyhudi.format import action_schemas
 from pyhudi.format.avro_container import BROKEN_BYTES, decode_container, decode_record
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
 from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.names import ArchiveFileName
 from pyhudi.format.record_values import value_from
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.instant import Instant
@@ -24,7 +24,6 @@ from pyhudi.model.instant import Instant
 T = TypeVar("T")
 
 MERGE_PLAN = "mergeArchivePlan"
-_FILE = re.compile(r"\.commits_\.archive\.([0-9]+)(?:_[0-9]+-[0-9]+-[0-9]+)?")
 _COUNT = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
 
@@ -44,8 +43,8 @@ class ArchivedEntry:
 
 def archive_number(name: str) -> int | None:
     """The number in the name of an archive file, None for any other file."""
-    match = _FILE.fullmatch(name)
-    return int(match[1]) if match else None
+    parsed = ArchiveFileName.parse(name)
+    return parsed.number if parsed is not None else None
 
 
 def merged_file_name(plan: bytes, *, path: str) -> str | None:
@@ -72,7 +71,7 @@ def decode_archive(content: bytes, *, path: str) -> Iterator[ArchivedEntry]:
 
 def _block_entries(block: LogBlock, path: str) -> Iterator[ArchivedEntry]:
     schema_text = block.header.get(HeaderKey.SCHEMA)
-    content = bytes(block.content)
+    content = bytes(block.read_content())
     if schema_text is None or len(content) < _COUNT.size:
         raise CorruptFile(path, block.content_offset, expected="a schema and a count", found="a block without")
     _, count = _COUNT.unpack_from(content)

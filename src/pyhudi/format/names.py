@@ -20,6 +20,11 @@ _LOG_FILE = re.compile(
     r"(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 
+_ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.(?P<number>0|[1-9][0-9]*)(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?")
+_WRITE_TOKEN = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
+
+_CDC = ".cdc"
+
 MarkerKind: TypeAlias = Literal["CREATE", "MERGE", "APPEND"]
 
 
@@ -81,6 +86,50 @@ class LogFileName:
     def order(self) -> tuple[str, int, str, str]:
         """The reading order within a slice."""
         return self.instant, self.version, self.write_token or "", self.suffix
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether it holds change data only, which snapshots pass over."""
+        return self.suffix == _CDC
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFileName:
+    """The name of a file of archived instants of layout 1, a log too. Spec: format/timeline.md section 6."""
+
+    number: int
+    write_token: str | None
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """The parsed name, or None for any other file."""
+        match = _ARCHIVE_FILE.fullmatch(name)
+        return cls(int(match["number"]), match["write_token"]) if match else None
+
+    def format(self) -> str:
+        token = f"_{self.write_token}" if self.write_token is not None else ""
+        return f".commits_.archive.{self.number}{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteToken:
+    """Which attempt of which task wrote a file. `parse` and `format` are exact inverses.
+
+    Spec: format/layout.md section 4.1.
+    """
+
+    partition_number: int
+    stage: int
+    attempt: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """The parsed token, or None for other text, as writers without tasks may have it."""
+        match = _WRITE_TOKEN.fullmatch(text)
+        return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
+
+    def format(self) -> str:
+        return f"{self.partition_number}-{self.stage}-{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)

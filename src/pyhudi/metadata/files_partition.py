@@ -106,7 +106,7 @@ def _slice_cells(
             elif block.type is BlockType.HFILE_DATA and is_valid(block.header[HeaderKey.INSTANT_TIME]):
                 blocks.append((path, block))
     for path, block in blocks:
-        yield from _hfile_cells(block.content, path)
+        yield from _hfile_cells(block.read_content(), path)
 
 
 def _hfile_cells(content: bytes | memoryview, path: str) -> Iterator[tuple[bytes, bytes, str]]:

@@ -8,7 +8,7 @@ from pyhudi.errors import Bug
 from pyhudi.format.commit import encode_commit_avro, encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.hfile.writer import encode_hfile
 from pyhudi.format.instants import INIT_INSTANT
-from pyhudi.format.log.delete import encode_delete_content
+from pyhudi.format.log.delete import no_deletes
 from pyhudi.format.log.writer import encode_delete_block, encode_hfile_block
 from pyhudi.format.metadata_record import (
     FILES_TYPE,
@@ -210,7 +210,7 @@ def create_metadata_table(
         own.put_new(layout.path(Instant(INIT_INSTANT, "deltacommit", state)), b"")
     # An empty delete block makes the file group visible even where it has no base file.
     log_name = LogFileName(FILES_GROUP, INIT_INSTANT, 1, WRITE_TOKEN).format()
-    own.put(join(FILES, log_name), encode_delete_block(encode_delete_content(()), instant_time=INIT_INSTANT))
+    own.put(join(FILES, log_name), encode_delete_block(no_deletes(), instant_time=INIT_INSTANT))
     stat = write_base_file(table, INIT_INSTANT, listing_records(files))
     _complete(table, Instant(INIT_INSTANT, "deltacommit", "COMPLETED", issue_instant()), stat, "BULK_INSERT")
 

@@ -5,27 +5,21 @@ must give CORRUPT blocks, broken insides CorruptFile, and nothing else.
 """
 
 import contextlib
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.errors import CorruptFile, Invalid, Unsupported
+from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.log.block import BlockType, HeaderKey, encode_block
-from pyhudi.format.log.delete import (
-    COMMIT_TIME_DELETE,
-    DeleteRecord,
-    OrderingKind,
-    OrderingPlain,
-    OrderingValue,
-    decode_delete_content,
-    encode_delete_content,
-)
-from pyhudi.format.log.reader import read_blocks
-from pyhudi.format.log.writer import encode_delete_block, encode_hfile_block, encode_rollback_block
+from pyhudi.format.log import headers
+from pyhudi.format.log.block import MAGIC, BlockType, HeaderKey, encode_block
+from pyhudi.format.log.data import ROW_TYPES, read_batches, read_row_count
+from pyhudi.format.log.delete import no_deletes, read_deletes
+from pyhudi.format.log.reader import SEARCH_SIZE_BYTES, read_blocks, scan_log
+from pyhudi.format.log.writer import encode_avro_block, encode_delete_block, encode_hfile_block, encode_rollback_block
+from tests.support.logs import CountedLog, header, rows, scanned, small_log
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "bytes"
 
@@ -46,7 +40,7 @@ def test_the_rollback_block_of_the_format_document():
     encoded = encode_rollback_block(instant_time="20261121111302448", target_instant_time="20261121111259373")
     assert encoded == ROLLBACK
     (block,) = read_blocks(ROLLBACK, path="x")
-    assert (block.type, block.offset, block.size, bytes(block.content)) == (BlockType.COMMAND, 0, 105, b"")
+    assert (block.type, block.offset, block.size, bytes(block.read_content())) == (BlockType.COMMAND, 0, 105, b"")
     assert block.header == {
         HeaderKey.INSTANT_TIME: "20261121111302448",
         HeaderKey.TARGET_INSTANT_TIME: "20261121111259373",
@@ -66,138 +60,55 @@ def test_the_rollback_block_of_hudi():
 
 def test_the_first_block_of_a_new_file_group():
     expected = golden("init_h120.log")
-    assert encode_delete_block(encode_delete_content(()), instant_time="00000000000000000") == expected
+    assert encode_delete_block(no_deletes(), instant_time="00000000000000000") == expected
     (block,) = read_blocks(expected, path="x")
-    assert bytes(block.content) == bytes.fromhex("00000003 00000001 00")
-    assert decode_delete_content(block.content, path="x") == []
+    assert block.read_content() == bytes.fromhex("00000003 00000001 00")
 
 
 def test_a_data_block_of_hudi():
     data = golden("record_index_h120.log")
     (block,) = read_blocks(data, path="x")
     assert block.type is BlockType.HFILE_DATA
-    reader = HFileReader(block.content, path="x")
+    reader = HFileReader(block.read_content(), path="x")
     assert reader.schema_text == block.header[HeaderKey.SCHEMA]
     assert len(list(reader.scan())) == reader.entry_count > 0
     assert data[block.content_offset :].startswith(b"DATABLK*")
     encoded = encode_hfile_block(
-        block.content,
+        block.read_content(),
         instant_time=block.header[HeaderKey.INSTANT_TIME],
         schema_text=block.header[HeaderKey.SCHEMA],
     )
     (again,) = read_blocks(encoded, path="x")
-    assert (again.header, bytes(again.content), again.size) == (
+    assert (again.header, bytes(again.read_content()), again.size) == (
         block.header,
-        bytes(block.content),
+        bytes(block.read_content()),
         block.size,
     )
 
 
-def test_a_delete_block_of_hudi():
-    (block,) = read_blocks(golden("deletes_h120.log"), path="x")
-    records = decode_delete_content(block.content, path="x", offset=block.content_offset)
-    assert records == [DeleteRecord("k0005", "p1")]
-    assert encode_delete_content(records) == bytes(block.content)
-
-
-def test_kryo_delete_blocks_are_unsupported():
-    (block,) = read_blocks(golden("init_h0131.log"), path="x")
-    assert block.type is BlockType.DELETE
-    with pytest.raises(Unsupported, match="version 2"):
-        decode_delete_content(block.content, path="x")
-
-
-@pytest.mark.parametrize(
-    "records, expected",
-    [
-        ([DeleteRecord("y", "")], "00 00 00 03 00 00 00 09 02 02 02 79 02 00 04 00 00"),
-        (
-            [DeleteRecord("6", "p=0"), DeleteRecord("8", "p=0")],
-            "00000003 00000016 04 02 02 36 02 06 70 3d 30 04 00 02 02 38 02 06 70 3d 30 04 00 00",
-        ),
-        ([], "00000003 00000001 00"),
-    ],
-)
-def test_delete_contents_of_the_format_document(records, expected):
-    assert encode_delete_content(records) == bytes.fromhex(expected)
-    assert decode_delete_content(bytes.fromhex(expected), path="x") == records
-
-
-def values(kind: OrderingKind, strategy: st.SearchStrategy[OrderingPlain]) -> st.SearchStrategy[OrderingValue]:
-    return strategy.map(lambda value: OrderingValue(kind, value))
-
-
-ints, longs = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
-decimals = st.decimals(-(10**14), 10**14, allow_nan=False, allow_infinity=False, places=15)
-shared = st.one_of(
-    values(OrderingKind.NULL, st.none()),
-    values(OrderingKind.BOOLEAN, st.booleans()),
-    values(OrderingKind.INT, ints),
-    values(OrderingKind.LONG, longs),
-    values(OrderingKind.FLOAT, st.floats(width=32, allow_nan=False)),
-    values(OrderingKind.DOUBLE, st.floats(allow_nan=False)),
-    values(OrderingKind.BYTES, st.binary()),
-    values(OrderingKind.STRING, st.text()),
-    values(OrderingKind.DATE, ints),
-    values(OrderingKind.DECIMAL, decimals),
-    values(OrderingKind.TIME_MICROS, longs),
-    values(OrderingKind.TIMESTAMP_MICROS, longs),
-)
-inner = st.one_of(shared, values(OrderingKind.LOCAL_DATE, ints))
-orderings = st.one_of(shared, values(OrderingKind.ARRAY, st.one_of(st.none(), st.lists(inner, max_size=3).map(tuple))))
-records_lists = st.lists(
-    st.builds(DeleteRecord, st.one_of(st.none(), st.text()), st.one_of(st.none(), st.text()), orderings),
-    max_size=8,
-)
-
-
-@given(records_lists)
-def test_delete_contents_round_trip(records):
-    content = encode_delete_content(records)
-    assert decode_delete_content(content, path="x") == records
-    assert encode_delete_content(decode_delete_content(content, path="x")) == content
-
-
-@pytest.mark.parametrize(
-    "ordering",
-    [
-        OrderingValue(OrderingKind.INT, 1 << 31),
-        OrderingValue(OrderingKind.LONG, 1 << 63),
-        OrderingValue(OrderingKind.STRING, 1),
-        OrderingValue(OrderingKind.FLOAT, 1e300),
-        OrderingValue(OrderingKind.DECIMAL, Decimal("1e-16")),
-        OrderingValue(OrderingKind.DECIMAL, Decimal("1e15")),
-        OrderingValue(OrderingKind.DECIMAL, Decimal("NaN")),
-        OrderingValue(OrderingKind.LOCAL_DATE, 1),
-        OrderingValue(OrderingKind.ARRAY, (OrderingValue(OrderingKind.ARRAY, ()),)),
-    ],
-)
-def test_ordering_values_that_do_not_fit_are_invalid(ordering):
-    with pytest.raises(Invalid, match="delete record"):
-        encode_delete_content([DeleteRecord("k", "p", ordering)])
-
-
-headers = st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=20))
+header_maps = st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=20))
 written_types = st.sampled_from([kind for kind in BlockType if kind is not BlockType.CORRUPT])
-block_lists = st.lists(st.tuples(written_types, headers, st.binary(max_size=60)), max_size=5)
+block_lists = st.lists(st.tuples(written_types, header_maps, st.binary(max_size=60)), max_size=5)
 
 
 @given(block_lists)
 def test_blocks_round_trip(parts):
     data = b"".join(encode_block(*part) for part in parts)
     found = list(read_blocks(data, path="x"))
-    assert [(block.type, block.header, bytes(block.content)) for block in found] == parts
+    assert [(block.type, block.header, bytes(block.read_content())) for block in found] == parts
     assert sum(block.size for block in found) == len(data)
-    assert all(data[b.content_offset : b.content_offset + len(b.content)] == b.content for b in found)
+    assert all(data[b.content_offset : b.content_offset + b.content_size] == b.read_content() for b in found)
 
 
 @given(st.integers(6, 104), st.integers(0, 5))
 def test_a_torn_block_costs_itself_only(cut, trailing):
     torn = ROLLBACK[:cut]
-    following = encode_delete_block(encode_delete_content(()), instant_time="1")
+    following = encode_delete_block(no_deletes(), instant_time="1")
     found = list(read_blocks(torn + following + b"#HUDI#"[:trailing], path="x"))
-    assert [block.type for block in found] == [BlockType.CORRUPT, BlockType.DELETE]
-    assert (found[0].offset, found[0].size, bytes(found[0].content)) == (0, cut, torn)
+    left = [BlockType.CORRUPT] * (trailing > 0)
+    assert [block.type for block in found] == [BlockType.CORRUPT, BlockType.DELETE, *left]
+    assert all(block.damage is not None and block.damage.is_torn for block in (found[0], *found[2:]))
+    assert (found[0].offset, found[0].size, bytes(found[0].read_content())) == (0, cut, torn)
     (alone,) = read_blocks(torn, path="x")
     assert (alone.type, alone.size) == (BlockType.CORRUPT, cut)
 
@@ -212,9 +123,10 @@ def test_a_length_that_runs_beyond_the_next_block_is_corrupt():
 def test_bytes_that_are_no_block_are_corrupt():
     with pytest.raises(CorruptFile, match="at byte 0: expected log block magic #HUDI#, found 00"):
         list(read_blocks(b"\0" * 6, path="x"))
-    (block,) = read_blocks(ROLLBACK + b"\0" * 6, path="x")
-    assert (block.type, block.size) == (BlockType.CORRUPT, 111)
-    assert [block.type for block in read_blocks(ROLLBACK + b"\0" * 5, path="x")] == [BlockType.COMMAND]
+    for size in (1, 5, 6, 2000):
+        whole, rest = read_blocks(ROLLBACK + b"\0" * size, path="x")
+        assert (whole.type, whole.size) == (BlockType.COMMAND, len(ROLLBACK))  # Apache Hudi would drop it, from 6 on
+        assert (rest.type, rest.offset, rest.size) == (BlockType.CORRUPT, len(ROLLBACK), size)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +148,11 @@ def test_a_broken_inside_is_corrupt_and_says_where(at, value, error, match):
     broken[at] = value
     with pytest.raises(error, match=match):
         list(read_blocks(bytes(broken), path="x"))
+    found = scanned(bytes(broken) + ROLLBACK)
+    assert [(block.type, block.size) for block in found] == [(BlockType.CORRUPT, 105), (BlockType.COMMAND, 105)]
+    assert found[0].damage is not None
+    assert not found[0].damage.is_torn
+    assert isinstance(found[0].damage.error, error)
 
 
 @given(st.binary(max_size=300), block_lists, st.data())
@@ -247,16 +164,98 @@ def test_random_and_flipped_bytes_never_raise_anything_else(noise, parts, data):
         list(read_blocks(bytes(whole), path="x"))
 
 
-@given(st.binary(max_size=60), records_lists, st.data())
-def test_broken_delete_contents_never_raise_anything_else(noise, records, data):
-    content = bytearray(encode_delete_content(records))
-    for _ in range(3):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    framed = (3).to_bytes(4, "big") + len(noise).to_bytes(4, "big") + noise
-    for one in (bytes(content), bytes(content)[: len(content) // 2], framed, noise):
-        with contextlib.suppress(CorruptFile, Unsupported):
-            decode_delete_content(one, path="x")
+# Damage, and what a scan reads.
 
 
-def test_the_default_ordering_is_the_commit_time_delete():
-    assert DeleteRecord("k", "p").ordering == COMMIT_TIME_DELETE == OrderingValue(OrderingKind.INT, 0)
+def tiles(data: bytes) -> list:
+    """The blocks of a scan, which must cover the data exactly."""
+    found = scanned(data)
+    at = 0
+    for block in found:
+        assert block.offset == at
+        at += block.size
+    assert at == len(data)
+    return found
+
+
+def summary(block, shift: int = 0) -> tuple:
+    return block.type, block.offset + shift, block.size, dict(block.header)
+
+
+LOG = small_log()
+WHOLE = b"".join(LOG)
+SOUND = tiles(WHOLE)
+
+
+def test_a_cut_at_any_byte_costs_the_block_that_it_cuts() -> None:
+    for cut in range(len(WHOLE)):
+        found = tiles(WHOLE[:cut])
+        whole = [block for block in SOUND if block.offset + block.size <= cut]
+        assert list(map(summary, found[: len(whole)])) == list(map(summary, whole))
+        assert all(block.damage is not None and block.damage.is_torn for block in found[len(whole) :])
+        assert (len(found) > len(whole)) == (cut not in {0, *(block.offset for block in SOUND)})
+
+
+def test_a_cut_at_any_byte_hides_no_later_block() -> None:
+    for cut in range(len(LOG[0])):
+        found = tiles(LOG[0][:cut] + WHOLE[len(LOG[0]) :])
+        assert list(map(summary, found[-5:])) == [summary(block, cut - len(LOG[0])) for block in SOUND[1:]]
+        assert len(found) == 5 + (cut > 0)
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_a_flipped_byte_costs_no_other_block(flip: int) -> None:
+    for at in range(len(WHOLE)):
+        broken = bytearray(WHOLE)
+        broken[at] ^= flip
+        found = {block.offset: block for block in tiles(bytes(broken))}
+        for block in SOUND:
+            if not block.offset <= at < block.offset + block.size:
+                assert summary(found[block.offset]) == summary(block), (at, block)
+
+
+def read_anything(block) -> None:
+    if block.type in ROW_TYPES:
+        list(read_batches(block))
+        read_row_count(block)
+    elif block.type is BlockType.DELETE:
+        read_deletes(block)
+    elif block.type is BlockType.COMMAND:
+        headers.rolled_back_instant(block)
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x80])
+def test_blocks_with_a_flipped_byte_are_read_or_corrupt(flip: int) -> None:
+    for block in SOUND:
+        stored = WHOLE[block.offset : block.offset + block.size]
+        for at in range(0, len(stored), 1 if len(stored) < 600 else 7):
+            broken = bytearray(stored)
+            broken[at] ^= flip
+            for one in scanned(bytes(broken)):
+                with contextlib.suppress(CorruptFile, Unsupported):
+                    read_anything(one)
+
+
+def test_the_next_block_is_found_across_the_windows_of_the_search() -> None:
+    for shift in range(-8, 9):
+        torn = ROLLBACK[:20] + b"x" * (SEARCH_SIZE_BYTES - 20 + len(MAGIC) + shift)
+        found = tiles(torn + ROLLBACK)
+        assert [block.type for block in found] == [BlockType.CORRUPT, BlockType.COMMAND]
+
+
+def test_a_scan_reads_heads_and_ends_not_contents() -> None:
+    big = encode_avro_block([rows(60_000, text="t" * 100)], header())
+    source = CountedLog(big * 5)
+    found = list(scan_log(source, len(source.data), path="x"))
+    assert [block.type for block in found] == [BlockType.AVRO_DATA] * 5
+    assert len(source.reads) <= 6
+    assert max(size for _, size in source.reads) <= 1 << 16
+    small = CountedLog(WHOLE)
+    assert len(list(scan_log(small, len(WHOLE), path="x"))) == len(LOG)
+    assert small.reads == [(0, len(WHOLE))]
+
+
+def test_a_log_that_is_shorter_than_listed_is_corrupt() -> None:
+    source = CountedLog(WHOLE)
+    with pytest.raises(CorruptFile, match="The file has changed"):
+        list(scan_log(source, len(WHOLE) + 10, path="x"))

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.format.names import (
+    ArchiveFileName,
     BaseFileName,
     LogFileName,
     MarkerName,
+    WriteToken,
     file_group_id,
     heartbeat_path,
     join,
@@ -104,6 +106,42 @@ def test_what_parses_as_a_log_file_formats_to_the_same_text(text: str) -> None:
     name = LogFileName.parse(text)
 
     assert name is None or name.format() == text
+
+
+def test_change_data_are_told_from_logs_of_rows() -> None:
+    assert LogFileName("f", "1", 1, "0-1-0", ".cdc").is_cdc
+    assert not LogFileName("f", "1", 1, "0-1-0").is_cdc
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        (".commits_.archive.12_1-0-1", ArchiveFileName(12, "1-0-1")),
+        (".commits_.archive.1", ArchiveFileName(1, None)),
+    ],
+)
+def test_files_of_archived_instants_are_parsed(text: str, name: ArchiveFileName) -> None:
+    assert ArchiveFileName.parse(text) == name
+    assert name.format() == text
+    assert LogFileName.parse(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", [".commits_.archive.01", ".commits_.archive.1_1-0", "commits_.archive.1", ".a_1.log.1"]
+)
+def test_other_names_are_no_files_of_archived_instants(text: str) -> None:
+    assert ArchiveFileName.parse(text) is None
+
+
+@given(st.builds(WriteToken, NUMBERS, NUMBERS, NUMBERS))
+def test_format_of_write_tokens_is_the_inverse_of_parse(token: WriteToken) -> None:
+    assert WriteToken.parse(token.format()) == token
+    assert LogFileName.parse(LogFileName("f", "1", 1, token.format()).format()) is not None
+
+
+@pytest.mark.parametrize("text", ["", "1-2", "1-2-3-4", "1-02-3", "1-2-x", "1-2-3\n"])
+def test_other_texts_are_no_write_tokens(text: str) -> None:
+    assert WriteToken.parse(text) is None
 
 
 def test_log_files_are_read_by_instant_then_version_as_a_number_then_token() -> None:

@@ -47,6 +47,19 @@ def find_rows(
     return starts, ends
 
 
+def find_first_rows(content: Content, row_count_max: int, *, start: int = 0) -> tuple[Numbers, Numbers, int]:
+    """Where each row starts and ends that is whole in the content, and where the next would begin.
+
+    For content that is read piece by piece: what follows may be cut anywhere.
+    """
+    data = np.frombuffer(content, np.uint8)
+    data.setflags(write=False)
+    count = min(row_count_max, (data.size - start) // SIZE_OF_SIZE)
+    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    found, at = _find(data, start, starts, ends)
+    return starts[:found], ends[:found], int(at)
+
+
 @numba.njit(cache=True, nogil=True)
 def _find(content: Bytes, at: int, starts: Numbers, ends: Numbers) -> tuple[int, int]:
     """How many rows there are, and where the next would begin."""

@@ -1,6 +1,5 @@
 """The frame of a log block: magic, lengths, type, header, content, footer, reverse pointer."""
 
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.format.log.source import LogSource, LogWindow, read_exactly
 
 MAGIC: Final = b"#HUDI#"
 FORMAT_VERSION: Final = 1
@@ -17,8 +17,9 @@ _PREFIX = struct.Struct(">ii")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">ii")
 
-_LENGTH_END = len(MAGIC) + _LENGTH.size
-_LENGTH_MIN = _PREFIX.size + _COUNT.size + _LENGTH.size + _COUNT.size + _LENGTH.size
+LENGTH_END: Final = len(MAGIC) + _LENGTH.size
+_FOOTER_SIZE = _COUNT.size
+_LENGTH_MIN = _PREFIX.size + _COUNT.size + _LENGTH.size + _FOOTER_SIZE + _LENGTH.size
 
 
 class BlockType(IntEnum):
@@ -52,135 +53,164 @@ ROLLBACK_COMMAND: Final = "0"
 
 
 @dataclass(frozen=True, slots=True)
-class LogBlock:
-    """One block, its content still encoded.
+class Damage:
+    """Why bytes are no block.
 
-    `offset`, `size`: of the whole block in its file, magic included. `content`: a view of the file's
-    bytes, which start at `content_offset`. A CORRUPT block is the gap up to the next magic; it has no
-    header, and its content is the gap itself.
+    `is_torn`: they may be what a writer left that died, so that nothing committed is lost with them. Else they
+    were once written whole: whoever needs the log whole raises `error`.
+    """
+
+    error: CorruptFile | Unsupported
+    is_torn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block, its content still in the file.
+
+    `offset`, `size`: of the whole block in its file, magic included. A CORRUPT block is the gap up to the next
+    magic; it has no header, its content is the gap itself, and `damage` says why. Footers have no keys, and are
+    always empty.
     """
 
     type: BlockType
-    header: Mapping[HeaderKey, str]
-    content: memoryview = field(repr=False)
+    header: Mapping[HeaderKey, str] = field(repr=False)
     content_offset: int
+    content_size: int
     offset: int
     size: int
+    path: str
+    source: LogSource = field(repr=False, compare=False)
+    damage: Damage | None = None
+
+    def read_content(self) -> memoryview:
+        """The content, whole. No copy where the log is held in memory."""
+        return read_exactly(self.source, self.content_offset, self.content_size, path=self.path)
+
+    def corrupt(self, at: int, *, expected: str, found: str, hint: str = "") -> CorruptFile:
+        """The error about byte `at` of the content."""
+        return CorruptFile(self.path, self.content_offset + at, expected=expected, found=found, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
     """The part of a file that one block may use; reads beyond it are CorruptFile."""
 
-    data: memoryview
-    path: str
+    window: LogWindow
     end: int
 
-    def need(self, at: int, size: int, what: str) -> int:
-        """The offset behind `size` bytes at `at`."""
+    def need(self, at: int, size: int, what: str) -> memoryview:
+        """The `size` bytes at `at`."""
+        self.check(at, size, what)
+        return self.window.view(at, size)
+
+    def check(self, at: int, size: int, what: str) -> None:
         if size < 0 or size > self.end - at:
             left = f"{self.end - at:,} bytes up to the block's end"
-            raise CorruptFile(self.path, at, expected=f"{size:,} bytes of {what}", found=left)
-        return at + size
+            raise self.corrupt(at, expected=f"{size:,} bytes of {what}", found=left)
+
+    def corrupt(self, at: int, *, expected: str, found: str, hint: str = "") -> CorruptFile:
+        return CorruptFile(self.window.path, at, expected=expected, found=found, hint=hint)
 
 
-def is_intact(data: memoryview, offset: int) -> bool:
-    """Whether a block was written to its end: both its lengths agree, and a block or nothing follows.
+def find_block_end(window: LogWindow, offset: int) -> int:
+    """Where the block at an offset says that it ends.
 
-    Spec: format/log-format.md section 4, step 2.
+    Raises: CorruptFile if it is too short to say, or that is beyond the end of the file.
     """
-    if len(data) < offset + _LENGTH_END:
-        return False
-    (length,) = _LENGTH.unpack_from(data, offset + len(MAGIC))
-    end = offset + _LENGTH_END + length
-    if length < _LENGTH.size or end > len(data):
-        return False
-    (reverse,) = _LENGTH.unpack_from(data, end - _LENGTH.size)
-    following = bytes(data[end : end + len(MAGIC)])
-    return reverse - len(MAGIC) == length and (len(following) < len(MAGIC) or following == MAGIC)
+    left = window.size_bytes - offset
+    if left < LENGTH_END:
+        raise CorruptFile(window.path, offset, expected=f"{LENGTH_END} bytes of a block's start", found=f"{left}")
+    (length,) = _LENGTH.unpack(window.view(offset + len(MAGIC), _LENGTH.size))
+    end = offset + LENGTH_END + int(length)
+    if length < _LENGTH_MIN or end > window.size_bytes:
+        expected = f"a block of {_LENGTH_MIN:,} to {left - LENGTH_END:,} bytes behind its length"
+        raise CorruptFile(window.path, offset + len(MAGIC), expected=expected, found=f"{length:,}")
+    return end
 
 
-def find_magic(data: memoryview, start: int) -> int:
-    """The offset of the next magic from `start` on, or the end of the data."""
-    match = _MAGIC.search(data, start)
-    return match.start() if match else len(data)
+def check_block_end(window: LogWindow, offset: int, end: int) -> None:
+    """Raise CorruptFile unless the length at a block's end is that at its start: it was written to its end."""
+    at = end - _LENGTH.size
+    (reverse,) = _LENGTH.unpack(window.view(at, _LENGTH.size))
+    if reverse != at - offset:
+        expected = f"{at - offset:,}, the bytes from the block's start to here"
+        raise CorruptFile(window.path, at, expected=expected, found=f"{reverse:,}")
 
 
-def decode_block(data: memoryview, offset: int, *, path: str) -> LogBlock:
-    """The block at an offset, which `is_intact` has found whole.
+def decode_block(window: LogWindow, offset: int, end: int) -> LogBlock:
+    """The block from an offset to its end, without its content.
 
     Layout (big endian): magic 6 bytes; i64 length of what follows it; i32 format version; i32 type; header;
     i64 content size; content; footer; i64 reverse pointer, the length + 6. Header and footer: i32 n;
-    n of (i32 key, i32 size, UTF-8 text).
+    n of (i32 key, i32 size, UTF-8 text). The reverse pointer is not looked at.
 
     Spec: format/log-format.md section 1. Raises: CorruptFile; Unsupported for blocks of before Hudi 0.5.
     """
-    (length,) = _LENGTH.unpack_from(data, offset + len(MAGIC))
-    end = offset + _LENGTH_END + length
-    span = _Span(data, path, end - _LENGTH.size)
-    at = offset + _LENGTH_END
-    after_prefix = span.need(at, _PREFIX.size, "format version and block type")
-    version, number = _PREFIX.unpack_from(data, at)
+    span = _Span(window, end - _LENGTH.size - _FOOTER_SIZE)
+    at = offset + LENGTH_END
+    version, number = _PREFIX.unpack(span.need(at, _PREFIX.size, "format version and block type"))
     if version == 0:
         raise Unsupported(
-            f"{path} at byte {offset:,}: a log block of before Hudi 0.5; compact the table with Hudi first"
+            f"{window.path} at byte {offset:,}: a log block of before Hudi 0.5; compact the table with Hudi first"
         )
     if version != FORMAT_VERSION:
-        raise CorruptFile(path, at, expected=f"log format version {FORMAT_VERSION}", found=str(version))
+        raise span.corrupt(at, expected=f"log format version {FORMAT_VERSION}", found=str(version))
     if number not in BlockType._value2member_map_ or number == BlockType.CORRUPT:
-        raise CorruptFile(path, at + 4, expected="a block type that is ever written, 0 to 6", found=str(number))
-    header, at = _decode_map(span, after_prefix, "header")
-    content_offset = span.need(at, _LENGTH.size, "content size")
-    (content_size,) = _LENGTH.unpack_from(data, at)
-    at = span.need(content_offset, content_size, "content")
-    content = data[content_offset:at]
-    footer, at = _decode_map(span, at, "footer")
-    if footer or at != span.end:
-        found = f"{span.end - at:,} bytes and {len(footer)} footer entries"
-        raise CorruptFile(path, at, expected="an empty footer at the block's end", found=found)
-    return LogBlock(BlockType(number), header, content, content_offset, offset, end - offset)
+        raise span.corrupt(at + 4, expected="a block type that is ever written, 0 to 6", found=str(number))
+    header, at = _decode_header(span, at + _PREFIX.size)
+    (content_size,) = _LENGTH.unpack(span.need(at, _LENGTH.size, "content size"))
+    content_offset = at + _LENGTH.size
+    if content_offset + content_size != span.end:
+        expected = f"{span.end - content_offset:,} bytes of content, up to an empty footer"
+        raise span.corrupt(at, expected=expected, found=f"{content_size:,}")
+    (footer_count,) = _COUNT.unpack(window.view(span.end, _COUNT.size))
+    if footer_count != 0:
+        raise span.corrupt(span.end, expected="an empty footer at the block's end", found=f"{footer_count:,} entries")
+    kind = BlockType(number)
+    return LogBlock(kind, header, content_offset, content_size, offset, end - offset, window.path, window.source)
 
 
-def _decode_map(span: _Span, at: int, what: str) -> tuple[dict[HeaderKey, str], int]:
-    after = span.need(at, _COUNT.size, f"{what} count")
-    (count,) = _COUNT.unpack_from(span.data, at)
+def _decode_header(span: _Span, at: int) -> tuple[dict[HeaderKey, str], int]:
+    (count,) = _COUNT.unpack(span.need(at, _COUNT.size, "header count"))
     if not 0 <= count <= len(HeaderKey):
-        raise CorruptFile(span.path, at, expected=f"at most {len(HeaderKey)} {what} entries", found=f"{count:,}")
+        raise span.corrupt(at, expected=f"at most {len(HeaderKey)} header entries", found=f"{count:,}")
     entries: dict[HeaderKey, str] = {}
-    at = after
+    at += _COUNT.size
     for _ in range(count):
-        start = span.need(at, _ENTRY.size, f"a {what} entry")
-        number, size = _ENTRY.unpack_from(span.data, at)
-        end = span.need(start, size, f"a {what} entry's text")
+        number, size = _ENTRY.unpack(span.need(at, _ENTRY.size, "a header entry"))
+        start = at + _ENTRY.size
+        span.check(start, size, "a header entry's text")
         if number not in HeaderKey._value2member_map_:
             hint = "A newer release may have written it."
-            expected = f"a {what} key up to {max(HeaderKey)}"
-            raise CorruptFile(span.path, at, expected=expected, found=str(number), hint=hint)
+            raise span.corrupt(at, expected=f"a header key up to {max(HeaderKey)}", found=str(number), hint=hint)
+        if HeaderKey(number) in entries:
+            raise span.corrupt(at, expected="each header key once", found=f"{HeaderKey(number).name} again")
         try:
-            entries[HeaderKey(number)] = str(span.data[start:end], "utf-8")
+            entries[HeaderKey(number)] = str(span.window.view(start, size), "utf-8")
         except UnicodeDecodeError as error:
-            raise CorruptFile(span.path, start, expected=f"a {what} entry in UTF-8", found=str(error)) from error
-        at = end
+            raise span.corrupt(start, expected="a header entry in UTF-8", found=str(error)) from error
+        at = start + size
     return entries, at
 
 
 def encode_block(kind: BlockType, header: Mapping[HeaderKey, str], content: bytes | memoryview) -> bytes:
-    """A whole block; header entries in the order of their numbers. Layout: as in `decode_block`."""
+    """A whole block; header entries in the order of the mapping. Layout: as in `decode_block`.
+
+    Seen: the order of Apache Hudi is that of a hash map, which readers do not mind.
+    """
     assert kind is not BlockType.CORRUPT
     entries = []
-    for key in sorted(header):
-        text = header[key].encode()
+    for key, value in header.items():
+        text = value.encode()
         entries.append(_ENTRY.pack(key, len(text)) + text)
     head = _PREFIX.pack(FORMAT_VERSION, kind) + _COUNT.pack(len(entries)) + b"".join(entries)
-    length = len(head) + _LENGTH.size + len(content) + _COUNT.size + _LENGTH.size
+    length = len(head) + _LENGTH.size + memoryview(content).nbytes + _FOOTER_SIZE + _LENGTH.size
     assert length >= _LENGTH_MIN
     return b"".join(
         (
             *(MAGIC, _LENGTH.pack(length), head),
-            *(_LENGTH.pack(len(content)), content),
+            *(_LENGTH.pack(memoryview(content).nbytes), content),
             *(_COUNT.pack(0), _LENGTH.pack(length + len(MAGIC))),
         )
     )
-
-
-_MAGIC = re.compile(re.escape(MAGIC))

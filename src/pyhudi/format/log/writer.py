@@ -1,6 +1,89 @@
-"""Whole log blocks, one function a kind that this release writes."""
+"""Whole log blocks, one function a kind that this release writes.
 
+Importing this module imports numba. The rows of a data block have all fields of its schema, the meta fields first
+where the table has them: they are written as they come, a row's record key among them.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.errors import Invalid
+from pyhudi.format.avro.encode import EncodedRows, row_encoder
+from pyhudi.format.avro.types import arrow_field, parse_schema
+from pyhudi.format.hfile.writer import encode_hfile_table
 from pyhudi.format.log.block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
+from pyhudi.format.log.delete import encode_delete_content
+from pyhudi.format.log.headers import check_positions, data_header
+from pyhudi.format.roaring import Positions
+
+DATA_VERSION: Final = 3
+AVRO_SCHEMA: Final = "parquet.avro.schema"
+WRITER_MODEL: Final = "writer.model.name"
+
+_HEAD = struct.Struct(">ii")
+
+Rows = Iterable[pa.RecordBatch]
+
+
+def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
+    """A data block of Avro rows. `header`: as `headers.data_header` makes it; its schema is the rows'.
+
+    Raises: Invalid for columns that are not those of the schema, and unless positions, if any, are one a row.
+    Memory: the block, twice.
+    """
+    encoder = row_encoder(_schema_text(header))
+    parts, count = [b""], 0
+    for batch in rows:
+        if batch.num_rows:
+            parts.append(encoder.encode(batch, is_framed=True).content.tobytes())
+            count += batch.num_rows
+    parts[0] = _HEAD.pack(DATA_VERSION, count)
+    check_positions(header, count)
+    return encode_block(BlockType.AVRO_DATA, header, b"".join(parts))
+
+
+def encode_parquet_block(rows: Rows, header: Mapping[HeaderKey, str], *, compression: str) -> bytes:
+    """A data block that is a Parquet file, with the schema's text in its footer, as Apache Hudi has it there.
+
+    Raises: as `encode_avro_block`. Memory: the same.
+    """
+    text = _schema_text(header)
+    schema = _arrow_schema(text)
+    sink, count = pa.BufferOutputStream(), 0
+    with pq.ParquetWriter(sink, schema, compression=compression, store_schema=False, version="2.6") as writer:
+        for batch in rows:
+            writer.write_batch(_conformed(batch, schema))
+            count += batch.num_rows
+        writer.add_key_value_metadata({AVRO_SCHEMA: text, WRITER_MODEL: "avro"})
+    check_positions(header, count)
+    return encode_block(BlockType.PARQUET_DATA, header, sink.getvalue())
+
+
+def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_column: str) -> bytes:
+    """A data block that is an HFile of rows under their record keys, of which each comes once.
+
+    Order: by the bytes of the keys. Raises: Invalid for a key that is null or comes twice, and for positions, by which
+    such a block is not sorted.
+    """
+    text = _schema_text(header)
+    if HeaderKey.RECORD_POSITIONS in header:
+        raise Invalid("HFile block: expected no record positions; rows are sorted by key")
+    schema = _arrow_schema(text)
+    table = pa.Table.from_batches((_conformed(batch, schema) for batch in rows), schema).combine_chunks()
+    keys = table.column(key_column).cast(pa.binary())
+    if keys.null_count or pc.count_distinct(keys).as_py() < len(keys):
+        raise Invalid(f"HFile block: expected in column '{key_column}' a key for each row, once, and no null")
+    order = pc.sort_indices(keys)
+    encoder = row_encoder(text)
+    values = [_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
+    cells = pa.table({"key": keys.take(order), "value": pa.chunked_array(values, pa.large_binary())})
+    return encode_block(BlockType.HFILE_DATA, header, encode_hfile_table(cells, schema_text=text))
 
 
 def encode_hfile_block(hfile: bytes | memoryview, *, instant_time: str, schema_text: str) -> bytes:
@@ -9,12 +92,23 @@ def encode_hfile_block(hfile: bytes | memoryview, *, instant_time: str, schema_t
     return encode_block(BlockType.HFILE_DATA, header, hfile)
 
 
-def encode_delete_block(content: bytes, *, instant_time: str, schema_text: str | None = None) -> bytes:
-    """A delete block of content from `encode_delete_content`."""
-    header = {HeaderKey.INSTANT_TIME: instant_time}
-    if schema_text is not None:
-        header[HeaderKey.SCHEMA] = schema_text
-    return encode_block(BlockType.DELETE, header, content)
+def encode_delete_block(
+    deletes: pa.RecordBatch,
+    *,
+    instant_time: str,
+    schema_text: str | None = None,
+    positions: Positions | None = None,
+    positions_base_instant: str | None = None,
+) -> bytes:
+    """A delete block of columns as in `delete.DELETES`. `positions`: as in `data_header`, one a delete."""
+    header = data_header(
+        instant_time=instant_time,
+        schema_text=schema_text,
+        positions=positions,
+        positions_base_instant=positions_base_instant,
+    )
+    check_positions(header, deletes.num_rows)
+    return encode_block(BlockType.DELETE, header, encode_delete_content(deletes))
 
 
 def encode_rollback_block(*, instant_time: str, target_instant_time: str) -> bytes:
@@ -25,3 +119,38 @@ def encode_rollback_block(*, instant_time: str, target_instant_time: str) -> byt
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }
     return encode_block(BlockType.COMMAND, header, b"")
+
+
+def _schema_text(header: Mapping[HeaderKey, str]) -> str:
+    text = header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise Invalid("log block: expected the schema of the rows in the header of a data block")
+    return text
+
+
+def _arrow_schema(text: str) -> pa.Schema:
+    return pa.schema([arrow_field(one.name, one.type, one.name) for one in parse_schema(text).fields])
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns in the order and the types of the schema."""
+    if sorted(batch.schema.names) != sorted(schema.names):
+        raise Invalid(
+            f"log block: expected the columns {', '.join(schema.names)}, found {', '.join(batch.schema.names)}"
+        )
+    columns = batch.select(schema.names)
+    for column, field in zip(columns.columns, schema, strict=True):
+        if column.null_count and not field.nullable:
+            raise Invalid(f"column '{field.name}': expected no null, as the schema states, found {column.null_count:,}")
+    try:
+        return columns.cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Invalid(f"log block: the rows do not fit the schema of the header ({error})") from error
+
+
+def _values(rows: EncodedRows) -> pa.Array:
+    """Rows one behind the other as a binary column."""
+    offsets = np.concatenate([[0], rows.ends]).astype(np.int64)
+    assert (offsets[:-1] == rows.starts).all()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rows.content)]
+    return pa.Array.from_buffers(pa.large_binary(), len(rows.ends), buffers)

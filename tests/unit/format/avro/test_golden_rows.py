@@ -61,7 +61,7 @@ def test_every_avro_block_of_the_golden_tables_is_read_and_written_as_it_was():
     types, count = set(), 0
     for place, block in avro_blocks():
         schema = block.header[HeaderKey.SCHEMA]
-        content = bytes(block.content)
+        content = bytes(block.read_content())
         row_count = int.from_bytes(content[4:8], "big")
         starts, ends = find_rows(content, row_count, start=CONTENT_HEAD, path=place)
         batch = row_decoder(schema).decode(content, starts, ends, path=place)
@@ -101,7 +101,7 @@ def test_column_stats_of_the_metadata_table_keep_the_types_of_their_values():
         for name in sorted(names):
             for block in read_blocks(archive.read(name), path=name):
                 if block.type is BlockType.HFILE_DATA:
-                    reader = HFileReader(bytes(block.content), path=name)
+                    reader = HFileReader(bytes(block.read_content()), path=name)
                     batch = check_values(str(reader.schema_text), reader.scan_arrow().column("value").combine_chunks())
                     for stats in batch.column(batch.schema.get_field_index("ColumnStatsMetadata")).to_pylist():
                         if stats and stats["minValue"]:
@@ -111,7 +111,7 @@ def test_column_stats_of_the_metadata_table_keep_the_types_of_their_values():
 
 def test_a_projection_of_a_real_block_walks_over_the_rest():
     place, block = next(avro_blocks())
-    schema, content = block.header[HeaderKey.SCHEMA], bytes(block.content)
+    schema, content = block.header[HeaderKey.SCHEMA], bytes(block.read_content())
     starts, ends = find_rows(content, int.from_bytes(content[4:8], "big"), start=CONTENT_HEAD, path=place)
     every = row_decoder(schema).decode(content, starts, ends)
     for name in every.schema.names:

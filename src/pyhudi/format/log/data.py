@@ -1,0 +1,305 @@
+"""The rows of data blocks as record batches: Avro, Parquet, HFile, and the change data of CDC blocks.
+
+Importing this module imports numba. Columns come in the types of the block's own schema, whichever kind it is
+of; turning them into the table's of today is for `table/conform.py`, as for base files, because Apache Hudi's
+promotions go beyond Avro's, and differ from them (a float becomes a double by its text).
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.errors import CorruptFile, HudiError, Invalid
+from pyhudi.format.avro.decode import row_decoder
+from pyhudi.format.avro.defaults import default_column
+from pyhudi.format.avro.framing import SIZE_OF_SIZE, find_first_rows
+from pyhudi.format.avro.types import NO_DEFAULT, NULL, Field, Record, arrow_field, arrow_type, parse_schema
+from pyhudi.format.hfile.reader import HFileReader
+from pyhudi.format.log import headers
+from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.content_file import ContentFile
+from pyhudi.format.log.source import read_exactly
+
+BATCH_SIZE_BYTES: Final = 16 << 20
+BATCH_ROWS: Final = 65_536
+KEY: Final = "key"
+"""The field that the values of HFiles leave empty, as it is the cells' key."""
+
+_HEAD = struct.Struct(">ii")
+_VERSIONS: Final = (1, 2, 3)
+_BROKEN_PARQUET: Final = (pa.ArrowException, OSError, UnicodeDecodeError)
+ROW_TYPES: Final = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.CDC_DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A column of the answer: the stored field it is read from, or the field whose default fills it."""
+
+    name: str
+    stored: Field | None
+    default: Field | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What to read of rows of one schema."""
+
+    members: tuple[_Member, ...]
+    schema: pa.Schema
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        return tuple(member.stored.name for member in self.members if member.stored is not None)
+
+    def answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns read, in `stored`'s order, as the answer's."""
+        if not self.members:
+            return batch  # a batch made anew, of no columns, would forget the number of its rows
+        columns, at = [], 0
+        for member, field in zip(self.members, self.schema, strict=True):
+            if member.default is not None:
+                columns.append(default_column(member.default, field.type, member.name, batch.num_rows))
+            else:
+                columns.append(batch.column(at))
+                at += 1
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def data_schema(
+    block: LogBlock, *, columns: Sequence[str] | None = None, reader_schema: str | None = None
+) -> pa.Schema:
+    """The columns that `read_batches` gives, from the header alone."""
+    return _reading(block, headers.schema_text(block), columns, reader_schema).schema
+
+
+def read_batches(
+    block: LogBlock,
+    *,
+    columns: Sequence[str] | None = None,
+    reader_schema: str | None = None,
+    batch_size_bytes: int = BATCH_SIZE_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a data or CDC block, in file order; none for a block without rows.
+
+    `columns`: those to read, in this order; all by default. One that the block does not have is left out.
+    `reader_schema`: an Avro schema that knows more fields: one of them that the block lacks, even by its aliases,
+    has its default, or is null. Not so in a partial block, which lacks what it does not change.
+
+    Memory: Avro: about `batch_size_bytes` of the content, or a row of more, and the columns of it; Parquet: a row
+    group of these columns; HFile: the content and its cells. Requests: one for each of these.
+    Raises: CorruptFile; Invalid for a column that the reader's schema does not have.
+    """
+    assert block.type in ROW_TYPES
+    assert batch_size_bytes > 0
+    text = headers.schema_text(block)
+    match block.type:
+        case BlockType.PARQUET_DATA:
+            yield from _parquet_batches(block, _reading(block, text, columns, reader_schema))
+        case BlockType.HFILE_DATA:
+            reader = HFileReader(block.read_content(), path=block.path)
+            text = reader.schema_text or text
+            yield from _hfile_batches(reader, block, text, _reading(block, text, columns, reader_schema))
+        case _:
+            yield from _avro_batches(block, text, _reading(block, text, columns, reader_schema), batch_size_bytes)
+
+
+def read_row_count(block: LogBlock) -> int:
+    """How many rows a data or CDC block holds. Requests: one small range; of an HFile, its content."""
+    match block.type:
+        case BlockType.PARQUET_DATA:
+            with _open_parquet(block) as file:
+                return int(file.metadata.num_rows)
+        case BlockType.HFILE_DATA:
+            return HFileReader(block.read_content(), path=block.path).entry_count
+        case _:
+            assert block.type in ROW_TYPES
+            return _avro_row_count(block)
+
+
+# Which columns.
+
+
+def _reading(block: LogBlock, written: str, columns: Sequence[str] | None, reader_schema: str | None) -> _Reading:
+    reader = None if reader_schema is None else _record(reader_schema)
+    with _from_header(block):
+        stored = {field.name: field for field in _record(written).fields}
+    members = _members(stored, reader, columns, is_partial=headers.is_partial(block))
+    with _from_header(block):
+        return _Reading(members, pa.schema([_member_field(member) for member in members]))
+
+
+@contextmanager
+def _from_header(block: LogBlock) -> Iterator[None]:
+    """What is wrong with a schema is wrong with the block that states it."""
+    try:
+        yield
+    except Invalid as error:
+        found = str(error)
+        raise CorruptFile(block.path, block.offset, expected="a header SCHEMA of Avro", found=found) from error
+
+
+@lru_cache(maxsize=64)
+def _record(text: str) -> Record:
+    return parse_schema(text)
+
+
+def _members(
+    stored: Mapping[str, Field], reader: Record | None, columns: Sequence[str] | None, *, is_partial: bool
+) -> tuple[_Member, ...]:
+    known = stored if reader is None else {field.name: field for field in reader.fields}
+    wanted = tuple(known if columns is None else columns)
+    if len(set(wanted)) < len(wanted):
+        raise Invalid(f"columns {', '.join(wanted)}: expected each once")
+    members = []
+    for name in wanted:
+        if reader is not None and name not in known:
+            raise Invalid(f"column '{name}': the schema to read by has no such field; there are {', '.join(known)}")
+        aliases = () if reader is None else known[name].aliases
+        found = next((stored[one] for one in (name, *aliases) if one in stored), None)
+        if found is not None:
+            members.append(_Member(name, found))
+        elif reader is not None and not is_partial:
+            members.append(_Member(name, None, _defaulted(known[name])))
+    return tuple(members)
+
+
+def _defaulted(field: Field) -> Field:
+    if field.default is NO_DEFAULT and NULL not in getattr(field.type, "branches", ()):
+        raise Invalid(
+            f"field '{field.name}': the block does not have it, and the schema to read it by states no default; "
+            "state one, or let the field be null"
+        )
+    return field
+
+
+def _member_field(member: _Member) -> pa.Field:
+    if member.stored is not None:
+        return arrow_field(member.name, member.stored.type, member.name).with_nullable(True)
+    assert member.default is not None
+    return pa.field(member.name, arrow_type(member.default.type, member.name))
+
+
+# Avro and CDC.
+
+
+def _avro_row_count(block: LogBlock) -> int:
+    if block.content_size < _HEAD.size:
+        found = f"{block.content_size} bytes"
+        raise block.corrupt(0, expected="a data block's version and number of rows", found=found)
+    head = read_exactly(block.source, block.content_offset, _HEAD.size, path=block.path)
+    version, count = _HEAD.unpack(head)
+    if version not in _VERSIONS:
+        raise block.corrupt(0, expected="a data block of version 1 to 3", found=f"version {version}")
+    count_max = (block.content_size - _HEAD.size) // SIZE_OF_SIZE
+    if not 0 <= count <= count_max:
+        raise block.corrupt(4, expected=f"0 to {count_max:,} rows, which fit the content", found=f"{count:,}")
+    return int(count)
+
+
+def _avro_batches(block: LogBlock, text: str, reading: _Reading, size_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Layout (big endian): i32 version; i32 n; n of (i32 size, a row of Avro). Version 0 has no count.
+
+    Seen: versions 1 to 3 differ in the delete blocks of the same release only.
+    Spec: format/log-format.md section 2.1.
+    """
+    left = _avro_row_count(block)
+    decoder = row_decoder(text, None, reading.stored)
+    at = _HEAD.size
+    while left:
+        piece = _piece(block, at, size_bytes)
+        starts, ends, used = find_first_rows(piece, left)
+        if not starts.size:
+            piece = _piece(block, at, _first_row_end(block, piece, at))
+            starts, ends, used = find_first_rows(piece, 1)
+        offset = block.content_offset + at
+        yield reading.answer(decoder.decode(piece[:used], starts, ends, path=block.path, offset=offset))
+        at += used
+        left -= len(starts)
+    if at != block.content_size:
+        found = f"{block.content_size - at:,} bytes more"
+        raise block.corrupt(at, expected="the end of the content behind its last row", found=found)
+
+
+def _piece(block: LogBlock, at: int, size: int) -> memoryview:
+    size = min(size, block.content_size - at)
+    return read_exactly(block.source, block.content_offset + at, size, path=block.path)
+
+
+def _first_row_end(block: LogBlock, piece: memoryview, at: int) -> int:
+    """The size of a first row and its frame, of which a piece holds a part. Raises: CorruptFile if it has no end."""
+    left = block.content_size - at - SIZE_OF_SIZE
+    head = bytes(piece[:SIZE_OF_SIZE]) if len(piece) >= SIZE_OF_SIZE else bytes(_piece(block, at, SIZE_OF_SIZE))
+    size = int.from_bytes(head, "big", signed=True)
+    if left < 0 or not 0 <= size <= left:
+        raise block.corrupt(at, expected=f"a row of at most {max(left, 0):,} bytes", found=f"{size:,}")
+    return SIZE_OF_SIZE + size
+
+
+# Parquet.
+
+
+def _open_parquet(block: LogBlock) -> pq.ParquetFile:
+    source = pa.PythonFile(ContentFile(block), "r")
+    try:
+        return pq.ParquetFile(source, pre_buffer=True)
+    except HudiError:
+        raise
+    except _BROKEN_PARQUET as error:
+        raise _corrupt_parquet(block, error) from error
+
+
+def _corrupt_parquet(block: LogBlock, error: Exception) -> CorruptFile:
+    return block.corrupt(0, expected="a whole Parquet file", found=f"one that does not read ({error})")
+
+
+def _parquet_batches(block: LogBlock, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    """A row group at a time, so that no more than its columns are read ahead."""
+    with _open_parquet(block) as file:
+        missing = [name for name in reading.stored if name not in file.schema_arrow.names]
+        if missing:
+            raise block.corrupt(0, expected=f"a Parquet column '{missing[0]}', as in the header", found="none")
+        stored = pa.schema(
+            [
+                f.with_name(m.stored.name)
+                for m, f in zip(reading.members, reading.schema, strict=True)
+                if m.stored is not None
+            ]
+        )
+        for group in range(file.num_row_groups):
+            try:
+                for batch in file.iter_batches(
+                    BATCH_ROWS, row_groups=[group], columns=list(reading.stored), use_threads=False
+                ):
+                    yield reading.answer(batch.select(stored.names).cast(stored) if stored.names else batch)
+            except HudiError:
+                raise
+            except _BROKEN_PARQUET as error:
+                raise _corrupt_parquet(block, error) from error
+
+
+# HFile.
+
+
+def _hfile_batches(reader: HFileReader, block: LogBlock, text: str, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    """Values are rows of Avro. Order: by record key.
+
+    Seen: the field `key`, where there is one, is stored empty and is the cell's key.
+    Spec: format/log-format.md section 2.3.
+    """
+    decoder = row_decoder(text, None, reading.stored)
+    keyed = next((index for index, name in enumerate(reading.stored) if name == KEY), None)
+    for cells in reader.scan_arrow().to_batches(BATCH_ROWS):
+        batch = decoder.decode_values(cells.column(1), path=block.path)
+        if keyed is not None and pa.types.is_string(batch.schema.field(keyed).type):
+            keys = cells.column(0).cast(pa.string())
+            column = batch.column(keyed)
+            filled = pc.if_else(pc.fill_null(pc.equal(column, ""), False), keys, column)
+            batch = batch.set_column(keyed, batch.schema.field(keyed), filled)
+        yield reading.answer(batch)

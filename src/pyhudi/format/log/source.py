@@ -1,0 +1,56 @@
+"""Where the bytes of a log come from: ranges of a file, or a file held in memory."""
+
+from typing import Final, Protocol
+
+from pyhudi.errors import CorruptFile
+
+WINDOW_SIZE_BYTES: Final = 64 * 1024
+
+
+class LogSource(Protocol):
+    """A log file by ranges. The caller does the reading: from a store, or an open file."""
+
+    def read_at(self, offset: int, size: int) -> bytes | memoryview:
+        """The bytes from `offset` on, `size` of them, or fewer at the end of the file."""
+
+
+class MemoryLog:
+    """A log held in memory. Ranges of it are views, not copies."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._view = memoryview(data).cast("B").toreadonly()
+
+    def read_at(self, offset: int, size: int) -> memoryview:
+        return self._view[offset : offset + size]
+
+
+def read_exactly(source: LogSource, offset: int, size: int, *, path: str) -> memoryview:
+    """`size` bytes from `offset` on. Raises: CorruptFile where the file ends before."""
+    assert offset >= 0 <= size
+    view = memoryview(source.read_at(offset, size)).cast("B")
+    if len(view) != size:
+        hint = "The file has changed since it was listed, or was cut."
+        raise CorruptFile(path, offset, expected=f"{size:,} bytes", found=f"{len(view):,}", hint=hint)
+    return view
+
+
+class LogWindow:
+    """A log of known size, read through a window: small neighbouring reads are one request.
+
+    Memory: the window, 64 KiB or the largest single read.
+    """
+
+    def __init__(self, source: LogSource, size_bytes: int, *, path: str) -> None:
+        assert size_bytes >= 0
+        self.source, self.size_bytes, self.path = source, size_bytes, path
+        self._held = memoryview(b"")
+        self._start = 0
+
+    def view(self, offset: int, size: int) -> memoryview:
+        """`size` bytes from `offset` on, which lie within the file."""
+        assert 0 <= offset <= offset + size <= self.size_bytes
+        if offset < self._start or offset + size > self._start + len(self._held):
+            wanted = min(max(size, WINDOW_SIZE_BYTES), self.size_bytes - offset)
+            self._held, self._start = read_exactly(self.source, offset, wanted, path=self.path), offset
+        at = offset - self._start
+        return self._held[at : at + size]
