@@ -94,7 +94,7 @@ def latest_slices(
             continue
         slices = _logs_by_slice(groups[file_id], timeline, slicing)
         if slices:
-            found.append(_slice(partition, file_id, groups[file_id], slices, max(slices)))
+            found.append(_latest(partition, file_id, groups[file_id], slices))
     return found
 
 
@@ -123,6 +123,17 @@ def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> di
         if base is not None:
             slices.setdefault(base, []).append(log)
     return slices
+
+
+def _latest(partition: str, file_id: str, group: _Group, slices: Mapping[str, list[LogFile]]) -> FileSlice:
+    """What a reader sees of a group: its newest base file and all logs since.
+
+    Up to version 6 logs written after a compaction was scheduled carry its time; until that has made its base file,
+    they stand on the slice before.
+    """
+    base = max(group.bases, default=min(slices))
+    logs = [log for instant in sorted(slices) if instant >= base for log in slices[instant]]
+    return FileSlice(partition, file_id, base, group.bases.get(base), tuple(logs))
 
 
 def _slice(partition: str, file_id: str, group: _Group, slices: Mapping[str, list[LogFile]], base: str) -> FileSlice:

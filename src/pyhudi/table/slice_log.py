@@ -1,0 +1,86 @@
+"""The blocks of a file slice's log that a reader is to merge, oldest first."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.headers import block_identifier, compacted_instants, instant_time, rolled_back_instant
+from pyhudi.format.log.reader import scan_log
+from pyhudi.storage.protocol import Storage
+
+log = logging.getLogger("pyhudi")
+
+DATA_TYPES = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
+
+Blocks = Mapping[str, Sequence[LogBlock]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """A log file by ranges of it. One request a read."""
+
+    storage: Storage
+    path: str
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        return self.storage.get(self.path, offset, offset + size)
+
+
+def slice_blocks(
+    storage: Storage, logs: Iterable[tuple[str, int]], is_visible: Callable[[str], bool]
+) -> list[LogBlock]:
+    """The data and delete blocks to merge, in the order in which they count; contents stay in the files.
+
+    `logs`: path and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an instant
+    wrote. Blocks that were rolled back are left out, and those that a log compaction merged into another block, which
+    stands in for them. A torn block, as a writer leaves that died, is passed over with a warning.
+
+    Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dead writer
+    leaves.
+    """
+    by_instant: dict[str, list[LogBlock]] = {}
+    for path, size_bytes in logs:
+        for block in scan_log(StoredLog(storage, path), size_bytes, path=path):
+            if block.damage is not None:
+                if not block.damage.is_torn:
+                    raise block.damage.error
+                log.warning(
+                    "%s: %d bytes that a writer left which died are passed over", block.damage.error, block.size
+                )
+            elif block.type is BlockType.COMMAND:
+                by_instant.pop(rolled_back_instant(block), None)
+            elif block.type in (*DATA_TYPES, BlockType.DELETE) and is_visible(instant_time(block)):
+                by_instant.setdefault(instant_time(block), []).append(block)
+    whole = {instant: _of_best_attempt(blocks) for instant, blocks in by_instant.items()}
+    return [block for instant in _compacted_order(whole) for block in whole[instant]]
+
+
+def _of_best_attempt(blocks: list[LogBlock]) -> list[LogBlock]:
+    """The blocks of one attempt: that with the most, where a retried task of 0.14 wrote them more than once."""
+    attempts = [block_identifier(block) for block in blocks]
+    if any(one is None for one in attempts):
+        return blocks
+    by_attempt: dict[int, dict[int, LogBlock]] = {}
+    for one, block in zip(attempts, blocks, strict=True):
+        assert one is not None
+        by_attempt.setdefault(one[0], {})[one[1]] = block
+    best = max(by_attempt, key=lambda attempt: len(by_attempt[attempt]))
+    return [by_attempt[best][number] for number in sorted(by_attempt[best])]
+
+
+def _compacted_order(blocks: Blocks) -> list[str]:
+    """The instants whose blocks count, oldest first: a log compaction stands where the newest of its sources stood.
+
+    One whose sources are all gone stands for itself. Spec: format/log-format.md section 5, step 4.
+    """
+    into: dict[str, str] = {}
+    for instant in reversed(list(blocks)):
+        for source in compacted_instants(blocks[instant][0]):
+            into.setdefault(source, into.get(instant, instant))
+    own: dict[str, int] = {}
+    by_source: dict[str, int] = {}
+    for place, instant in enumerate(blocks):
+        places = own if compacted_instants(blocks[instant][0]) else by_source
+        places[into.get(instant, instant)] = place
+    return sorted({**own, **by_source}, key=lambda instant: by_source.get(instant, own.get(instant, 0)))
