@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.storage.open import open_storage
-from pyhudi.storage.protocol import Storage
+from pyhudi.storage.protocol import Storage, sweep
 
 NAMES = (
     "plain",
@@ -335,6 +335,14 @@ class StorageContract(ReadContract):
         assert paths(storage, recursive=True) == []
         storage.put("a/1", b"again")
         assert storage.get("a/1") == b"again"
+
+    def test_a_sweep_takes_no_file(self, storage: Storage) -> None:
+        for path in ("a/file", "a/.hidden", "a/b/file"):
+            storage.put(path, b"x")
+
+        for folder in ("", "a", "absent/folder", "a/file"):
+            assert sweep(storage, folder, written_before_ms=1 << 50) == 0
+        assert paths(storage, recursive=True) == ["a/.hidden", "a/b/file", "a/file"]
 
     def test_delete_many_passes_over_what_is_absent(self, storage: Storage) -> None:
         storage.put("a", b"")

@@ -86,7 +86,8 @@ class TestFsspecMemory(ReadContract):
     @pytest.fixture
     def storage(self) -> Storage:
         root = f"/{uuid4()}/a table"
-        return FilledFsspecStorage(fsspec.filesystem("memory"), root, StorageLocation(f"in-memory:/{root}"))
+        location = StorageLocation(f"in-memory:/{root}")
+        return FilledFsspecStorage(fsspec.filesystem("memory"), root, location, "in-memory")
 
     def test_the_location_opens_the_same_bytes(self, storage: Storage) -> None:
         pytest.skip("'memory://' is pyhudi's own")
@@ -98,4 +99,4 @@ class TestFsspecLocal(ReadContract):
         location = parse_location(f"local://{tmp_path}/a table")
         opened = open_storage(location)
         assert isinstance(opened, FsspecStorage)
-        return FilledFsspecStorage(opened._system, opened._base, location)
+        return FilledFsspecStorage(opened._system, opened._base, location, "local")

@@ -7,7 +7,7 @@ from typing import BinaryIO, TypeVar
 
 from pyhudi.errors import Unavailable
 from pyhudi.storage.memory import KeptBytes
-from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation
+from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
 
 T = TypeVar("T")
 
@@ -80,6 +80,11 @@ class FailingStorage:
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        return self.request(
+            f"sweep '{folder}'", lambda: sweep(self.inner, folder, written_before_ms=written_before_ms), is_change=True
+        )
 
     def _write(self, path: str, content: bytes) -> None:
         with self.inner.put_stream(path) as stream:

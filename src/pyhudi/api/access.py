@@ -17,6 +17,7 @@ from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard, open_guard
+from pyhudi.txn.hold import Hold
 from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.session import TableAccess
 from pyhudi.write.settings import WriteSettings
@@ -55,6 +56,7 @@ def metadata_upkeep(
     issue_instant: Callable[[], str],
     settings: WriteSettings,
     clean: CleanSettings,
+    hold: Hold,
 ) -> CommitParticipant:
     return MetadataTableUpkeep(
         storage=access.storage,
@@ -64,6 +66,7 @@ def metadata_upkeep(
         is_enabled=settings.metadata_enabled,
         deltacommits_max=settings.metadata_deltacommits_max,
         clean=clean,
+        hold=hold,
     )
 
 

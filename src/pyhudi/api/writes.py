@@ -209,7 +209,7 @@ class TableWrites:
             access,
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-            participants=lambda of, issue: [metadata_upkeep(access, of, issue, settings, clean)],
+            participants=lambda of, issue, hold: [metadata_upkeep(access, of, issue, settings, clean, hold)],
         )
 
     def _tell(self, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None) -> WriteResult:

@@ -25,6 +25,7 @@ from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
 from pyhudi.table.cleaned import pending_cleans, planned_names, read_pending_plan
 from pyhudi.table.commits import read_newest_clean
 from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.session import WriteSession
 
 HOUR_MS = 3_600_000
@@ -57,16 +58,23 @@ def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool)
     access = session.access
     snapshot = access.snapshot()
     run = CleanRun(
-        access.storage, snapshot.timeline, session.issue_instant, access.clock, session.participants, session.hold
+        access.storage, snapshot.timeline, session.issue_instant, access.clock, session.hold, session.participants
     )  # fmt: skip
     done = finish_pending_cleans(run, snapshot)
     if done:
         snapshot = access.snapshot()
     planned = plan_clean(snapshot, settings, now_ms=access.clock.now_ms(), is_asked=is_asked)
-    if isinstance(planned, str):
-        return _result(done, reason=planned)
-    requested = request_clean(run, planned)
-    return _result([*done, carry_out_clean(run, requested, planned)], reason="")
+    reason = planned if isinstance(planned, str) else ""
+    if not isinstance(planned, str):
+        requested = request_clean(run, planned)
+        done = [*done, carry_out_clean(run, requested, planned)]
+    if done:
+        partitions = {partition for clean in done for partition in clean.metadata.partition_metadata}
+        sweep_leftovers(
+            access.storage, snapshot.config, partitions,
+            now_ms=access.clock.now_ms(), heartbeat_expires_ms=session.heartbeat.expires_ms,
+        )  # fmt: skip
+    return _result(done, reason=reason)
 
 
 def is_possibly_due(session: WriteSession, settings: CleanSettings) -> bool:

@@ -28,21 +28,16 @@ log = logging.getLogger("pyhudi")
 class CleanRun:
     """What carrying out a clean needs. `participants`: told before it completes; none for a metadata table.
 
-    `hold`: of the table, confirmed before the first file goes and before the clean completes; None for the metadata
-    table, whose writer's commit confirms it.
+    `hold`: of the table, the data table's for its metadata table; confirmed before the first file goes and before the
+    clean completes.
     """
 
     storage: Storage
     timeline: Timeline
     issue_instant: Callable[[], str]
     clock: Clock
+    hold: Hold
     participants: Sequence[CommitParticipant] = ()
-    hold: Hold | None = None
-
-    def confirm_hold(self) -> None:
-        """Raises: LockLost when the table is no longer ours."""
-        if self.hold is not None:
-            self.hold.confirm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ def carry_out_clean(
         partition: [name for name in dict.fromkeys(of) if name not in spared.get(partition, ())]
         for partition, of in planned_names(plan).items()
     }
-    run.confirm_hold()
+    run.hold.confirm()
     storage.delete_many(join(partition, name) for partition, of in names.items() for name in of)
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
     metadata = CleanMetadata(
@@ -101,7 +96,7 @@ def carry_out_clean(
     for participant in run.participants:
         participant.before_clean(requested, metadata)
     completed = Instant(requested, "clean", "COMPLETED", run.issue_instant())
-    run.confirm_hold()
+    run.hold.confirm()
     settle(complete(storage, layout, completed, encode_clean_metadata(metadata)), completed)
     assert completed.completed is not None
     return DoneClean(requested, completed.completed, metadata)
@@ -109,6 +104,7 @@ def carry_out_clean(
 
 def forget_unplanned_clean(run: CleanRun, requested: str) -> None:
     """Remove a pending clean without a plan: it has deleted nothing."""
+    run.hold.confirm()
     for state in ("INFLIGHT", "REQUESTED"):
         run.storage.delete(run.timeline.layout.path(Instant(requested, "clean", state)))
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import tzinfo
 
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, LockLost
 from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.model.instant import Instant
 from pyhudi.services.clean import plan_clean
@@ -14,6 +14,7 @@ from pyhudi.table.cleaned import pending_cleans, read_pending_plan
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
+from pyhudi.txn.hold import Hold
 
 log = logging.getLogger("pyhudi")
 
@@ -26,14 +27,17 @@ def clean_metadata_table(
     is_due: bool,
     issue_instant: Callable[[], str],
     clock: Clock,
+    hold: Hold,
 ) -> None:
     """Finish cleans that died, or delete the slices of `files` that the settings retain no longer.
 
     `is_due`: it was compacted just now, which alone adds a slice; without that, and without a pending clean, no
     request is made. A failure is no failure of the write that runs this: the clean stays pending, or comes with
     the next compaction. Spec: format/metadata-table.md section 11.
+
+    Raises: LockLost when the table is no longer ours: then that write has failed too.
     """
-    run = CleanRun(table.storage, table.timeline, issue_instant, clock)
+    run = CleanRun(table.storage, table.timeline, issue_instant, clock, hold)
     try:
         pending = pending_cleans(table.timeline)
         for instant in pending:
@@ -43,6 +47,8 @@ def clean_metadata_table(
             plan = plan_clean(snapshot, settings, now_ms=clock.now_ms(), is_asked=True, partitions=[FILES])
             if not isinstance(plan, str):
                 carry_out_clean(run, request_clean(run, plan), plan)
+    except LockLost:
+        raise
     except HudiError as error:
         log.warning("%s: the metadata table was not cleaned: %s", table.storage.location.uri, error)
 

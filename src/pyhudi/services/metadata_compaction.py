@@ -15,16 +15,20 @@ from pyhudi.txn.commit import complete, settle
 from pyhudi.write.metadata_table import write_base_file
 
 
-def remove_pending_compactions(table: MetadataTable) -> None:
+def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> None:
     """Undo compactions of the metadata table that died: whoever holds the guard knows that none runs.
 
     Their base files are deleted before their instants; logs written since stay with the slice before,
     whose completion rule finds them. Nothing is lost: the next compaction plans anew.
+
+    `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
+    its base file may hold all that the metadata table knows.
     """
     layout = table.timeline.layout
     for instant in table.timeline.pending:
         if instant.action != "compaction":
             continue
+        confirm()
         for folder in table.storage.list_folders(""):
             stale = [f.path for f in table.storage.list(folder) if f"_{instant.requested}.hfile" in f.path]
             table.storage.delete_many(stale)
@@ -38,11 +42,15 @@ def compact_when_due(
     *,
     deltacommits_max: int,
     issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
 ) -> bool:
     """Compact the `files` partition once `deltacommits_max` deltacommits lie upon its base file.
 
     Runs before a commit's own change to the metadata table, under the guard, when no data action is
     half done: every log that it takes is of a completed one. Spec: format/metadata-table.md section 11.
+
+    `confirm` raises where the table is no longer ours: whoever has it then deletes the base file of what it finds
+    pending, and completing that would leave a table without its records.
     """
     if table.deltacommits_since_compaction < deltacommits_max:
         return False
@@ -61,6 +69,7 @@ def compact_when_due(
         {FILES: (stat,)}, "COMPACT", {"schema": without_meta_fields(table.record_schema)}, compacted=True
     )
     completed = Instant(requested, "compaction", "COMPLETED", issue_instant())
+    confirm()
     settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)
     return True
 

@@ -20,6 +20,7 @@ from pyhudi.table.properties_file import read_table_properties, replace_table_pr
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock, issue_instant
+from pyhudi.txn.hold import Hold
 from pyhudi.write.metadata_table import MetadataTableWriter, create_metadata_table
 
 INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
@@ -33,7 +34,8 @@ class MetadataTableUpkeep:
 
     `is_enabled` False: a metadata table that exists is dropped, for nobody would keep it true.
     `deltacommits_max`: deltacommits upon its base file before it is compacted. `clean`: of the data table; the
-    metadata table's own cleaning follows from it.
+    metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
+    completed or named in its properties.
     """
 
     storage: Storage
@@ -43,6 +45,7 @@ class MetadataTableUpkeep:
     is_enabled: bool
     deltacommits_max: int
     clean: CleanSettings
+    hold: Hold
 
     def roll_back(self, target: str, rollback: str) -> None:
         if self._config().has_metadata_table:
@@ -58,24 +61,26 @@ class MetadataTableUpkeep:
             create_metadata_table(
                 self.storage, config, files,
                 epoch_ms=self.clock.now_ms(), zone=self.zone, issue_instant=self.issue_instant,
+                confirm=self.hold.confirm,
             )  # fmt: skip
             self._set_partitions(config, (FILES,))
             return
         table = open_metadata_table(self.storage, self.zone)
         if any(instant.action == "compaction" for instant in table.timeline.pending):
-            remove_pending_compactions(table)
+            remove_pending_compactions(table, confirm=self.hold.confirm)
             table = open_metadata_table(self.storage, self.zone)
         newest = table.timeline.newest or ""
         if newest > (snapshot.timeline.newest or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
         has_compacted = compact_when_due(
-            table, snapshot.timeline, deltacommits_max=self.deltacommits_max, issue_instant=self.issue_instant
-        )
+            table, snapshot.timeline, deltacommits_max=self.deltacommits_max, issue_instant=self.issue_instant,
+            confirm=self.hold.confirm,
+        )  # fmt: skip
         clean_metadata_table(
             open_metadata_table(self.storage, self.zone) if has_compacted else table,
             self.clean.of_metadata_table(), self.zone,
-            is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock,
+            is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock, hold=self.hold,
         )  # fmt: skip
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
@@ -109,6 +114,7 @@ class MetadataTableUpkeep:
             )  # fmt: skip
             self._set_partitions(config, (FILES,))
             drop_index_definitions(self.storage, others)
+            self.hold.confirm()
             for name in others:
                 self.storage.delete_prefix(f"{METADATA_TABLE}/{name}")
 
@@ -117,6 +123,7 @@ class MetadataTableUpkeep:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self._set_partitions(config, ())
             drop_index_definitions(self.storage, config.metadata_partitions)
+            self.hold.confirm()
             self.storage.delete_prefix(METADATA_TABLE)
 
     def _set_partitions(self, config: TableConfig, partitions: tuple[str, ...]) -> None:
@@ -125,13 +132,14 @@ class MetadataTableUpkeep:
             METADATA_PARTITIONS: ",".join(partitions),
             METADATA_PARTITIONS_INFLIGHT: "",
         }
+        self.hold.confirm()  # what is replaced was read before, and another writer may have changed it since
         replace_table_properties(self.storage, changed, epoch_ms=self.clock.now_ms())
 
     def _config(self) -> TableConfig:
         return table_config(read_table_properties(self.storage), path=self.storage.location.uri)
 
     def _writer(self) -> MetadataTableWriter:
-        return MetadataTableWriter(self.storage, self.zone, self.issue_instant)
+        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold)
 
 
 def committed_files(listing: StorageListing, timeline: Timeline) -> dict[str, dict[str, int]]:

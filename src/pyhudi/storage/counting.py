@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
 
-from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation
+from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12
@@ -24,6 +24,7 @@ RequestKind: TypeAlias = Literal[
     "put_stream",
     "delete",
     "delete_prefix",
+    "sweep",
 ]
 
 
@@ -110,6 +111,10 @@ class CountingStorage:
         listed = tuple(paths)
         self._count("delete", len(listed))
         self.inner.delete_many(listed)
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        self._count("sweep")
+        return sweep(self.inner, folder, written_before_ms=written_before_ms)
 
     def count_read(self, size_bytes: int) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import BinaryIO, TypeVar
 
 from pyhudi.storage.memory import KeptBytes
 from pyhudi.storage.paths import check_file_path
-from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation
+from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
 
 T = TypeVar("T")
 
@@ -100,6 +100,12 @@ class CrashingStorage:
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        """No change to crash at: nobody sees what it deletes."""
+        if self.dead:
+            raise Crash(f"already down: sweep '{folder}'")
+        return sweep(self.inner, folder, written_before_ms=written_before_ms)
 
     def _write_stream(self, path: str, content: bytes) -> None:
         with self.inner.put_stream(path) as stream:

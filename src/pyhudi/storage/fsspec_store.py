@@ -1,7 +1,7 @@
 """A table's bytes in any store that fsspec has a driver for, such as HDFS: to read.
 
 Nothing is changed through fsspec. Its drivers do not promise that of two writers only one creates a file, nor that a
-file is seen whole or not at all, and a table that two writers commit to without that is lost.
+file is seen whole or not at all, and a table that two writers commit to without that is lost (`read_only.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
 from pyhudi.storage.places import OtherPlace
 from pyhudi.storage.protocol import FileInfo, StorageLocation
+from pyhudi.storage.read_only import why_read_only
 
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 """How drivers call the modification time of a file that they list."""
@@ -40,14 +41,14 @@ def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage"
         raise Invalid(f"storage_options of '{location.uri}': {error}") from error
     except OSError as error:
         raise Unavailable(f"{location.uri}: cannot connect: {error}; mend that and call again") from error
-    return FsspecStorage(system, root, location)
+    return FsspecStorage(system, root, location, place.scheme)
 
 
 class FsspecStorage:
     """Files below `root`, a path of fsspec's file system `system`. Read only: every change is Unsupported."""
 
-    def __init__(self, system: Any, root: str, location: StorageLocation) -> None:
-        self._system, self._location = system, location
+    def __init__(self, system: Any, root: str, location: StorageLocation, scheme: str) -> None:
+        self._system, self._location, self._scheme = system, location, scheme
         self._base = root.rstrip("/") + "/"
 
     def __repr__(self) -> str:
@@ -116,10 +117,7 @@ class FsspecStorage:
             self._refuse(check_file_path(path))
 
     def _refuse(self, path: str) -> NoReturn:
-        raise Unsupported(
-            f"{self._shown(path)}: cannot change it: pyhudi reads this store through fsspec and does not write to it; "
-            "write to local disk or to an object store"
-        )
+        raise Unsupported(f"{self._shown(path)}: cannot change it: {why_read_only(self._scheme)}")
 
     def _size(self, path: str) -> int:
         full = self._base + check_file_path(path)

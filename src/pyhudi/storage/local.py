@@ -1,7 +1,8 @@
 """A table's bytes in a folder of this machine.
 
 A change writes a hidden temporary file in the folder of the final name, syncs it, and then gives it
-that name in one step, so that a reader, a crash or a power loss finds the old bytes or the new ones.
+that name in one step, so that a reader, a crash or a power loss finds the old bytes or the new ones. A crash may
+leave the temporary file, until `sweep`.
 
 Hadoop's local file system keeps a checksum of `NAME` in `.NAME.crc` and refuses a file that does not fit
 it. Whatever replaces or deletes `NAME` here deletes that checksum too, or Apache Hudi could no longer
@@ -28,6 +29,7 @@ from pyhudi.storage.local_files import (
     replace_with,
     scan_files,
     scan_folders,
+    sweep_temporaries,
     sync_folder,
     temporary_file,
     unlink,
@@ -164,6 +166,11 @@ class LocalStorage:
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        full = self._folder(folder)
+        with write_errors(full, "sweep"):
+            return sweep_temporaries(full, written_before_ms)
 
     def _file(self, path: str) -> str:
         return self._base + check_file_path(path)

@@ -115,6 +115,33 @@ def temporary_file(full: str, content: bytes) -> Iterator[str]:
         unlink(temporary)
 
 
+def sweep_temporaries(full: str, written_before_ms: int) -> int:
+    """Delete temporary files in the folder at `full` that were last written before that time. Returns how many.
+
+    One may be a second name of a file that was created from it, right before a crash: that file stays.
+    """
+    swept = 0
+    try:
+        with os.scandir(full) as entries:
+            old = [
+                entry.path
+                for entry in entries
+                if entry.name.startswith(TEMPORARY_PREFIX) and _written_ms(entry) < written_before_ms
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    for path in old:
+        swept += unlink(path)
+    return swept
+
+
+def _written_ms(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns // _NS_PER_MS
+    except FileNotFoundError:
+        return float("inf")  # its writer gave it its name just now
+
+
 def link_new(temporary: str, full: str, content: bytes) -> bool:
     """Give the temporary file its name if nothing has that name; False where something has.
 

@@ -15,7 +15,7 @@ no leading `/`; the root itself is `""`. Every storage obeys one contract, which
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,24 @@ class Storage(Protocol):
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Delete files; those that are absent already are passed over."""
+
+
+@runtime_checkable
+class SweepableStorage(Protocol):
+    """A storage whose changes may leave something when they die."""
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        """Delete what changes that died left in a folder, not below it, if it was last written before that time.
+
+        It is in no listing, and no call of another kind touches it. Returns how many files went.
+        """
+
+
+def sweep(storage: Storage, folder: str, *, written_before_ms: int) -> int:
+    """As `SweepableStorage.sweep`; nothing, and no request, for a storage that shows a file only once it is whole."""
+    if not isinstance(storage, SweepableStorage):
+        return 0
+    return storage.sweep(folder, written_before_ms=written_before_ms)
 
 
 @dataclass(frozen=True, slots=True)

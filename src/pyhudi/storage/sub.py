@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import BinaryIO
 
-from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation
+from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
 
 
 class SubStorage:
@@ -56,6 +56,9 @@ class SubStorage:
 
     def delete_many(self, paths: Iterable[str]) -> None:
         self._inner.delete_many(self._full(path) for path in paths)
+
+    def sweep(self, folder: str, *, written_before_ms: int) -> int:
+        return sweep(self._inner, self._full(folder), written_before_ms=written_before_ms)
 
     def _full(self, path: str) -> str:
         return f"{self._prefix}/{path}" if path else self._prefix

@@ -21,6 +21,7 @@ from pyhudi.errors import Conflict, Unavailable, Unsupported
 from pyhudi.storage.open import open_versioned
 from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.storage.read_only import why_read_only
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.hold import TEXT_BYTES_MAX, CertainHold, Hold, Holder
 from pyhudi.txn.lease import LeaseGuard
@@ -80,15 +81,11 @@ class LocalGuard:
 class NoGuard:
     """In the place of a guard where there is none: the table may be read, and nobody can hold it."""
 
-    def __init__(self, uri: str) -> None:
-        self._uri = uri
+    def __init__(self, place: OtherPlace) -> None:
+        self._place = place
 
     def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
-        raise Unsupported(
-            f"{self._uri}: pyhudi reads this store through fsspec and does not write to it: whether it creates a file "
-            "only if absent, in one step, is not known, and two writers could both commit; write to local disk or to "
-            "an object store, or pass storage= and lock= that keep their contracts"
-        )
+        raise Unsupported(f"{self._place.uri}: {why_read_only(self._place.scheme)}")
 
 
 def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[], str]) -> Guard:
@@ -102,7 +99,7 @@ def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[]
         case ObjectPlace():
             return LeaseGuard(open_versioned(location), table=location.uri, clock=clock, new_uuid=new_uuid)
         case OtherPlace():
-            return NoGuard(location.uri)
+            return NoGuard(place)
         case _:
             assert_never(place)
 

@@ -1,4 +1,7 @@
-"""Who else takes part in a commit: called under the guard, in this order."""
+"""Who else takes part in a commit: called under the guard, in this order.
+
+A participant confirms the hold by itself, before it deletes or completes anything: LockLost ends the write.
+"""
 
 from typing import Protocol
 

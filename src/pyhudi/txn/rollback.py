@@ -1,6 +1,7 @@
 """Rolling back writes that died: their files go, then their instants. Every step can be repeated."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyhudi.errors import Conflict
 from pyhudi.format.commit import (
@@ -49,6 +50,14 @@ def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heart
     return sorted(dead, key=lambda instant: instant.requested, reverse=True)
 
 
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A rollback that has completed: its requested time, and the partitions that its target had files in."""
+
+    requested: str
+    partitions: tuple[str, ...]
+
+
 def run_rollback(
     storage: Storage,
     timeline: Timeline,
@@ -56,14 +65,20 @@ def run_rollback(
     *,
     issue_instant: Callable[[], str],
     participants: Sequence[CommitParticipant],
-) -> str:
-    """Roll a pending write back. Returns the rollback's requested time.
+    confirm: Callable[[], None],
+) -> RolledBack:
+    """Roll a pending write back.
 
     A rollback of this target that is pending already is finished under its own plan and time.
     Order: heartbeat, plan, markers, files, participants, completion, then the target's own instant files. A crash at
     any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
+
+    `confirm` raises where the table is no longer ours: asked before each run of deletions and before the completed
+    file. Whoever has the table then rolls this target back as well, and a second completion, or a plan that nobody
+    finishes, would stay on its timeline.
     """
     assert not target.is_completed
+    confirm()
     remove_heartbeat(storage, target.requested)  # before the plan: who puts a marker later finds the write ended
     requested, plan = _pending_plan(storage, timeline, target) or (None, None)
     layout = timeline.layout
@@ -72,6 +87,7 @@ def run_rollback(
         requested = issue_instant()
         storage.put_new(layout.path(Instant(requested, "rollback", "REQUESTED")), encode_rollback_plan(plan))
     storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
+    confirm()
     # The plan holds what the markers said. They go before the files: a task of the target that still runs takes
     # its own file back when its marker is gone, and what it showed before that is deleted here.
     remove_markers(storage, target.requested)
@@ -80,9 +96,10 @@ def run_rollback(
     for participant in participants:
         participant.roll_back(target.requested, requested)
     completed = Instant(requested, "rollback", "COMPLETED", issue_instant())
+    confirm()
     storage.put_new(layout.path(completed), encode_rollback_metadata(_metadata(plan, target, requested)))
     remove_pending_instant(storage, timeline, target)
-    return requested
+    return RolledBack(requested, tuple(request.partition_path for request in plan.rollback_requests or ()))
 
 
 def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant) -> None:
@@ -96,15 +113,22 @@ def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant
     storage.delete(timeline.layout.path(Instant(target.requested, target.action, "REQUESTED")))
 
 
-def remove_leftovers(storage: Storage, timeline: Timeline) -> None:
-    """Markers and heartbeats of our writes that are not pending (any more): their writer died right before its
-    instant was requested, or right after it was completed. The caller holds the guard. One list request.
+def remove_leftovers(storage: Storage, timeline: Timeline, *, confirm: Callable[[], None]) -> bool:
+    """Remove markers and heartbeats of our writes that are not pending (any more): their writer died right before its
+    instant was requested, or right after it was completed. Whether there were any. The caller holds the guard. One
+    list request.
+
+    `confirm`: asked once they are found. A writer that took the table since has a heartbeat that `timeline` does not
+    know, and would lose its markers.
     """
     pending = {instant.requested for instant in timeline.pending}
-    for requested in find_own_heartbeats(storage):
-        if requested not in pending:
-            remove_markers(storage, requested)
-            remove_heartbeat(storage, requested)
+    left = [requested for requested in find_own_heartbeats(storage) if requested not in pending]
+    if left:
+        confirm()
+    for requested in left:
+        remove_markers(storage, requested)
+        remove_heartbeat(storage, requested)
+    return bool(left)
 
 
 def _pending_plan(storage: Storage, timeline: Timeline, target: Instant) -> tuple[str, RollbackPlan] | None:

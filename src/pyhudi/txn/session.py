@@ -24,13 +24,14 @@ from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.guard import Guard
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.hold import Hold
+from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
 
 log = logging.getLogger("pyhudi")
 
-Participants = Callable[[Snapshot, Callable[[], str]], Sequence[CommitParticipant]]
+Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitParticipant]]
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,7 @@ class WriteSession:
             target,
             issue_instant=self.issue_instant,
             participants=self.participants,
+            confirm=self.hold.confirm,
         )
 
 
@@ -187,15 +189,22 @@ def write_session(
             newest[0] = issue_instant(access.clock, snapshot.zone, after=newest[0] or None)
             return newest[0]
 
-        taking_part = participants(snapshot, issue)
+        taking_part = participants(snapshot, issue, hold)
         dead = find_dead_writes(
             access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
         )
+        touched: list[str] = []
         for instant in dead:
-            run_rollback(access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part)
+            touched += run_rollback(
+                access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part,
+                confirm=hold.confirm,
+            ).partitions  # fmt: skip
         if dead:
             snapshot = access.snapshot()
-        remove_leftovers(access.storage, snapshot.timeline)
+        if remove_leftovers(access.storage, snapshot.timeline, confirm=hold.confirm) or dead:
+            sweep_leftovers(
+                access.storage, snapshot.config, touched, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
+            )
         for participant in taking_part:
             participant.begin(snapshot)
         yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold)

@@ -37,6 +37,7 @@ from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.hold import Hold
 
 WRITE_TOKEN = "0-0-0"
 
@@ -45,12 +46,14 @@ WRITE_TOKEN = "0-0-0"
 class MetadataTableWriter:
     """Keeps the metadata table true with its data table: a participant of every commit.
 
-    `issue_instant`: new times, later than any on either timeline. The caller holds the guard.
+    `issue_instant`: new times, later than any on either timeline. The caller holds the guard: `hold`, which is
+    confirmed before files are deleted and before a deltacommit or a rollback completes.
     """
 
     storage: Storage
     zone: tzinfo
     issue_instant: Callable[[], str]
+    hold: Hold
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """One deltacommit at the write's own time, complete before the write is.
@@ -58,7 +61,9 @@ class MetadataTableWriter:
         Spec: format/metadata-table.md section 8.
         """
         table = open_metadata_table(self.storage, self.zone)
-        write_deltacommit(table, requested, files_records(metadata), issue_instant=self.issue_instant)
+        write_deltacommit(
+            table, requested, files_records(metadata), issue_instant=self.issue_instant, confirm=self.hold.confirm
+        )
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """One deltacommit at the clean's own time, complete before the clean is.
@@ -67,15 +72,20 @@ class MetadataTableWriter:
         no compaction takes it in. Spec: format/metadata-table.md section 8.
         """
         table = open_metadata_table(self.storage, self.zone)
-        undo_deltacommit(table, requested)
-        write_deltacommit(table, requested, cleaned_records(metadata), issue_instant=self.issue_instant)
+        confirm = self.hold.confirm
+        undo_deltacommit(table, requested, confirm=confirm)
+        write_deltacommit(
+            table, requested, cleaned_records(metadata), issue_instant=self.issue_instant, confirm=confirm
+        )
 
     def roll_back(self, target: str, rollback: str) -> None:
         """Roll the target's deltacommit back, at the same time as the data table's rollback."""
         table = open_metadata_table(self.storage, self.zone)
         theirs = [i for i in table.timeline if i.requested == target and i.action == "deltacommit"]
         if theirs:
-            roll_back_deltacommit(table, theirs[0], rollback, issue_instant=self.issue_instant)
+            roll_back_deltacommit(
+                table, theirs[0], rollback, issue_instant=self.issue_instant, confirm=self.hold.confirm
+            )
 
 
 def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
@@ -118,8 +128,13 @@ def write_deltacommit(
     records: Mapping[str, FilesRecord],
     *,
     issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
 ) -> None:
-    """One log file with the records, between requested and completed."""
+    """One log file with the records, between requested and completed.
+
+    `confirm` raises where the table is no longer ours: the write may be rolled back by now, and a deltacommit that
+    completes after that would name files that are gone.
+    """
     storage, layout = table.storage, table.timeline.layout
     for state in ("REQUESTED", "INFLIGHT"):
         storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
@@ -135,10 +150,11 @@ def write_deltacommit(
         num_update_writes=len(records), total_write_bytes=len(block), partition_path=FILES,
         file_size_in_bytes=len(block), log_version=1, log_offset=0, base_file="", log_files=(name,),
     )  # fmt: skip
-    _complete(table, Instant(requested, "deltacommit", "COMPLETED", issue_instant()), stat, "UPSERT_PREPPED")
+    completed = Instant(requested, "deltacommit", "COMPLETED", issue_instant())
+    _complete(table, completed, stat, "UPSERT_PREPPED", confirm)
 
 
-def undo_deltacommit(table: MetadataTable, requested: str) -> None:
+def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[[], None]) -> None:
     """Take a deltacommit of an action that is pending back to inflight, its log files deleted; nothing for others.
 
     Order: the completed file goes first, so that no reader misses a log file of a deltacommit that looks whole.
@@ -146,19 +162,26 @@ def undo_deltacommit(table: MetadataTable, requested: str) -> None:
     theirs = next((i for i in table.timeline if i.requested == requested and i.action == "deltacommit"), None)
     if theirs is None:
         return
+    confirm()
     if theirs.is_completed:
         table.storage.delete(table.timeline.layout.path(theirs))
     table.storage.delete_many(f.path for f in list(table.storage.list(FILES)) if _log_instant(f.path) == requested)
 
 
 def roll_back_deltacommit(
-    table: MetadataTable, target: Instant, rollback: str, *, issue_instant: Callable[[], str]
+    table: MetadataTable,
+    target: Instant,
+    rollback: str,
+    *,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
 ) -> None:
     """Delete what a deltacommit wrote and its instant, leaving a rollback in its place.
 
     Order: the completed file goes first, so that no reader takes the deltacommit for whole meanwhile.
     """
     storage, layout = table.storage, table.timeline.layout
+    confirm()
     if target.is_completed:
         storage.delete(layout.path(target))
     names = [f.path for f in storage.list(FILES) if _log_instant(f.path) == target.requested]
@@ -168,6 +191,7 @@ def roll_back_deltacommit(
     plan = RollbackPlan(info, (RollbackRequest(FILES, files_to_be_deleted=paths),) if paths else ())
     storage.put_new(layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(plan))
     storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
+    confirm()
     storage.delete_many(names)
     done = RollbackMetadata(
         start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=len(paths),
@@ -178,6 +202,7 @@ def roll_back_deltacommit(
     already = any(i.requested == rollback and i.is_completed for i in table.timeline)
     if not already:
         completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
+        confirm()
         settle(complete(storage, layout, completed, encode_rollback_metadata(done)), completed)
     for state in ("INFLIGHT", "REQUESTED"):
         storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
@@ -191,6 +216,7 @@ def create_metadata_table(
     epoch_ms: int,
     zone: tzinfo,
     issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
 ) -> None:
     """A new metadata table with the `files` partition, holding the given committed files (partition -> name -> bytes).
 
@@ -198,6 +224,7 @@ def create_metadata_table(
     then nobody reads it. Spec: format/metadata-table.md sections 1, 7 and 13.
     """
     own = metadata_storage(storage)
+    confirm()  # whoever took the table meanwhile may have made one and rely on it
     own.delete_prefix("")
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
@@ -212,7 +239,7 @@ def create_metadata_table(
     log_name = LogFileName(FILES_GROUP, INIT_INSTANT, 1, WRITE_TOKEN).format()
     own.put(join(FILES, log_name), encode_delete_block(no_deletes(), instant_time=INIT_INSTANT))
     stat = write_base_file(table, INIT_INSTANT, listing_records(files))
-    _complete(table, Instant(INIT_INSTANT, "deltacommit", "COMPLETED", issue_instant()), stat, "BULK_INSERT")
+    _complete(table, Instant(INIT_INSTANT, "deltacommit", "COMPLETED", issue_instant()), stat, "BULK_INSERT", confirm)
 
 
 def write_base_file(table: MetadataTable, requested: str, records: Mapping[str, FilesRecord]) -> WriteStat:
@@ -252,8 +279,11 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
     }
 
 
-def _complete(table: MetadataTable, instant: Instant, stat: WriteStat, operation: str) -> None:
+def _complete(
+    table: MetadataTable, instant: Instant, stat: WriteStat, operation: str, confirm: Callable[[], None]
+) -> None:
     metadata = CommitMetadata({FILES: (stat,)}, operation, {"schema": without_meta_fields(table.record_schema)})
+    confirm()
     settle(complete(table.storage, table.timeline.layout, instant, encode_commit_avro(metadata)), instant)
 
 

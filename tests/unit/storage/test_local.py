@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.errors import Invalid, Unavailable
+from pyhudi.storage import local_files
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.local_files import TEMPORARY_PREFIX
 
@@ -158,6 +159,42 @@ def test_listings_show_neither_checksums_nor_temporary_files(storage: LocalStora
     (tmp_path / f"{TEMPORARY_PREFIX}1-ff").write_bytes(b"left by a crash")
 
     assert [file.path for file in storage.list("", recursive=True)] == [".a1f0_20260101.log.1_0-1-1"]
+
+
+def test_a_sweep_takes_the_old_temporary_files_of_a_folder(storage: LocalStorage, tmp_path: Path) -> None:
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    old, young, below = (
+        tmp_path / "folder" / f"{TEMPORARY_PREFIX}1-aa",
+        tmp_path / "folder" / f"{TEMPORARY_PREFIX}1-bb",
+        tmp_path / "folder" / "below" / f"{TEMPORARY_PREFIX}1-cc",
+    )
+    for path in (old, young, below):
+        path.write_bytes(b"half")
+    for path, at_s in ((old, 999.999), (young, 1_000.0), (below, 1.0)):
+        os.utime(path, (at_s, at_s))
+
+    assert storage.sweep("folder", written_before_ms=1_000_000) == 1
+    assert [path.exists() for path in (old, young, below)] == [False, True, True]
+
+
+def test_a_sweep_leaves_the_file_whose_second_name_it_takes(storage: LocalStorage, tmp_path: Path) -> None:
+    """A crash between the link that names a new file and the end of its temporary name."""
+    storage.put_new("file", b"x")
+    os.link(tmp_path / "file", tmp_path / f"{TEMPORARY_PREFIX}1-aa")
+
+    assert storage.sweep("", written_before_ms=1 << 50) == 1
+    assert storage.get("file") == b"x"
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_sweep_passes_over_what_is_named_meanwhile(
+    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.put("file", b"x")
+    (tmp_path / f"{TEMPORARY_PREFIX}1-aa").symlink_to(tmp_path / "nothing")
+    monkeypatch.setattr(local_files, "unlink", lambda full: False)
+
+    assert storage.sweep("", written_before_ms=1 << 50) == 0
 
 
 def test_a_file_that_vanishes_while_it_is_listed_is_left_out(storage: LocalStorage, tmp_path: Path) -> None:
