@@ -20,7 +20,17 @@ from pyhudi.errors import (
 )
 
 if TYPE_CHECKING:
-    from pyhudi.api import ArchiveResult, CleanResult, Explanation, HudiTable, Instant, Scan, WriteResult
+    from pyhudi.api import (
+        ArchiveResult,
+        CleanResult,
+        Explanation,
+        HudiTable,
+        Instant,
+        RecordMerger,
+        Scan,
+        WriteResult,
+        register_merger,
+    )
 
 __all__ = [
     "ArchiveResult",
@@ -36,10 +46,12 @@ __all__ = [
     "LockLost",
     "NotFound",
     "OutcomeUnknown",
+    "RecordMerger",
     "Scan",
     "Unavailable",
     "Unsupported",
     "WriteResult",
+    "register_merger",
 ]
 
 

@@ -4,6 +4,7 @@ Each table comes with the answers that its own release gave; ours must have the 
 the files are listed.
 """
 
+from dataclasses import replace
 from datetime import UTC, tzinfo
 
 import pyarrow as pa
@@ -31,7 +32,8 @@ from tests.support.golden_tables import (
     has_metadata_table,
 )
 
-NAMES = tuple(n for n in golden_names() if n.startswith("cow_") and "_v5_" not in n)
+RENAMED = ("mor_schema_on_read_v9_h120",)
+NAMES = tuple(n for n in golden_names() if "_v5_" not in n and n not in RENAMED)
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
 
 
@@ -40,6 +42,8 @@ def our_answer(table: GoldenTable, answer: GoldenAnswer) -> pa.Table:
     match answer.query:
         case "snapshot":
             return opened.scan().to_arrow()
+        case "read_optimized":
+            return opened.scan(query="read_optimized").to_arrow()
         case "time_travel":
             return opened.scan(as_of=answer.times[0]).to_arrow()
         case "incremental":
@@ -86,7 +90,14 @@ def test_metadata_table_and_storage_list_the_same_committed_files(golden: Golden
     assert set(partitions) <= set(by_storage.listing.partitions())
     for partition in by_storage.listing.partitions():
         assert committed_files(by_metadata, partition) == committed_files(by_storage, partition)
-        assert by_metadata.slices(partition) == by_storage.slices(partition)
+        known, stored = by_metadata.slices(partition), by_storage.slices(partition)
+        if not by_metadata.config.layout.has_completion_times:
+            # Up to version 6 a log's name does not tell whose it is: those of dead writers lie there unlisted.
+            logs = {log.name for piece in known for log in piece.log_files}
+            stored = [
+                replace(piece, log_files=tuple(of for of in piece.log_files if of.name in logs)) for piece in stored
+            ]
+        assert known == stored
 
 
 def committed_files(snapshot: Snapshot, partition: str) -> dict[str, int]:
@@ -99,12 +110,12 @@ def committed_files(snapshot: Snapshot, partition: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", [n for n in golden_names() if n.startswith("mor_")])
-def test_a_merge_on_read_table_is_refused_and_not_read_wrong(golden: GoldenTables, name: str) -> None:
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_table_with_renamed_columns_is_refused_and_not_read_wrong(golden: GoldenTables, name: str) -> None:
     table = HudiTable.open(golden.get(name).path)
 
     for query in (table.scan, table.incremental, lambda: table.lookup(["k0000"])):
-        with pytest.raises(Unsupported, match="MERGE_ON_READ"):
+        with pytest.raises(Unsupported, match=r"column '\w+' was renamed, or dropped and added again"):
             query()
 
 

@@ -20,11 +20,20 @@ FAMILIES = (
     *("nonpart", "part", "hive", "complex", "bulk_insert", "small_files", "event_time", "commit_time"),
     *("urlenc", "schema_promote", "list3", "no_meta", "insert_overwrite", "inflight"),
 )
+LOGGED = ("avro", "parquet_log", "logonly", "delete_field", "partial_update", "compact_scheduled", "replace", "no_meta")
+"""Families of merge-on-read tables: what they share with the others is the same code in process."""
 NAMES = tuple(
-    n for n in golden_names() if "_v5_" not in n and n.startswith("cow_") and n[4 : n.rindex("_v")] in FAMILIES
+    name
+    for name in golden_names()
+    for kind, _, rest in [name.partition("_")]
+    if "_v5_" not in name and rest[: rest.rindex("_v")] in {"cow": FAMILIES, "mor": LOGGED}.get(kind, ())
 )
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
-BY_FORMAT = tuple(answer for answer in ANSWERS if answer.table.startswith(("cow_part_", "cow_nonpart_", "cow_hive_")))
+BY_FORMAT = tuple(
+    answer
+    for answer in ANSWERS
+    if answer.table.startswith(("cow_part_", "cow_nonpart_", "cow_hive_", "mor_parquet_log_"))
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +47,8 @@ def scanned(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
     match answer.query:
         case "snapshot":
             return opened.scan().to_spark(spark)
+        case "read_optimized":
+            return opened.scan(query="read_optimized").to_spark(spark)
         case "time_travel":
             return opened.scan(as_of=answer.times[0]).to_spark(spark)
         case "incremental":
@@ -48,6 +59,8 @@ def scanned(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
 def loaded(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
     reader = spark.read.format("hudi")
     match answer.query:
+        case "read_optimized":
+            reader = reader.option("hoodie.datasource.query.type", "read_optimized")
         case "time_travel":
             reader = reader.option("as.of.instant", answer.times[0])
         case "incremental":

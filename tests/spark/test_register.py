@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid
@@ -69,6 +70,39 @@ def test_the_quick_start_of_apache_hudi_runs(registered: Any, tmp_path: Path) ->
         .load(path)
     )
     assert {"d"} <= set(fares(changes)) <= {"a", "d", "c"}
+
+    others = trips(spark, (9, "z", 9.0, "oslo"))
+    others.write.format("hudi").options(**OPTIONS).option(OPERATION, "insert_overwrite").mode("append").save(path)
+    assert set(fares(spark.read.format("hudi").load(path))) == {"b", "d", "z"}
+
+
+def test_the_quick_start_without_a_key_runs_too(registered: Any, tmp_path: Path) -> None:
+    """Keys are made up; updates and deletes are rows of a query, with their meta fields."""
+    spark, path = registered, str(tmp_path / "trips")
+    options = {"hoodie.table.name": "trips", "hoodie.datasource.write.partitionpath.field": "city"}
+    inserts = trips(spark, (1, "a", 1.0, "oslo"), (1, "b", 2.0, "rome"), (1, "c", 3.0, "oslo"))
+    inserts.write.format("hudi").options(**options).mode("overwrite").save(path)
+    first = spark.read.format("hudi").load(path).select("_hoodie_commit_time").first()[0]
+
+    updates = spark.read.format("hudi").load(path).filter("uuid == 'b'").withColumn("fare", f.col("fare") * 10)
+    updates.write.format("hudi").option(OPERATION, "upsert").options(**options).mode("append").save(path)
+    assert fares(spark.read.format("hudi").load(path)) == {"a": 1.0, "b": 20.0, "c": 3.0}
+
+    again = spark.read.format("hudi").load(path).filter("uuid == 'c'").withColumn("fare", f.lit(30.0))
+    again.write.format("hudi").options(**options).mode("append").save(path)
+    assert fares(spark.read.format("hudi").load(path)) == {"a": 1.0, "b": 20.0, "c": 30.0}
+
+    gone = spark.read.format("hudi").load(path).filter("uuid == 'a'")
+    gone.write.format("hudi").options(**options).option(OPERATION, "delete").mode("append").save(path)
+    assert fares(spark.read.format("hudi").load(path)) == {"b": 20.0, "c": 30.0}
+    assert fares(spark.read.format("hudi").option("as.of.instant", first).load(path)) == {"a": 1.0, "b": 2.0, "c": 3.0}
+
+    more = trips(spark, (2, "d", 4.0, "oslo"))
+    more.write.format("hudi").options(**options).mode("append").save(path)
+    assert fares(spark.read.format("hudi").load(path)) == {"b": 20.0, "c": 30.0, "d": 4.0}
+    others = trips(spark, (9, "z", 9.0, "oslo"))
+    others.write.format("hudi").options(**options).option(OPERATION, "insert_overwrite").mode("append").save(path)
+    assert fares(spark.read.format("hudi").load(path)) == {"b": 20.0, "z": 9.0}
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert", "BULK_INSERT"])

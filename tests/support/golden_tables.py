@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[1] / "golden" / "tables"
 
-_ANSWER = re.compile(r"(?P<query>snapshot|time_travel|incremental)(?P<times>(?:_\d+)*)\.parquet")
+_ANSWER = re.compile(r"(?P<query>snapshot|read_optimized|time_travel|incremental)(?P<times>(?:_\d+)*)\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenAnswer:
     """A query and the file with its answer.
 
-    `query`: snapshot, time_travel or incremental. `times`: as in the file's name: none, T, or B and E.
+    `query`: snapshot, read_optimized, time_travel or incremental. `times`: as in the file's name: none, T, or B and E.
     """
 
     table: str

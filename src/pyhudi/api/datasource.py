@@ -9,6 +9,7 @@ from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.instants import format_instant
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
 from pyhudi.model.table_facts import Fact, FactValue
@@ -83,7 +84,8 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
     table = HudiTable.open(path) if exists else _create(path, merged)
     if not merged.get(_OPERATION) and not table.record_key:
-        operation = "bulk_insert"  # Seen: so does 1.0.2 where it makes keys up
+        # Seen: so does 1.0.2 where it makes keys up: rows of a query, with their keys, are changed, others are added.
+        operation = "upsert" if RECORD_KEY in dataframe.columns else "bulk_insert"
     call_options = {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
     if operation == "delete_partition":
         named = merged.get(_TO_DELETE, "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read_files import read_plan_batches, read_plan_table
 from pyhudi.table.read_plan import Explanation, ReadPlan
+from pyhudi.table.row_groups import without_unmatched_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,12 +53,20 @@ class Scan:
         return self._to_spark(spark, self._plan)
 
     def files(self) -> list[str]:
-        """Paths, relative to the table, of the files that the scan reads after pruning."""
-        return [file.path for file in self._plan.files]
+        """Paths, relative to the table, of the files that the scan reads after pruning. Reads footers, as `explain`."""
+        return [path for file in self._pruned.files for path in file.paths]
 
     def explain(self) -> Explanation:
-        """What was pruned and by what; `str()` of it is meant to be read."""
-        return self._plan.explanation
+        """What was pruned and by what; `str()` of it is meant to be read.
+
+        Reading skips files and row groups by the statistics in their footers. To tell so beforehand, this reads the
+        footer of each file where the scan filters.
+        """
+        return self._pruned.explanation
+
+    @cached_property
+    def _pruned(self) -> ReadPlan:
+        return without_unmatched_files(self._storage, self._plan, self._executor)
 
     def _repr_html_(self) -> str:
         return f"<pre>{self._plan.explanation}</pre>"

@@ -31,7 +31,7 @@ from pyhudi.table.creation import NewTable, column_names, new_table_properties, 
 from pyhudi.table.incremental import commit_range, plan_incremental
 from pyhudi.table.key_properties import bare_name
 from pyhudi.table.predicate import parse_predicate
-from pyhudi.table.read_plan import plan_snapshot, refuse_unreadable, select_columns
+from pyhudi.table.read_plan import plan_snapshot, select_columns
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard
 from pyhudi.txn.session import TableAccess
@@ -204,7 +204,7 @@ class HudiTable(TableServices):
 
         `columns`: these, in this order; None: all. `where`: Spark SQL predicate text, or a
         `pyarrow.compute.Expression`. `as_of`: commits requested at or before it count. `query`: `snapshot`, or
-        `read_optimized`, which is the same on a copy-on-write table.
+        `read_optimized`, which leaves the logs of a merge-on-read table alone and reads its base files.
         """
         if query not in ("snapshot", "read_optimized"):
             raise Invalid(f"query='{query}': expected 'snapshot' or 'read_optimized'")
@@ -214,7 +214,6 @@ class HudiTable(TableServices):
             until = instant_from_user(as_of, snapshot.zone, what="as_of")
             refuse_cleaned(snapshot, until, asked=f"as_of='{as_of}'")
             snapshot, label = snapshot.at(until), f"{query} as of {until}"
-        refuse_unreadable(snapshot)
         shown = snapshot.shown_columns(query)
         schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
         predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
@@ -225,6 +224,7 @@ class HudiTable(TableServices):
             where=None if where is None else str(where),
             query=label,
             shown=shown,
+            with_logs=query == "snapshot",
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
@@ -242,7 +242,6 @@ class HudiTable(TableServices):
         from the beginning; `end` None: to the latest. Deleted rows do not appear.
         """
         snapshot = self._access.snapshot()
-        refuse_unreadable(snapshot)
         shown = snapshot.shown_columns("incremental")
         schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
         predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))

@@ -38,7 +38,9 @@ class ArrowSource:
         rows = pa.Table.from_arrays(columns, schema=spec.schema)
         refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
         refuse_null_required({name: rows.column(name).null_count for name in spec.required})
-        rows = rows.append_column(RECORD_KEY, record_keys(rows, spec.keys))
+        keys = record_keys(rows, spec.keys)
+        if RECORD_KEY not in rows.column_names:
+            rows = rows.append_column(RECORD_KEY, keys)
         splits = spec.order is RowOrder.BY_KEY_IN_PARTITION
         self._placed = PartitionedInput(by_partition(rows, spec), self._storage, self._executor, splits_by_key=splits)
         return self._placed.counts

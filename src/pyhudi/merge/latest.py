@@ -16,11 +16,10 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
     keys = rows.column(key)
     if pc.count_distinct(keys).as_py() == len(rows):
         return rows
-    codes = keys.combine_chunks().dictionary_encode()
-    codes = codes if isinstance(codes, pa.DictionaryArray) else codes.unify_dictionaries().combine_chunks()
-    columns = [codes.indices]
+    codes, _ = encode_keys(keys)
+    columns = [pa.array(codes)]
     for name in order:
-        column = _comparable(rows.column(name))
+        column = comparable(rows.column(name))
         if column.null_count:
             columns.append(pc.is_valid(column))  # sorts nulls first in every release of Arrow
         columns.append(column)
@@ -28,19 +27,38 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
     by = [(name, "ascending") for name in sortable.column_names]
     # The sort is stable, so that of equal ordering values the last to arrive stays last.
     permutation = pc.sort_indices(sortable, sort_keys=by).to_numpy()
-    sorted_codes = codes.indices.to_numpy()[permutation]
+    sorted_codes = codes[permutation]
     is_last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
     return rows.take(pa.array(np.sort(permutation[is_last])))
+
+
+def encode_keys(keys: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """The number of each row's key, from 0 in the order of first appearance, and the keys of these numbers.
+
+    Memory: a copy of the keys in one piece, as telling apart the keys of many chunks costs ten times as much.
+    """
+    encoded = one_array(keys).dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):  # keys of more than 2 GiB
+        encoded = encoded.unify_dictionaries()
+        return np.concatenate([np.asarray(chunk.indices) for chunk in encoded.chunks]), encoded.chunk(0).dictionary
+    return np.asarray(encoded.indices), encoded.dictionary
 
 
 def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """For each stored row the index of the incoming row of its key, or -1.
 
     Shape: (n,) int32. `incoming_keys` are distinct. Stored keys may repeat (bulk inserted twice):
-    each of them matches.
+    each of them matches. Cost: of the two, the one with fewer rows is hashed, the other looked up in it.
     """
-    found = pc.index_in(stored_keys, value_set=_array(incoming_keys))
-    return np.array(pc.fill_null(_array(found), -1), dtype=np.int32)
+    if len(stored_keys) >= len(incoming_keys):
+        found = pc.index_in(stored_keys, value_set=one_array(incoming_keys))
+        return np.array(pc.fill_null(one_array(found), -1), dtype=np.int32)
+    stored = one_array(stored_keys).dictionary_encode()
+    place = one_array(pc.index_in(incoming_keys, value_set=stored.dictionary))
+    incoming_of = np.full(len(stored.dictionary) + 1, -1, np.int32)  # the last one: of null
+    rows = np.flatnonzero(np.asarray(place.is_valid()))
+    incoming_of[np.asarray(place.drop_null())] = rows
+    return incoming_of[np.asarray(pc.fill_null(stored.indices, len(stored.dictionary)))]
 
 
 def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> np.ndarray:
@@ -51,7 +69,7 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
     """
     assert len(incoming) == len(stored) >= 1
     wins = np.ones(len(incoming[0]), dtype=bool)
-    for new, old in zip(map(_comparable, reversed(incoming)), map(_comparable, reversed(stored)), strict=True):
+    for new, old in zip(map(comparable, reversed(incoming)), map(comparable, reversed(stored)), strict=True):
         new_is_null, old_is_null = np.asarray(pc.is_null(new)), np.asarray(pc.is_null(old))
         greater = np.asarray(pc.fill_null(pc.greater(new, old), False)) | (old_is_null & ~new_is_null)
         equal = np.asarray(pc.fill_null(pc.equal(new, old), False)) | (old_is_null & new_is_null)
@@ -59,16 +77,17 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
     return wins
 
 
-def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The column; floating numbers as integers in the order of Java's `compare`: -0.0 before 0.0, NaN last."""
     if not pa.types.is_floating(column.type):
         return column
-    values = _array(column).cast(pa.float64())
+    values = one_array(column).cast(pa.float64())
     floats = values.to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
     ordered = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
     return pa.array(ordered, pa.int64(), mask=np.asarray(pc.is_null(values)))
 
 
-def _array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -9,7 +9,7 @@ from pyhudi.model.option_table import Kind, find_entry
 from pyhudi.model.options import check_value, option_texts
 from pyhudi.model.table_facts import parse_flag
 
-QueryType: TypeAlias = Literal["snapshot", "incremental"]
+QueryType: TypeAlias = Literal["snapshot", "read_optimized", "incremental"]
 
 QUERY_TYPE = "hoodie.datasource.query.type"
 AS_OF = "as.of.instant"
@@ -35,7 +35,7 @@ class ReadRequest:
 def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
     """The request in the options of a reader. Options of writers are known but left alone.
 
-    A read-optimized query of a copy-on-write table is a snapshot. Beginning and end count for incremental
+    Beginning and end count for incremental
     queries only, as they do in Apache Hudi.
     Spec: format/queries.md section 1.
 
@@ -49,8 +49,10 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
     metadata_enabled = parse_flag(METADATA, texts.get(METADATA, "") or "true")
     query, as_of = texts.get(QUERY_TYPE, "") or "snapshot", texts.get(AS_OF) or None
     match query.lower():
-        case "snapshot" | "read_optimized":
+        case "snapshot":
             return ReadRequest("snapshot", as_of=as_of, metadata_enabled=metadata_enabled)
+        case "read_optimized":
+            return ReadRequest("read_optimized", as_of=as_of, metadata_enabled=metadata_enabled)
         case "incremental":
             start, end = texts.get(BEGIN) or None, texts.get(END) or None
             if start is None:

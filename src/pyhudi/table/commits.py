@@ -10,6 +10,7 @@ from pyhudi.format.schema import without_meta_fields
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.schema_on_read import LATEST_SCHEMA, refuse_renamed_columns
 from pyhudi.timeline.active import Timeline
 
 T = TypeVar("T")
@@ -46,11 +47,13 @@ def read_schema_text(storage: Storage, timeline: Timeline, create_schema: str | 
 
     That of the newest completed write that states one, archived ones included; before the first, the one
     that the table was created with; None when nobody has said yet. Spec: format/actions.md section 1.2.
-    One get, as a rule.
+    One get, as a rule. Raises: Unsupported for a table whose columns were renamed by schema-on-read evolution.
     """
     for instant in _newest_first(timeline):
-        text = read_commit(storage, timeline, instant).extra_metadata.get(SCHEMA)
-        if text:
+        extra = read_commit(storage, timeline, instant).extra_metadata
+        if text := extra.get(SCHEMA):
+            if extra.get(LATEST_SCHEMA):
+                refuse_renamed_columns(storage)
             return without_meta_fields(text)
     return create_schema
 

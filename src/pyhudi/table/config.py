@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.merge.rules import MergeMode
 from pyhudi.model.table_facts import TableFacts
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 
@@ -17,14 +18,6 @@ TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
-
-
-class MergeMode(StrEnum):
-    """How two rows of one key are settled. Spec: format/log-format.md section 6."""
-
-    COMMIT_TIME = "COMMIT_TIME_ORDERING"
-    EVENT_TIME = "EVENT_TIME_ORDERING"
-    CUSTOM = "CUSTOM"
 
 
 class KeyKind(StrEnum):

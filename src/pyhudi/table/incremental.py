@@ -1,5 +1,6 @@
 """What changed in a range of commits: which instants, which files, which rows."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -12,7 +13,7 @@ from pyhudi.model.instant import Instant
 from pyhudi.table.cleaned import paths_being_cleaned
 from pyhudi.table.commits import read_commit, written_files
 from pyhudi.table.predicate import Predicate
-from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partition_can_hold
+from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partition_can_hold, planned_slice
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.snapshot import Snapshot
 
@@ -96,6 +97,22 @@ def plan_incremental(
             "incremental: the table has hoodie.populate.meta.fields=false, so its rows carry no commit time"
         )
     chosen = instants_in(snapshot, span)
+    latest = _latest_files(snapshot, chosen)
+    partitions = sorted({file.partition for file in latest.values()})
+    kept = {p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)}
+    wanted = {key: file for key, file in latest.items() if file.partition in kept}
+    then = snapshot.at(chosen[-1].requested) if chosen else snapshot
+    has_logs = snapshot.config.table_type == "MERGE_ON_READ"
+    files = _slices_at(then, wanted, snapshot) if has_logs else _present(snapshot, wanted)
+    return make_plan(
+        snapshot, files, schema=schema, predicate=predicate, where=where, query=f"incremental {span}",
+        commit_times=frozenset(i.requested for i in chosen), partitions=len(partitions),
+        partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown, logs_as_of=then.timeline,
+    )  # fmt: skip
+
+
+def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[tuple[str, str], PlannedFile]:
+    """By partition and file id the last file that these writes wrote, without groups that they replaced."""
     latest: dict[tuple[str, str], PlannedFile] = {}
     for instant in chosen:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
@@ -105,14 +122,27 @@ def plan_incremental(
         for file in written_files(metadata):
             if not file.path.endswith(".cdc"):
                 latest[file.partition, file.file_id] = PlannedFile(file.path, file.partition, file.size_bytes)
-    partitions = sorted({file.partition for file in latest.values()})
-    kept = {p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)}
-    files = _present(snapshot, {key: file for key, file in latest.items() if file.partition in kept})
-    return make_plan(
-        snapshot, files, schema=schema, predicate=predicate, where=where, query=f"incremental {span}",
-        commit_times=frozenset(i.requested for i in chosen), partitions=len(partitions),
-        partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown,
-    )  # fmt: skip
+    return latest
+
+
+def _slices_at(then: Snapshot, groups: Collection[tuple[str, str]], now: Snapshot) -> list[PlannedFile]:
+    """The slices of these file groups as a reader of then sees them, to be merged with their logs.
+
+    Where such a slice was cleaned away, the newest one of its group stands in, as for base files.
+    """
+    files: list[PlannedFile] = []
+    going = paths_being_cleaned(now) if groups else set()
+    for partition in sorted({partition for partition, _ in groups}):
+        newest = {piece.file_id: planned_slice(piece, with_logs=True) for piece in now.slices(partition)}
+        past = {piece.file_id: planned_slice(piece, with_logs=True) for piece in then.slices(partition)}
+        for file_id in sorted(file_id for of, file_id in groups if of == partition):
+            found = past.get(file_id)
+            if found is None or going & set(found.paths):
+                found = newest.get(file_id)
+            if found is None:
+                raise _gone(partition, file_id)
+            files.append(found)
+    return files
 
 
 def _present(snapshot: Snapshot, latest: dict[tuple[str, str], PlannedFile]) -> list[PlannedFile]:
@@ -137,9 +167,13 @@ def _stand_ins(snapshot: Snapshot, partition: str, missing: set[str]) -> list[Pl
     newest = {piece.file_id: piece.base_file for piece in snapshot.slices(partition) if piece.base_file is not None}
     gone = sorted(missing - newest.keys())
     if gone:
-        raise NotFound(
-            f"incremental: the files of file group '{gone[0]}' in partition '{partition}', which the range wrote, were "
-            "replaced after it and cleaned away; let the range end later, or take a snapshot"
-        )
+        raise _gone(partition, gone[0])
     found = (newest[file_id] for file_id in sorted(missing))
     return [PlannedFile(join(partition, file.name.format()), partition, file.size_bytes) for file in found]
+
+
+def _gone(partition: str, file_id: str) -> NotFound:
+    return NotFound(
+        f"incremental: the files of file group '{file_id}' in partition '{partition}', which the range wrote, were "
+        "replaced after it and cleaned away; let the range end later, or take a snapshot"
+    )

@@ -1,10 +1,15 @@
 """Opening base files, and what to say of those that do not open."""
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.storage.protocol import Storage
+
+BATCH_ROWS = 65_536
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
@@ -20,6 +25,29 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
     except (pa.ArrowInvalid, OSError) as error:
         source.close()
         raise corrupt_parquet(path, error) from error
+
+
+def read_stored_batches(
+    storage: Storage,
+    path: str,
+    columns: Sequence[str],
+    *,
+    use_threads: bool,
+    choose: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a base file in their order, of those of the columns that it has, as they are stored.
+
+    `choose`: which row groups to read, from the open file; None: all.
+    Memory: one row group of these columns. Raises: CorruptFile.
+    """
+    with closing(open_parquet(storage, path)) as file:
+        present = [name for name in columns if name in file.schema_arrow.names]
+        try:
+            groups = None if choose is None else choose(file)
+            if groups is None or len(groups):
+                yield from file.iter_batches(BATCH_ROWS, groups, present, use_threads=use_threads)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise corrupt_parquet(path, error) from error
 
 
 def corrupt_parquet(path: str, error: Exception) -> CorruptFile:

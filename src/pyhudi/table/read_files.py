@@ -1,7 +1,7 @@
 """Carrying out a read plan in this process: record batches from base files, streamed."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -11,39 +11,45 @@ from pyhudi.executor import Executor
 from pyhudi.format.schema import COMMIT_TIME
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
+from pyhudi.table.merged_slice import read_merged
+from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
-
-BATCH_ROWS = 65_536
+from pyhudi.table.row_groups import matching_row_groups
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
     """The plan's rows, file after file.
 
-    Memory: one row group of one file, of the columns that are read.
+    Memory: one row group of one file, of the columns that are read; what the log of one slice comes to.
     Raises: CorruptFile for a file that is no Parquet or does not fit the table's schema.
     """
     for file in plan.files:
-        yield from _file_batches(storage, plan, file, use_threads=True)
+        yield from read_planned(storage, plan, file, use_threads=True)
 
 
 def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
     """The plan's rows, all of them in memory; files are read side by side."""
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
-        return list(_file_batches(storage, plan, file, use_threads=False))
+        return list(read_planned(storage, plan, file, use_threads=False))
 
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
 
-def _file_batches(
-    storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool
-) -> Iterator[pa.RecordBatch]:
-    """The rows of one file that the plan asks for, as columns of its answer."""
+def read_planned(storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer."""
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
-    for batch in _stored_batches(storage, file.path, columns, use_threads=use_threads):
+    if file.logs:
+        assert plan.log_reading is not None
+        files, schema = file.slice_files, plan.stored_schema
+        batches = read_merged(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
+    else:
+        batches = read_stored_batches(
+            storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
+        )
+    for batch in batches:
         conformed = plan.shown.batch(conform_batch(batch, stored, path=file.path), file.partition)
         if wanted is not None:
             conformed = conformed.filter(pc.is_in(conformed.column(COMMIT_TIME), value_set=wanted))
@@ -51,12 +57,3 @@ def _file_batches(
             conformed = plan.predicate.filter(conformed)
         if len(conformed):
             yield conformed.select(plan.schema.names)
-
-
-def _stored_batches(storage: Storage, path: str, columns: list[str], *, use_threads: bool) -> Iterator[pa.RecordBatch]:
-    with closing(open_parquet(storage, path)) as file:
-        present = [name for name in columns if name in file.schema_arrow.names]
-        try:
-            yield from file.iter_batches(BATCH_ROWS, columns=present, use_threads=use_threads)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise corrupt_parquet(path, error) from error

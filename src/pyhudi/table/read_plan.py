@@ -1,26 +1,60 @@
 """Which files a query reads: pure planning over a snapshot, with an account of what was pruned."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.format.keys import partition_values
 from pyhudi.format.names import join
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
+from pyhudi.merge.payloads import merge_rules
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import LogReading
 from pyhudi.table.predicate import Predicate, partition_can_match
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
+from pyhudi.table.slice_log import SliceFiles
 from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One base file to read: its path relative to the table, its partition, its size."""
+    """One base file to read: its path relative to the table, its partition, its size; or a slice with logs.
+
+    `logs`: paths and sizes of the log files to merge with it, in reading order; `path` is then the base file's, or
+    the first log's where there is none. `base_instant`: the base file's.
+    """
 
     path: str
     partition: str
     size_bytes: int
+    logs: tuple[tuple[str, int], ...] = ()
+    base_instant: str = ""
+
+    @property
+    def slice_files(self) -> SliceFiles:
+        has_base = not self.logs or self.path != self.logs[0][0]
+        return SliceFiles(self.path if has_base else None, self.base_instant, self.logs)
+
+    @property
+    def paths(self) -> list[str]:
+        return list(dict.fromkeys([self.path, *(path for path, _ in self.logs)]))
+
+
+def planned_slice(piece: FileSlice, *, with_logs: bool) -> PlannedFile | None:
+    """A slice as something to read; None where there is nothing: logs alone, without logs.
+
+    `size_bytes` is that of all its files.
+    """
+    logs = [(join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files if with_logs]
+    base, size_bytes = piece.base_file, sum(size for _, size in logs)
+    if base is None and not logs:
+        return None
+    path = logs[0][0] if base is None else join(piece.partition, base.name.format())
+    size_bytes += 0 if base is None else base.size_bytes
+    return PlannedFile(path, piece.partition, size_bytes, tuple(logs), piece.base_instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +90,8 @@ class ReadPlan:
 
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
-    the answer and the predicate see otherwise than they are stored.
+    the answer and the predicate see otherwise than they are stored. `log_reading`: how logs are merged, where there
+    are any.
     """
 
     files: tuple[PlannedFile, ...]
@@ -66,6 +101,7 @@ class ReadPlan:
     commit_times: frozenset[str] | None
     explanation: Explanation = field(compare=False)
     shown: ShownColumns = AS_STORED
+    log_reading: LogReading | None = None
 
     @property
     def columns_read(self) -> list[str]:
@@ -80,13 +116,19 @@ class ReadPlan:
         return [name for name in self.stored_schema.names if name in needed]
 
 
-def refuse_unreadable(snapshot: Snapshot) -> None:
-    """Refuse what this release would read wrong. Raises: Unsupported, naming it."""
-    if snapshot.config.table_type == "MERGE_ON_READ":
-        raise Unsupported(
-            f"{snapshot.storage.location.uri}: a MERGE_ON_READ table: this release reads COPY_ON_WRITE tables only; "
-            "its log files would be left out of the answer"
-        )
+def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading | None:
+    """How a query merges the table's logs; None for a table that has none.
+
+    Raises: Unsupported for rules of merging that only Java code knows.
+    """
+    config = snapshot.config
+    if config.table_type != "MERGE_ON_READ":
+        return None
+    path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
+    rules = merge_rules(config.properties, version=config.version, path=path)
+    ordering = tuple(name for name in rules.ordering if name.partition(".")[0] in snapshot.schema.names)
+    rules = replace(rules, ordering=ordering)  # of a column that the table lacks no row has a value
+    return LogReading.of(rules, as_of or snapshot.timeline, None if config.has_meta_fields else snapshot.key_spec)
 
 
 def select_columns(
@@ -119,20 +161,17 @@ def plan_snapshot(
     where: str | None,
     query: str,
     shown: ShownColumns = AS_STORED,
+    with_logs: bool = True,
 ) -> ReadPlan:
-    """Every visible file of the partitions that may hold a matching row.
+    """Every visible file of the partitions that may hold a matching row. `with_logs`: base files with what logs say.
 
     Requests: one listing of the partitions, one look-up a partition that is left (none beyond the
     first where the metadata table lists them).
     """
     partitions = snapshot.listing.partitions()
     kept = [p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)]
-    files = [
-        PlannedFile(join(partition, piece.base_file.name.format()), partition, piece.base_file.size_bytes)
-        for partition in kept
-        for piece in snapshot.slices(partition)
-        if piece.base_file is not None
-    ]
+    found = (planned_slice(piece, with_logs=with_logs) for partition in kept for piece in snapshot.slices(partition))
+    files = [file for file in found if file is not None]
     return make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=query, commit_times=None,
         partitions=len(partitions), partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown,
@@ -152,21 +191,23 @@ def make_plan(
     partitions_pruned: int,
     files_pruned: int,
     shown: ShownColumns = AS_STORED,
+    logs_as_of: Timeline | None = None,
 ) -> ReadPlan:
-    """A plan over the given files, with its explanation."""
+    """A plan over the given files, with its explanation. `logs_as_of`: whose blocks count; None: the snapshot's."""
     chosen = tuple(sorted(files, key=lambda file: file.path))
+    merges = log_reading(snapshot, logs_as_of) if any(file.logs for file in chosen) else None
     explanation = Explanation(
         query=query,
         partitions=partitions,
         partitions_pruned=partitions_pruned,
-        files=len(chosen),
+        files=sum(len(file.paths) for file in chosen),
         files_pruned=files_pruned,
         size_bytes=sum(file.size_bytes for file in chosen),
         columns=tuple(schema.names),
         where=where,
         listed_by=snapshot.listing.source,
     )
-    return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation, shown)
+    return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation, shown, merges)
 
 
 def partition_can_hold(

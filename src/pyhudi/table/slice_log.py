@@ -27,6 +27,15 @@ class StoredLog:
         return self.storage.get(self.path, offset, offset + size)
 
 
+@dataclass(frozen=True, slots=True)
+class SliceFiles:
+    """A slice's files, by paths relative to the table. `base_instant`: that of the base file, if there is one."""
+
+    base_path: str | None
+    base_instant: str
+    logs: tuple[tuple[str, int], ...]
+
+
 def slice_blocks(
     storage: Storage, logs: Iterable[tuple[str, int]], is_visible: Callable[[str], bool]
 ) -> list[LogBlock]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
-from pyhudi.format.names import BaseFileName
+from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema import META_FIELDS, arrow_from_avro
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -72,9 +72,10 @@ class Snapshot:
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest visible slice of each file group of a partition, sorted by file id."""
         files = self.listing.files(partition)
+        lost = self._lost_logs(partition, files)
         return latest_slices(
             partition,
-            files,
+            [file for file in files if file.name not in lost],
             self.timeline,
             slicing=log_slicing(self.config),
             replaced=self.replaced.get(partition),
@@ -96,6 +97,28 @@ class Snapshot:
                 if name is not None:
                     valid[name.file_id, name.requested] = name.write_token
         return valid
+
+    def _lost_logs(self, partition: str, files: list[ListedFile]) -> set[str]:
+        """Of several logs of one group, instant and version those that the commit does not name: of lost attempts.
+
+        Before version 8 a log's name does not tell the instant, and its blocks do.
+        """
+        if not self.config.layout.has_completion_times:
+            return set()
+        alike: dict[tuple[str, str, int, str], list[str]] = {}
+        for file in files:
+            if name := LogFileName.parse(file.name):
+                alike.setdefault((name.instant, name.file_id, name.version, name.suffix), []).append(file.name)
+        doubtful: dict[str, set[str]] = {}
+        for (instant, *_), names in alike.items():
+            if len(names) > 1:
+                doubtful.setdefault(instant, set()).update(names)
+        lost: set[str] = set()
+        for write in self._writes_at(set(doubtful)):
+            stats = read_commit(self.storage, self.timeline, write).partition_to_write_stats.get(partition, ())
+            named = {path.rpartition("/")[2] for stat in stats for path in (stat.path or "", *(stat.log_files or ()))}
+            lost |= doubtful[write.requested] - named
+        return lost
 
     def _writes_at(self, requested_times: set[str]) -> list[Instant]:
         """The completed writes of these requested times; the history is asked for those that are not active."""

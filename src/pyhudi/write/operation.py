@@ -10,15 +10,17 @@ from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import join
 from pyhudi.format.schema import (
+    RECORD_KEY,
     arrow_from_avro,
     avro_from_arrow,
     record_name,
     required_columns,
     with_meta_fields,
 )
+from pyhudi.merge.rules import MergeMode
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.table.commits import SCHEMA, read_commit
-from pyhudi.table.config import KeyKind, MergeMode, TableConfig
+from pyhudi.table.config import KeyKind, TableConfig
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.snapshot import Snapshot
@@ -34,7 +36,7 @@ from pyhudi.write.input_schema import (
 )
 from pyhudi.write.inserts import refuse_unchecked, row_order, without_stored_keys
 from pyhudi.write.key_settings import refuse_unplaceable
-from pyhudi.write.made_keys import refuse_without_keys
+from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.plan import WorkloadProfile, WritePlan, plan_write, record_size
 from pyhudi.write.replacement import clustering_groups, find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
@@ -89,7 +91,7 @@ def prepare_write(
     """
     config = snapshot.config
     refuse_unchecked(operation, settings, table_name=config.name)
-    refuse_without_keys(config, operation, settings)
+    refuse_without_keys(config, operation, settings, source.schema.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     text = snapshot.schema_text
     if text is not None:
@@ -114,6 +116,8 @@ def prepare_write(
         table = TableColumns(config.name, text, snapshot.schema, keys.columns, config.ordering)
         text = evolved_schema(source.schema, table, settings)
         schema = arrow_from_avro(text)
+    if finds_made_keys(config, operation):
+        keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
     ordering = tuple(name for name in config.ordering if name in schema.names)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.choice import choose_index
-from pyhudi.table.config import MergeMode, TableConfig
+from pyhudi.merge.rules import MergeMode
+from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import WorkloadProfile

@@ -471,7 +471,10 @@ END = "hoodie.datasource.read.end.instanttime"
     [
         ({}, ReadRequest()),
         ({QUERY_TYPE: "snapshot", "path": "x"}, ReadRequest()),
-        ({QUERY_TYPE: "read_optimized", "as.of.instant": "2026-11-01"}, ReadRequest(as_of="2026-11-01")),
+        (
+            {QUERY_TYPE: "read_optimized", "as.of.instant": "2026-11-01"},
+            ReadRequest("read_optimized", as_of="2026-11-01"),
+        ),
         (
             {"hoodie.datasource.view.type": "incremental", BEGIN: "000"},
             ReadRequest("incremental", start="000"),

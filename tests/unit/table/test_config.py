@@ -5,7 +5,8 @@ from datetime import UTC, timedelta, timezone
 import pytest
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.table.config import KeyKind, MergeMode, TableConfig, table_config
+from pyhudi.merge.rules import MergeMode
+from pyhudi.table.config import KeyKind, TableConfig, table_config
 
 PATH = "place/.hoodie/hoodie.properties"
 MINIMAL = {"hoodie.table.name": "t", "hoodie.table.version": "8", "hoodie.timeline.layout.version": "2"}

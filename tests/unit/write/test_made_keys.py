@@ -41,9 +41,29 @@ def test_equal_rows_stay_apart(tmp_path: Path) -> None:
 def test_what_takes_a_key_is_refused(tmp_path: Path, operation: str) -> None:
     of = create(tmp_path / "t")
     of.insert(ROWS)
-    with pytest.raises(Invalid, match=f"{operation} in table 't': expected a table with record key columns"):
+    with pytest.raises(Invalid, match=f"{operation} in table 't': expected rows of a query of this table"):
         getattr(of, operation)(ROWS)
     assert len(of.scan().to_arrow()) == 4
+
+
+def test_rows_of_a_query_are_found_by_their_meta_fields(tmp_path: Path) -> None:
+    of = create(tmp_path / "t")
+    of.insert(ROWS)
+    of.insert(ROWS)
+    stored = of.scan(where="n in (2, 3)").to_arrow()
+    changed = stored.slice(0, 3).set_column(stored.schema.get_field_index("ts"), "ts", pa.array([5, 5, 0]))
+
+    result = of.upsert(changed)
+
+    assert (result.updated, result.inserted) == (2, 0)  # one of them is older than what is stored
+    assert sorted(of.scan().to_arrow()["ts"].to_pylist()) == [1] * 6 + [5] * 2
+    assert set(of.scan().to_arrow()["_hoodie_record_key"].to_pylist()) >= set(stored["_hoodie_record_key"].to_pylist())
+    assert of.delete(of.scan(where="ts = 5").to_arrow()).deleted == 2
+    assert of.scan().to_arrow()["ts"].to_pylist() == [1] * 6
+    assert of.schema().names == ["city", "n", "ts"]
+    without = stored.set_column(2, "_hoodie_record_key", pa.nulls(len(stored), pa.string()))
+    with pytest.raises(Invalid, match="_hoodie_record_key"):
+        of.upsert(without)
 
 
 @pytest.mark.parametrize("name", ["hoodie.combine.before.insert", "hoodie.datasource.write.insert.drop.duplicates"])

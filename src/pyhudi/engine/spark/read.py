@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.merged import read_merged_slices
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import (
     core_count,
@@ -27,7 +28,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
-from pyhudi.table.read_plan import ReadPlan
+from pyhudi.table.read_plan import PlannedFile, ReadPlan
 from pyhudi.table.stored_types import group_by_stored_types
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -37,13 +38,23 @@ _CALENDAR = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
 
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
-    """The plan's rows: a native scan of its files, with native filters and projection.
+    """The plan's rows: a native scan of its files, with native filters and projection; slices with logs are merged by
+    tasks.
 
     A predicate that came as an Arrow expression is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
+    plain = [file for file in plan.files if not file.logs]
+    logged = [file for file in plan.files if file.logs]
+    if not logged:
+        return _native(spark, location, plan, plain)
+    merged = read_merged_slices(spark, location, plan, logged)
+    return _native(spark, location, plan, plain).union(merged) if plain else merged
+
+
+def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile]) -> DataFrame:
     stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
-    rows = read_as(spark, location, [(file.path, file.size_bytes) for file in plan.files], stored)
+    rows = read_as(spark, location, [(file.path, file.size_bytes) for file in files], stored)
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
     rows = as_shown(rows, stored, plan.shown)

@@ -70,7 +70,8 @@ class SparkSource:
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema, self._order = spec.schema, spec.order
-        self._key_column = bare_key(spec)
+        bare = bare_key(spec)
+        self._key_column = None if bare == RECORD_KEY else bare  # it travels under this name anyway
         columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
         kept, to_release = (typed, None) if self._is_stable else keep_input(typed)

@@ -1,0 +1,213 @@
+"""Merging what a log comes to with the rows of the base file, as these stream by."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import Bug, CorruptFile
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.merge.cells import gives_way, replace_values, take_one
+from pyhudi.merge.fold import Folded
+from pyhudi.merge.latest import incoming_wins, match_rows
+from pyhudi.merge.ordering import normalized, read_ordering
+from pyhudi.merge.outcomes import compares_base, log_wins
+from pyhudi.merge.settle_custom import merge_pairs
+
+BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """Base rows that were replaced or changed, and that were dropped; rows of the log that met no base row."""
+
+    updated: int
+    deleted: int
+    inserted: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """Base rows of a batch that have a record in the log: `at` ascending, `states` the records, `wins` which win."""
+
+    at: np.ndarray
+    states: np.ndarray
+    wins: np.ndarray
+    is_delete: np.ndarray
+
+    @property
+    def replaced(self) -> np.ndarray:
+        return self.wins & ~self.is_delete
+
+    @property
+    def dropped(self) -> np.ndarray:
+        return self.at[self.wins & self.is_delete]
+
+
+class BaseMerge:
+    """One pass over the base file of a slice: `merge` for each batch, in order, then `remaining` once.
+
+    Base rows that share a key each meet the record of that key, where the record has no position. Where it has,
+    only the rows at its positions do.
+
+    Memory: what `Folded` holds, a byte for each of its records, and a batch.
+    """
+
+    def __init__(self, folded: Folded) -> None:
+        self._folded = folded
+        self._met = np.zeros(len(folded), np.bool_)
+        keys = folded.entries.keys
+        self._keys = keys if len(folded.keyed) == len(folded) else take_one(keys, folded.keyed)
+        self._rows_seen = 0
+        self._updated = 0
+        self._deleted = 0
+
+    @property
+    def counts(self) -> MergeCounts:
+        return MergeCounts(self._updated, self._deleted, len(self._left()))
+
+    def merge(self, batch: pa.RecordBatch, start_position: int) -> pa.RecordBatch:
+        """The rows of a base batch, replaced, changed or dropped by the log; the batch itself where none is.
+
+        `start_position`: the number of its first row in the base file.
+        Raises: CorruptFile where the row at a position of the log has another key than the log's.
+        """
+        folded = self._folded
+        if not batch.schema.equals(folded.schema):
+            raise Bug(f"{folded.path}: expected base rows of {folded.schema}, found {batch.schema}")
+        self._rows_seen = max(self._rows_seen, start_position + len(batch))
+        match = self._match(batch, start_position)
+        at = np.flatnonzero(match >= 0)
+        if not len(at):
+            return batch
+        self._met[match[at]] = True
+        met = self._settle(batch, at, match[at])
+        merged, changed, dropped = self._customized(batch, met) if folded.rules.merger else self._replaced(batch, met)
+        self._updated += changed
+        self._deleted += len(dropped)
+        if not len(dropped):
+            return merged
+        kept = np.ones(len(batch), np.bool_)
+        kept[dropped] = False
+        return merged.filter(pa.array(kept))
+
+    def remaining(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows of the log that met no base row, in the order of the log. A value that no block had is null.
+
+        Raises: CorruptFile for a record whose position lies behind the last base row.
+        """
+        folded = self._folded
+        beyond = np.flatnonzero(folded.positions >= self._rows_seen)
+        if len(beyond):
+            position, state = int(folded.positions[beyond[0]]), int(folded.position_states[beyond[0]])
+            expected = f"a base row {position:,}, the position of record key '{folded.entries.keys[state].as_py()}'"
+            raise CorruptFile(folded.path, 0, expected=expected, found=f"{self._rows_seen:,} rows")
+        left = self._left()
+        for start in range(0, len(left), batch_rows):
+            yield self._log_rows(left[start : start + batch_rows])
+
+    def _left(self) -> np.ndarray:
+        return np.flatnonzero(~self._met & ~self._folded.entries.records.is_delete)
+
+    def _log_rows(self, states: np.ndarray) -> pa.RecordBatch:
+        entries = self._folded.entries
+        row = entries.row[states]
+        return pa.RecordBatch.from_arrays(
+            [take_one(column, row) for column in entries.rows.columns], schema=self._folded.schema
+        )
+
+    def _match(self, batch: pa.RecordBatch, start: int) -> np.ndarray:
+        """For each base row its record of the log, or -1."""
+        folded = self._folded
+        match = np.full(len(batch), -1, np.int64)
+        keys = batch.column(folded.rules.key)
+        if len(folded.keyed):
+            found = match_rows(keys, self._keys)
+            match = np.where(found >= 0, folded.keyed[found], -1)
+        low, high = np.searchsorted(folded.positions, [start, start + len(batch)])
+        if low < high:
+            at, states = folded.positions[low:high] - start, folded.position_states[low:high]
+            self._check_keys(take_one(keys, at), take_one(folded.entries.keys, states), start + at)
+            match[at] = states
+        return match
+
+    def _check_keys(self, found: pa.Array, expected: pa.Array, positions: np.ndarray) -> None:
+        if found.equals(expected):
+            return
+        at = next(at for at in range(len(found)) if found[at].as_py() != expected[at].as_py())
+        raise CorruptFile(
+            self._folded.path,
+            0,
+            expected=f"record key '{expected[at].as_py()}' at row {int(positions[at]):,} of the base file, by the log",
+            found=f"'{found[at].as_py()}'",
+            hint="The log's positions may be of another base file; merge by key.",
+        )
+
+    def _settle(self, batch: pa.RecordBatch, at: np.ndarray, states: np.ndarray) -> _Met:
+        folded = self._folded
+        records = folded.entries.records.take(states)
+        at_least = np.ones(len(at), np.bool_)
+        if compares_base(folded.rules):
+            stored = read_ordering(batch, folded.rules.ordering, folded.fields)
+            at_least = incoming_wins(
+                [take_one(column, states) for column in folded.entries.ordering],
+                [take_one(column, at) for column in normalized(stored)],
+            )
+        wins = log_wins(folded.rules, records, at_least=at_least)
+        return _Met(at, states, wins, records.is_delete)
+
+    def _replaced(self, batch: pa.RecordBatch, met: _Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
+        """The batch with values of log rows in it, the number of rows that have some, and rows to drop."""
+        written = met.replaced
+        if self._folded.rules.fill is not None:
+            written |= ~met.is_delete
+        hits = np.flatnonzero(written)
+        if not len(hits):
+            return batch, 0, met.dropped
+        at, row = met.at[hits], self._folded.entries.row[met.states[hits]]
+        changed = np.zeros(len(hits), np.bool_)
+        columns = []
+        for name, column, logged in zip(
+            batch.schema.names, batch.columns, self._folded.entries.rows.columns, strict=True
+        ):
+            takes = self._takes(name, column, logged, at, row, met.wins[hits])
+            changed |= True if takes is None else takes
+            new = take_one(logged, row if takes is None else row[takes])
+            columns.append(replace_values(column, at if takes is None else at[takes], new))
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema), int(changed.sum()), met.dropped
+
+    def _takes(
+        self,
+        name: str,
+        column: pa.Array,
+        logged: pa.ChunkedArray,
+        at: np.ndarray,
+        row: np.ndarray,
+        wins: np.ndarray,
+    ) -> np.ndarray | None:
+        """Of pairs of rows where the log's value is to stand; None: everywhere."""
+        rules, defaults = self._folded.rules, self._folded.defaults
+        takes = wins.copy()
+        absent = self._folded.entries.absent.get(name)
+        if rules.newer_meta_fields and name in META_FIELDS:
+            takes[:] = True
+        if rules.fill is not None:
+            yields = gives_way(take_one(logged, row), name, rules, defaults)
+            takes = takes if yields is None else takes & ~yields
+            lost = np.flatnonzero(~wins)
+            if len(lost) and (open_base := gives_way(take_one(column, at[lost]), name, rules, defaults)) is not None:
+                takes[lost[open_base]] = True
+        if absent is not None:
+            takes &= ~absent[row]
+        return None if takes.all() else takes
+
+    def _customized(self, batch: pa.RecordBatch, met: _Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
+        pairs = np.flatnonzero(~met.is_delete)
+        if not len(pairs):
+            return batch, 0, met.dropped
+        at = met.at[pairs]
+        rows, is_delete = merge_pairs(self._folded.rules, batch.take(pa.array(at)), self._log_rows(met.states[pairs]))
+        columns = [replace_values(old, at, new) for old, new in zip(batch.columns, rows.columns, strict=True)]
+        merged = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        return merged, int((~is_delete).sum()), np.append(met.dropped, at[is_delete])

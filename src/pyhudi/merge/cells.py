@@ -1,0 +1,80 @@
+"""Single values of rows: which give way to another row's, and putting values in the place of others."""
+
+from collections.abc import Mapping
+from typing import TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.merge.latest import one_array
+from pyhudi.merge.rules import Fill, MergeRules
+
+Defaults: TypeAlias = Mapping[str, pa.Scalar]
+"""Of columns whose default is not null, the default."""
+
+
+def gives_way(
+    column: pa.Array | pa.ChunkedArray, name: str, rules: MergeRules, defaults: Defaults
+) -> np.ndarray | None:
+    """Where a value of a winning row gives way to the other row's; None where none does.
+
+    Spec: format/log-format.md section 6.2, "Table partial-update modes".
+    """
+    match rules.fill:
+        case None:
+            return None
+        case Fill.NULLS:
+            found = _nulls(column)
+        case Fill.DEFAULTS:
+            found = _equal(column, defaults[name]) if name in defaults else _nulls(column)
+        case Fill.UNAVAILABLE:
+            found = _marked(column, rules.unavailable)
+        case _:
+            assert_never(rules.fill)
+    return found if found is not None and found.any() else None
+
+
+def replace_values(old: pa.Array, at: np.ndarray, new: pa.Array) -> pa.Array:
+    """`old` with `new` in the places `at`, which ascend.
+
+    Memory: a copy of the column; of nested ones two, as Arrow replaces none in place.
+    """
+    assert len(at) == len(new)
+    if not len(at):
+        return old
+    if len(at) == len(old):
+        return new
+    if not pa.types.is_nested(old.type):
+        mask = np.zeros(len(old), np.bool_)
+        mask[at] = True
+        return pc.replace_with_mask(old, pa.array(mask), new)
+    picks = np.arange(len(old))
+    picks[at] = len(old) + np.arange(len(new))
+    return pa.concat_arrays([old, new]).take(pa.array(picks))
+
+
+def take_one(column: pa.Array | pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
+    """The values at these rows, in one piece; null for a negative one."""
+    mask = rows < 0
+    return one_array(column.take(pa.array(rows, mask=mask if mask.any() else None)))
+
+
+def _nulls(column: pa.Array | pa.ChunkedArray) -> np.ndarray | None:
+    return np.asarray(column.is_null()) if column.null_count else None
+
+
+def _equal(column: pa.Array | pa.ChunkedArray, value: pa.Scalar) -> np.ndarray | None:
+    """Seen: Apache Hudi finds lists, maps and structs never equal to a default."""
+    if pa.types.is_nested(column.type):
+        return None
+    return np.asarray(pc.fill_null(pc.equal(column, value.cast(column.type)), False))
+
+
+def _marked(column: pa.Array | pa.ChunkedArray, marker: str) -> np.ndarray | None:
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return np.asarray(pc.fill_null(pc.equal(column, pa.scalar(marker, kind)), False))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return np.asarray(pc.fill_null(pc.equal(column, pa.scalar(marker.encode(), kind)), False))
+    return None

@@ -1,0 +1,42 @@
+"""Which rows are deletes by what they hold."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Unsupported
+from pyhudi.merge.rules import IS_DELETED, OPERATION, DeleteMark, MergeRules
+
+_DELETE_OPERATIONS = pa.array(["D", "-U"])
+
+
+def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarray | None:
+    """Which rows are deletes; None where none is.
+
+    Those whose `_hoodie_is_deleted` is true, whose `_hoodie_operation` is D or -U, or that a mark of the table's
+    calls deleted. Null is no mark. Spec: format/log-format.md section 6.
+    """
+    found = []
+    if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+        found.append(rows.column(IS_DELETED))
+    if OPERATION in rows.schema.names:
+        found.append(pc.is_in(rows.column(OPERATION), value_set=_DELETE_OPERATIONS))
+    found.extend(_marked(rows.column(mark.column), mark) for mark in rules.marks if mark.column in rows.schema.names)
+    deleted = np.zeros(rows.num_rows, np.bool_)
+    for column in found:
+        deleted |= np.asarray(pc.fill_null(column, False))
+    return deleted if deleted.any() else None
+
+
+def _marked(column: pa.Array | pa.ChunkedArray, mark: DeleteMark) -> pa.Array | pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.string())
+    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise Unsupported(
+            f"column '{mark.column}', hoodie.payload.delete.field: expected text, a whole number or a boolean, "
+            f"found {kind}; its other spellings in Java are not known here"
+        )
+    if mark.ignores_case:
+        return pc.equal(pc.utf8_lower(column), mark.text.lower())
+    return pc.equal(column, mark.text)

@@ -1,0 +1,117 @@
+"""Ordering values of rows and deletes as columns that compare as Apache Hudi's do."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.merge.latest import comparable, one_array
+
+Columns = list[pa.Array]
+
+
+def ordering_fields(schema: pa.Schema, names: Sequence[str]) -> list[pa.Field]:
+    """The ordering columns of rows of this schema, in the order of their comparison.
+
+    Raises: Invalid for a column that the schema does not have: leaving it out would compare by others, or not at all.
+    """
+    return [_field(schema, name) for name in names]
+
+
+def read_ordering(rows: pa.RecordBatch, names: Sequence[str], fields: Sequence[pa.Field]) -> Columns:
+    """The ordering values of rows; null in a column that they do not have, as rows of a partial block may not."""
+    return [_values(rows, name, field.type) for name, field in zip(names, fields, strict=True)]
+
+
+def lacks_value(columns: Sequence[pa.Array], row_count: int, *, is_block: bool) -> np.ndarray:
+    """Of deletes, which are commit-time deletes: those whose ordering value is the default, the int 0.
+
+    A null stands for it. Seen: with several ordering columns a row's value is an array, which is never the default,
+    while a delete block says so by an int 0 instead of the array. Spec: format/log-format.md section 6.
+    """
+    if not columns:
+        return np.ones(row_count, np.bool_)
+    if len(columns) > 1 and not is_block:
+        return np.zeros(row_count, np.bool_)
+    lacking = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
+    if len(columns) == 1 and columns[0].type == pa.int32():
+        lacking |= np.asarray(pc.fill_null(pc.equal(columns[0], 0), True))
+    return lacking
+
+
+def normalized(columns: Sequence[pa.Array]) -> Columns:
+    """The columns for comparing: a null int is 0, as its default; other nulls stay, and count as least.
+
+    Seen: Apache Hudi puts the int 0 for a null of any type, and fails to compare it with values of another class.
+    """
+    return [pc.fill_null(column, 0) if column.type == pa.int32() else column for column in columns]
+
+
+def ranks(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
+    """An integer for each row that compares as its ordering values do, one column after the other.
+
+    Null counts as least, NaN as greatest. Memory: two integers a row; a sort, unless one column of integers without
+    null orders.
+    """
+    if not columns:
+        return np.zeros(row_count, np.int64)
+    if len(columns) == 1 and (plain := _integers(columns[0])) is not None:
+        return plain
+    ranked = _dense(columns[0])
+    for column in columns[1:]:
+        ranked = np.unique(ranked, return_inverse=True)[1] * np.int64(row_count + 1) + _dense(column)
+    return ranked
+
+
+def null_patterns(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
+    """Which of the columns are null, as the bits of an integer: values of two patterns are not of the same class."""
+    pattern = np.zeros(row_count, np.int64)
+    for bit, column in enumerate(columns):
+        if column.null_count:
+            pattern |= np.asarray(column.is_null()).astype(np.int64) << bit
+    return pattern
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    head, *path = name.split(".")
+    if schema.get_field_index(head) < 0:
+        raise Invalid(
+            f"ordering column '{name}': expected one of {', '.join(schema.names)}; read it along, or "
+            "leave it out of the rules where the table does not have it"
+        )
+    found = schema.field(head)
+    for step in path:
+        if not pa.types.is_struct(found.type) or found.type.get_field_index(step) < 0:
+            raise Invalid(f"ordering column '{name}': expected a struct with '{step}', found {found.type}")
+        found = found.type.field(step)
+    return found.with_name(name)
+
+
+def _values(rows: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    head, *path = name.split(".")
+    if head not in rows.schema.names:
+        return pa.nulls(len(rows), kind)
+    column = rows.column(head)
+    return pc.struct_field(column, path) if path else column
+
+
+def _integers(column: pa.Array) -> np.ndarray | None:
+    column = one_array(comparable(column))
+    kind = column.type
+    if column.null_count:
+        return None
+    if pa.types.is_signed_integer(kind):
+        return np.asarray(column).astype(np.int64, copy=False)
+    if pa.types.is_timestamp(kind) or kind in (pa.time64("us"), pa.time64("ns")):
+        return np.asarray(column.view(pa.int64()))
+    return np.asarray(column.view(pa.int32())).astype(np.int64) if kind == pa.date32() else None
+
+
+def _dense(column: pa.Array) -> np.ndarray:
+    """The rank of each value among them, from 1; 0 for null."""
+    column = comparable(column)
+    found = np.asarray(pc.rank(column, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+    found[np.asarray(column.is_null())] = 0
+    return found

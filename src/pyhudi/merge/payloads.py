@@ -1,0 +1,198 @@
+"""The merge rules that a table's properties ask for: by merge mode, merge strategy or payload class.
+
+Spec: format/log-format.md section 6 and 6.1, format/layout.md section 2.3, format/versions.md section 3.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.merge.mergers import COMMIT_TIME_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
+from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
+
+_PROPERTY: Final = "hoodie.record.merge.property."
+_DELETE_FIELD: Final = "hoodie.payload.delete.field"
+_DELETE_MARKER: Final = "hoodie.payload.delete.marker"
+_UNAVAILABLE: Final = "hoodie.write.partial.update.unavailable.value"
+_PACKAGES: Final = ("org.apache.hudi.common.model.debezium.", "org.apache.hudi.common.model.", "com.uber.hoodie.")
+
+_LATEST: Final = "OverwriteWithLatestAvroPayload"
+_MODES: Final = {
+    _LATEST: MergeMode.COMMIT_TIME,
+    "DefaultHoodieRecordPayload": MergeMode.EVENT_TIME,
+    "EventTimeAvroPayload": MergeMode.EVENT_TIME,
+}
+_TOASTED: Final = "__debezium_unavailable_value"
+_DEBEZIUM_DELETE: Final = DeleteMark("_change_operation_type", "d", ignores_case=True)
+
+
+def merge_rules(properties: Mapping[str, str], *, version: int, path: str) -> MergeRules:
+    """The rules of the table with these properties, of this table version; `path` names it in messages.
+
+    Raises: Unsupported for payload classes and strategies that only Java code knows, by name; CorruptFile for
+    properties that contradict each other.
+    """
+    ordering = _fields(
+        properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field", "")
+    )
+    marks = _marks(properties, path=path)
+    payload = _short(properties.get("hoodie.compaction.payload.class", ""))
+    if version < 8 and payload:
+        return _by_payload_before_8(payload, ordering, marks, path=path)
+    match _mode(properties, payload, ordering, version=version, path=path):
+        case MergeMode.COMMIT_TIME:
+            rules = commit_time(marks=marks)
+        case MergeMode.EVENT_TIME:
+            rules = event_time(ordering=ordering, marks=marks)
+        case MergeMode.CUSTOM:
+            return _custom(properties, payload, ordering, marks, version=version, path=path)
+    return _with_partial_updates(rules, properties, path=path) if version >= 9 else rules
+
+
+def _mode(
+    properties: Mapping[str, str], payload: str, ordering: tuple[str, ...], *, version: int, path: str
+) -> MergeMode:
+    """The mode that is stored or, where none is, the one that strategy, payload class or ordering imply."""
+    strategy = _strategy(properties, version=version)
+    by_strategy = _mode_of_strategy(strategy) if strategy else None
+    by_payload = _MODES.get(payload, MergeMode.CUSTOM) if payload else None
+    stored = properties.get("hoodie.record.merge.mode", "").strip().upper()
+    if stored and stored not in list(MergeMode):
+        expected = f"one of {', '.join(MergeMode)} as hoodie.record.merge.mode"
+        raise CorruptFile(path, 0, expected=expected, found=f"'{stored}'")
+    implied = by_strategy or by_payload
+    mode = MergeMode(stored) if stored else implied
+    if mode is None:
+        mode = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+    others = {"strategy": by_strategy, "payload class": by_payload} if version >= 8 else {}
+    for what, other in others.items():
+        if mode is not MergeMode.CUSTOM and other not in (None, mode):
+            found = f"a merge {what} that means {other}: '{strategy if what == 'strategy' else payload}'"
+            raise CorruptFile(path, 0, expected=f"what goes with the merge mode {mode}", found=found)
+    return mode
+
+
+def _custom(
+    properties: Mapping[str, str],
+    payload: str,
+    ordering: tuple[str, ...],
+    marks: tuple[DeleteMark, ...],
+    *,
+    version: int,
+    path: str,
+) -> MergeRules:
+    strategy = _strategy(properties, version=version)
+    if strategy and strategy != PAYLOAD_ID and (merger := find_merger(strategy)) is not None:
+        return custom(merger, ordering=ordering, marks=marks)
+    if payload:
+        return _by_payload_from_8(payload, ordering, marks, path=path)
+    raise Unsupported(
+        f"{path}: hoodie.record.merge.strategy.id='{strategy}': expected a merge strategy with a merger in this "
+        "process, found none; register one under this id with pyhudi.register_merger"
+    )
+
+
+def _by_payload_before_8(
+    payload: str, ordering: tuple[str, ...], marks: tuple[DeleteMark, ...], *, path: str
+) -> MergeRules:
+    """As 0.x, the releases that made these versions, merges. Spec: format/log-format.md section 6, "Legacy"."""
+    if payload == _LATEST:
+        rules = _log_by_ordering(ordering, marks)
+    elif payload in _MODES:
+        rules = event_time(ordering=ordering, marks=marks)
+    else:
+        rules = _by_payload_from_8(payload, ordering, marks, path=path)
+    # Seen: these of 0.15 compare no ordering values with the base row where the log row is marked as deleted.
+    row_deletes_win = payload in ("EventTimeAvroPayload", "PartialUpdateAvroPayload")
+    return replace(rules, deletes=DeleteRule.ARRIVAL, row_deletes_win=row_deletes_win)
+
+
+def _by_payload_from_8(
+    payload: str, ordering: tuple[str, ...], marks: tuple[DeleteMark, ...], *, path: str
+) -> MergeRules:
+    """What `preCombine` does within the log, and `combineAndGetUpdateValue` with the base row."""
+    match payload:
+        case "PartialUpdateAvroPayload":
+            rules = event_time(ordering=ordering, marks=marks)
+            return replace(rules, fill=Fill.NULLS, fills_log=True, newer_meta_fields=True)
+        case "OverwriteNonDefaultsWithLatestAvroPayload":
+            return replace(_log_by_ordering(ordering, marks), fill=Fill.DEFAULTS)
+        case "AWSDmsAvroPayload":
+            return _log_by_ordering(ordering, (*marks, DeleteMark("Op", "D", ignores_case=True)))
+        case "PostgresDebeziumAvroPayload" if ordering == ("_event_lsn",):
+            rules = event_time(ordering=ordering, marks=(*marks, _DEBEZIUM_DELETE))
+            return replace(rules, fill=Fill.UNAVAILABLE, unavailable=_TOASTED)
+        case "PostgresDebeziumAvroPayload" | "MySqlDebeziumAvroPayload":
+            raise Unsupported(
+                f"{path}: hoodie.compaction.payload.class='{payload}' with the ordering {', '.join(ordering) or 'none'}"
+                ": it compares other columns than the table's; upgrade the table to version 9 with Apache Hudi, "
+                "which makes them its ordering"
+            )
+        case _ if payload in _MODES:
+            # Stored together with the mode CUSTOM: then the payload is all that says how rows are merged.
+            return commit_time(marks=marks) if payload == _LATEST else event_time(ordering=ordering, marks=marks)
+        case _:
+            raise Unsupported(
+                f"{path}: hoodie.compaction.payload.class='{payload}': expected one of Apache Hudi's, found one "
+                "whose merge is Java code that cannot be run; store a merge strategy of your own instead and "
+                "register its merger with pyhudi.register_merger"
+            )
+
+
+def _log_by_ordering(ordering: tuple[str, ...], marks: tuple[DeleteMark, ...]) -> MergeRules:
+    """The greatest ordering value within the log, which then wins over the base row whatever that one's is."""
+    return replace(event_time(ordering=ordering, marks=marks), base_by_ordering=False)
+
+
+def _with_partial_updates(rules: MergeRules, properties: Mapping[str, str], *, path: str) -> MergeRules:
+    """Spec: format/log-format.md section 6.2, "Table partial-update modes"."""
+    text = properties.get("hoodie.table.partial.update.mode", "").strip().upper()
+    match text:
+        case "":
+            return rules
+        case Fill.DEFAULTS:
+            return replace(rules, fill=Fill.DEFAULTS, fills_log=True)
+        case Fill.UNAVAILABLE:
+            marker = _merge_property(properties, _UNAVAILABLE)
+            if not marker:
+                return rules  # Seen: 1.2.0 fills nothing then.
+            return replace(rules, fill=Fill.UNAVAILABLE, fills_log=True, unavailable=marker)
+        case _:
+            raise Unsupported(
+                f"{path}: hoodie.table.partial.update.mode='{text}': expected {Fill.DEFAULTS} or {Fill.UNAVAILABLE}"
+            )
+
+
+def _marks(properties: Mapping[str, str], *, path: str) -> tuple[DeleteMark, ...]:
+    column, text = _merge_property(properties, _DELETE_FIELD), _merge_property(properties, _DELETE_MARKER)
+    if bool(column) != bool(text):
+        found = f"'{column}' and '{text}'"
+        raise CorruptFile(path, 0, expected=f"{_DELETE_FIELD} together with {_DELETE_MARKER}", found=found)
+    return (DeleteMark(column, text),) if column else ()
+
+
+def _merge_property(properties: Mapping[str, str], name: str) -> str:
+    return properties.get(_PROPERTY + name) or properties.get(name, "")
+
+
+def _strategy(properties: Mapping[str, str], *, version: int) -> str:
+    """Seen: upgraded tables keep the id under its name of before version 8, where it contradicts the mode."""
+    before_8 = "hoodie.compaction.record.merger.strategy"
+    return properties.get(before_8 if version < 8 else "hoodie.record.merge.strategy.id", "").strip().lower()
+
+
+def _mode_of_strategy(strategy: str) -> MergeMode:
+    known = {EVENT_TIME_ID: MergeMode.EVENT_TIME, COMMIT_TIME_ID: MergeMode.COMMIT_TIME}
+    return known.get(strategy, MergeMode.CUSTOM)
+
+
+def _short(payload: str) -> str:
+    """A payload class of Apache Hudi's without its package; any other as it is."""
+    payload = payload.strip()
+    package = next((one for one in _PACKAGES if payload.startswith(one)), "")
+    return payload.removeprefix(package)
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    return tuple(field.strip() for field in text.split(",") if field.strip())

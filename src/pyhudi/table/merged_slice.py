@@ -1,0 +1,67 @@
+"""Reading a file slice with logs: its base rows, merged with what the log comes to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyhudi.format.keys import KeySpec
+from pyhudi.merge.rules import MergeRules
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.log_merge import merge_blocks
+from pyhudi.table.parquet_files import read_stored_batches
+from pyhudi.table.slice_log import SliceFiles, slice_blocks
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.history import NoHistory
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What reading logs takes beside the files. Picklable.
+
+    `timeline`: says whose blocks a reader may see; its history stays behind: what is archived is committed.
+    `keys`: how rows spell their keys, where the table does not store them (`hoodie.populate.meta.fields=false`).
+    """
+
+    rules: MergeRules
+    timeline: Timeline
+    keys: KeySpec | None = None
+
+    @classmethod
+    def of(cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None) -> "LogReading":
+        return cls(rules, replace(timeline, history=NoHistory()), keys)
+
+
+def read_merged(
+    storage: Storage,
+    files: SliceFiles,
+    reading: LogReading,
+    stored: pa.Schema,
+    columns: Sequence[str],
+    *,
+    use_threads: bool,
+) -> Iterator[pa.RecordBatch]:
+    """The merged rows of a slice, as these columns of the table's and perhaps others that merging needs.
+
+    `stored`: every column that rows of the table may have, as of today.
+    Memory: what the log comes to (`LogFold`), of the columns that are read, and a batch of the base file.
+    """
+    own = () if reading.keys is None else reading.keys.record_key
+    names = reading.rules.columns_needed([*columns, *own], stored.names)
+    schema = pa.schema([stored.field(name) for name in names])
+    blocks = slice_blocks(storage, files.logs, reading.timeline.is_committed)
+    base = _base_batches(storage, files, schema, use_threads=use_threads)
+    if not blocks:
+        yield from base
+        return
+    yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema)
+
+
+def _base_batches(
+    storage: Storage, files: SliceFiles, schema: pa.Schema, *, use_threads: bool
+) -> Iterator[pa.RecordBatch]:
+    if files.base_path is None:
+        return
+    for batch in read_stored_batches(storage, files.base_path, schema.names, use_threads=use_threads):
+        yield conform_batch(batch, schema, path=files.base_path)
