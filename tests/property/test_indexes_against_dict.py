@@ -88,6 +88,7 @@ def new_table(
     handles = Handles(MemoryStorage(clock_ms=lambda: clock.ms), clock, seeded_uuids(seed), executor)
     handles.create(
         ordering=None if order == "commit time" else "ts",
+        table_version=8 + seed % 2,
         properties={
             "hoodie.index.type": index,
             **FALSE_POSITIVES,

@@ -6,6 +6,7 @@ a Spark task, with the same result.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,8 @@ from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter, with
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
 from pyhudi.write.source import ARRIVAL, IS_DELETED, LEAVES
+
+_NUMBERS_KEPT = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +241,7 @@ def stored_rows(
     `<instant>_<task>_<n>`.
     """
     count = len(rows)
-    numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
+    numbers = _number_texts(start, count)
     meta = {
         SEQUENCE_NUMBER: pc.binary_join_element_wise(f"{target.requested}_{task.bucket}_", numbers, ""),
         RECORD_KEY: rows.column(RECORD_KEY),
@@ -247,6 +250,18 @@ def stored_rows(
         meta[COMMIT_TIME] = pa.repeat(target.requested, count)
     columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _number_texts(start: int, count: int) -> pa.Array:
+    """The numbers from `start` on as texts. The first of them are kept: each task counts its rows from 0."""
+    if start + count <= _NUMBERS_KEPT:
+        return _first_number_texts().slice(start, count)
+    return pa.array(np.arange(start, start + count)).cast(pa.string())
+
+
+@cache
+def _first_number_texts() -> pa.Array:
+    return pa.array(np.arange(_NUMBERS_KEPT)).cast(pa.string())
 
 
 def _open_writer(

@@ -78,6 +78,14 @@ class InputSpec:
     numbers_rows: bool = False
     order: RowOrder = RowOrder.AS_ARRIVED
 
+    @property
+    def bare_key(self) -> str | None:
+        """The text column that is the record key as it is, which need not travel twice; None where there is none."""
+        if self.keys.makes_keys or self.keys.is_composite:
+            return None
+        name = self.keys.record_key[0]
+        return name if pa.types.is_string(self.schema.field(name).type) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Tagging:

@@ -70,7 +70,7 @@ class SparkSource:
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema, self._order = spec.schema, spec.order
-        bare = bare_key(spec)
+        bare = spec.bare_key
         self._key_column = None if bare == RECORD_KEY else bare  # it travels under this name anyway
         columns = [as_table_types(self._input, name, spec.schema) for name in spec.schema.names]
         typed = self._input.select(*columns, *([ARRIVAL] if ARRIVAL in self._input.columns else []))
@@ -246,15 +246,6 @@ def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
     for bucket, rows in bins:
         slots += [bucket] * max(1, round(slot_count * rows / total))
     return slots
-
-
-def bare_key(spec: InputSpec) -> str | None:
-    """The text column that is the record key as it is, which then need not travel twice; None where there is none."""
-    if spec.keys.makes_keys:
-        return None
-    name = spec.keys.record_key[0]
-    is_bare = not spec.keys.is_composite and pa.types.is_string(spec.schema.field(name).type)
-    return name if is_bare else None
 
 
 def _must_have(bucket: Column) -> Column:

@@ -13,7 +13,7 @@ from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, record_key
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
-from pyhudi.engine.spark.source import SparkSource, as_table_types, bare_key
+from pyhudi.engine.spark.source import SparkSource, as_table_types
 from pyhudi.engine.spark.staging import StagedInput, runs_on_this_machine, stage
 from pyhudi.errors import Invalid
 from pyhudi.format.keys import null_key_message
@@ -60,7 +60,7 @@ class StagedSource:
         self._is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
         if self._is_sorted:
             typed = self._by_key(typed, spec)
-        self._staged = staged = stage(typed, spec, bare_key(spec))
+        self._staged = staged = stage(typed, spec, spec.bare_key)
         if staged.bad_keys:
             raise Invalid(null_key_message(spec.keys.record_key, staged.bad_keys, f"one row has {staged.example}"))
         refuse_null_ordering({name: staged.nulls[name] for name in spec.ordering})
