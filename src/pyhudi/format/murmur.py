@@ -74,6 +74,15 @@ def murmur2(data: Bytes, seed: int) -> int:
     return int(np.int32(np.uint32(finished(h))))
 
 
+@numba.njit(cache=True, nogil=True)
+def murmur2_each(data: Bytes, offsets: Offsets, seed: int) -> Words:
+    """The hash of each of the texts that lie between two offsets, as an unsigned number."""
+    hashes = np.zeros(offsets.size - 1, np.uint32)
+    for index in range(offsets.size - 1):
+        hashes[index] = np.uint32(murmur2(data[offsets[index] : offsets[index + 1]], seed) & 0xFFFFFFFF)
+    return hashes
+
+
 @numba.njit(cache=True, nogil=True, inline="always")
 def is_lane_run(offsets: Offsets, start: int) -> bool:
     """Whether the next keys all have the length of the first of them."""

@@ -15,6 +15,7 @@ from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import LogFold
 from pyhudi.merge.rules import MergeRules
 from pyhudi.table.conform import conform_batch
+from pyhudi.table.key_parts import ALL_KEYS, KeyPart
 from pyhudi.table.slice_log import SliceFiles
 
 
@@ -25,32 +26,40 @@ def merge_blocks(
     rules: MergeRules,
     keys: KeySpec | None,
     schema: pa.Schema,
+    part: KeyPart = ALL_KEYS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice: base rows as the log leaves them, then those of the log that meet none.
 
     `base`: all rows of the base file in order, as columns of `schema`. `blocks`: in the order in which they count.
-    `keys`: how record keys are spelled that the rows do not hold.
+    `keys`: how record keys are spelled that the rows do not hold. `part`: only the rows of these keys.
     """
     with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
     for block in blocks:
-        _take_in(fold, block, schema, keys, files)
+        _take_in(fold, block, schema, keys, files, part)
     merge = BaseMerge(fold.finish())
     position = 0
     for batch in base:
-        merged = merge.merge(_keyed(batch, keys), position)
+        merged = _only(merge.merge(_keyed(batch, keys), position), part)
         position += len(batch)
         if len(merged):
             yield merged
     yield from merge.remaining()
 
 
-def _take_in(fold: LogFold, block: LogBlock, schema: pa.Schema, keys: KeySpec | None, files: SliceFiles) -> None:
+def _take_in(
+    fold: LogFold, block: LogBlock, schema: pa.Schema, keys: KeySpec | None, files: SliceFiles, part: KeyPart
+) -> None:
     has_positions = files.base_path is not None and positions_base_instant(block) == files.base_instant
     if block.type is BlockType.DELETE:
         deletes = read_deletes(block)
         ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
         positions = record_positions(block, len(deletes)) if has_positions else None
+        of_part = part.mask(deletes.column("record_key"))
+        if of_part is not None:
+            chosen = pa.array(of_part)
+            deletes, ordering = deletes.filter(chosen), [column.filter(chosen) for column in ordering]
+            positions = None if positions is None else positions[of_part]
         fold.add_deletes(deletes.column("record_key"), ordering, positions=positions)
         return
     positions = record_positions(block, read_row_count(block)) if has_positions else None
@@ -58,10 +67,13 @@ def _take_in(fold: LogFold, block: LogBlock, schema: pa.Schema, keys: KeySpec | 
     start = 0
     for batch in read_batches(block, columns=schema.names):
         wanted = schema if not partial else pa.schema([f for f in schema if f.name in batch.schema.names])
-        rows = conform_batch(batch, wanted, path=block.path)
+        rows = _keyed(conform_batch(batch, wanted, path=block.path), keys)
         of = None if positions is None else positions[start : start + len(rows)]
-        fold.add_rows(_keyed(rows, keys), is_partial=partial, positions=of)
         start += len(rows)
+        of_part = part.mask(rows.column(RECORD_KEY))
+        if of_part is not None:
+            rows, of = rows.filter(pa.array(of_part)), None if of is None else of[of_part]
+        fold.add_rows(rows, is_partial=partial, positions=of)
 
 
 def _keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
@@ -70,3 +82,8 @@ def _keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
         return rows
     spelled = record_keys(pa.Table.from_batches([rows]), keys).combine_chunks()
     return rows.append_column(pa.field(RECORD_KEY, pa.string()), spelled)
+
+
+def _only(rows: pa.RecordBatch, part: KeyPart) -> pa.RecordBatch:
+    of_part = part.mask(rows.column(RECORD_KEY))
+    return rows if of_part is None else rows.filter(pa.array(of_part))

@@ -6,14 +6,20 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
+from pyhudi.format.log.block import BlockType
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
+from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
 from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.slice_log import SliceFiles, slice_blocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
+
+LOG_SIZE_BYTES_MAX = 1 << 30
+_DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_DATA: 2, BlockType.DELETE: 4}
+"""How many times its stored bytes a block may take in memory, by rule of thumb."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +28,13 @@ class LogReading:
 
     `timeline`: says whose blocks a reader may see; its history stays behind: what is archived is committed.
     `keys`: how rows spell their keys, where the table does not store them (`hoodie.populate.meta.fields=false`).
+    `log_size_bytes_max`: how much of a slice's log may be held at once.
     """
 
     rules: MergeRules
     timeline: Timeline
     keys: KeySpec | None = None
+    log_size_bytes_max: int = LOG_SIZE_BYTES_MAX
 
     @classmethod
     def of(cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None) -> "LogReading":
@@ -45,17 +53,22 @@ def read_merged(
     """The merged rows of a slice, as these columns of the table's and perhaps others that merging needs.
 
     `stored`: every column that rows of the table may have, as of today.
-    Memory: what the log comes to (`LogFold`), of the columns that are read, and a batch of the base file.
+    Memory: what the log comes to (`LogFold`), of the columns that are read, and a batch of the base file. A log that
+    may decode to more than `log_size_bytes_max` is merged in several passes, each over a part of the keys, which reads
+    base file and log once more.
     """
     own = () if reading.keys is None else reading.keys.record_key
     names = reading.rules.columns_needed([*columns, *own], stored.names)
     schema = pa.schema([stored.field(name) for name in names])
     blocks = slice_blocks(storage, files.logs, reading.timeline.is_committed)
-    base = _base_batches(storage, files, schema, use_threads=use_threads)
     if not blocks:
-        yield from base
+        yield from _base_batches(storage, files, schema, use_threads=use_threads)
         return
-    yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema)
+    passes = -(-sum(_DECODED.get(block.type, 1) * block.content_size for block in blocks) // reading.log_size_bytes_max)
+    for number in range(max(1, passes)):
+        base = _base_batches(storage, files, schema, use_threads=use_threads)
+        part = KeyPart(number, max(1, passes))
+        yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part)
 
 
 def _base_batches(
