@@ -170,5 +170,5 @@ def test_without_key_columns_the_format_hudi_adds_rows(spark: Any, tmp_path: Pat
         )
     assert len(collected(spark.read.format("hudi").load(str(tmp_path / "t")))) == 80
     upsert = {**options, "hoodie.datasource.write.operation": "upsert"}
-    with pytest.raises(Invalid, match="keys that the writer makes up"):
+    with pytest.raises(Invalid, match="keys are made up by the writer"):
         dataframe(spark, ROWS, tmp_path).write.format("hudi").options(**upsert).mode("append").save(str(tmp_path / "t"))
