@@ -296,7 +296,7 @@ def test_exactly_one_of_many_replaces_a_version(storage: ObjectStorage) -> None:
 
     def replace(writer: int) -> bool:
         start.wait()
-        return storage.put_if("file", b"%d" % writer, version) is not None
+        return storage.put_if("file", b"writer %d" % writer, version) is not None  # the same bytes have the same ETag
 
     with ThreadPoolExecutor(6) as pool:
         assert sum(pool.map(replace, range(6))) == 1

@@ -1,6 +1,6 @@
 """A task that ran twice leaves two logs that differ by their write token: only the one that the commit names counts."""
 
-from datetime import UTC, tzinfo
+from datetime import UTC
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,23 +11,15 @@ from pyhudi.format.log.delete import make_deletes
 from pyhudi.format.log.writer import encode_delete_block
 from pyhudi.format.names import LogFileName
 from pyhudi.storage.local import LocalStorage
-from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.read_files import read_plan_table
 from pyhudi.table.read_plan import plan_snapshot
 from pyhudi.table.snapshot import read_snapshot
-from pyhudi.timeline.active import Timeline
-from tests.support.golden_tables import GoldenTables
-
-
-def by_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
-    return StorageListing(storage)
+from tests.support.golden_tables import GoldenTables, listing_by_storage
 
 
 def rows(path: Path) -> pa.Table:
     storage = LocalStorage(str(path))
-    snapshot = read_snapshot(storage, UTC, by_storage)
+    snapshot = read_snapshot(storage, UTC, listing_by_storage)
     plan = plan_snapshot(snapshot, schema=snapshot.schema_with_meta, predicate=None, where=None, query="snapshot")
     return read_plan_table(storage, plan, SerialExecutor())
 

@@ -5,7 +5,7 @@ the files are listed.
 """
 
 from dataclasses import replace
-from datetime import UTC, tzinfo
+from datetime import UTC
 
 import pyarrow as pa
 import pytest
@@ -15,13 +15,9 @@ from pyhudi.engine.local import SerialExecutor
 from pyhudi.format.names import BaseFileName
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
-from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.read_files import read_plan_table
 from pyhudi.table.read_plan import plan_snapshot
 from pyhudi.table.snapshot import Snapshot, read_snapshot
-from pyhudi.timeline.active import Timeline
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import (
     GoldenAnswer,
@@ -30,6 +26,7 @@ from tests.support.golden_tables import (
     golden_answers,
     golden_names,
     has_metadata_table,
+    listing_by_storage,
 )
 
 RENAMED = ("mor_schema_on_read_v9_h120",)
@@ -58,10 +55,6 @@ def test_our_answer_is_the_one_of_apache_hudi(golden: GoldenTables, answer: Gold
     actual, expected = our_answer(table, answer), table.expected(answer)
 
     assert_same_rows(actual, expected)
-
-
-def listing_by_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
-    return StorageListing(storage)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,13 +4,18 @@ import json
 import re
 import zipfile
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.listing import FileListing, StorageListing
+from pyhudi.timeline.active import Timeline
 
 FOLDER = Path(__file__).parents[1] / "golden" / "tables"
 
@@ -105,3 +110,8 @@ def millisecond_before(instant: str) -> str:
     """The instant text of the millisecond before."""
     moment = datetime.strptime(instant, "%Y%m%d%H%M%S%f") - timedelta(milliseconds=1)
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def listing_by_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
+    """As `open_listing`, by the storage even where there is a metadata table."""
+    return StorageListing(storage)

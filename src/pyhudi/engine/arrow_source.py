@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.engine.code_order import rows_by_code
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.partitioned import PartitionedInput
@@ -17,8 +18,6 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import InputSpec, RowOrder, Tagging
-
-_RADIX_VALUES_MAX = 1 << 16
 
 
 class ArrowSource:
@@ -63,20 +62,14 @@ class ArrowSource:
 
 def by_partition(rows: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
     """The rows of each partition that has any, in the order in which partitions first appear."""
-    encoded = partition_paths(rows, spec.keys).combine_chunks()
-    encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.chunk(0)
+    encoded = partition_paths(rows, spec.keys).chunk(0)
     paths = encoded.dictionary.to_pylist()
     key_column = spec.bare_key or RECORD_KEY
     if len(rows) == 0:
         return {}
     if len(paths) == 1:
         return {paths[0]: PartitionRows(rows, key_column)}
-    numbers = np.asarray(encoded.indices)
-    if len(paths) <= _RADIX_VALUES_MAX:
-        numbers = numbers.astype(np.uint16)  # NumPy sorts these by radix, several times faster
-    order = np.argsort(numbers, kind="stable")
-    ends = np.cumsum(np.bincount(numbers, minlength=len(paths)))
-    parts = np.split(order, ends[:-1])
+    parts = rows_by_code(np.asarray(encoded.indices), len(paths))
     return {path: PartitionRows(rows, key_column, of) for path, of in zip(paths, parts, strict=True) if len(of)}
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.write.source import ARRIVAL
 
@@ -37,8 +38,7 @@ class PartitionRows:
         """A column of the rows, one array."""
         column = self.table.column(name)
         column = column if self.rows is None else column.take(pa.array(self.rows))
-        combined = column.combine_chunks()
-        return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+        return one_array(column)
 
     def arrivals(self) -> np.ndarray:
         """Numbers that ascend as the rows arrived, comparable between partitions. Shape: (rows,)."""

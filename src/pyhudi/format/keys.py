@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.timestamp_paths import TimestampSpec
 from pyhudi.format.timestamp_paths import partition_texts as time_partition_texts
 
@@ -263,9 +264,7 @@ def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _map_distinct(column: pa.ChunkedArray, spell: Callable[[Any], str | None]) -> pa.ChunkedArray:
     """Apply a function to the distinct values of a column, null included."""
-    encoded = column.combine_chunks()
-    encoded = encoded if isinstance(encoded, pa.Array) else pa.concat_arrays(encoded.chunks)
-    encoded = encoded.dictionary_encode(null_encoding="encode")
+    encoded = one_array(column).dictionary_encode(null_encoding="encode")
     spelled = pa.array([spell(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return _chunked(spelled.take(encoded.indices))
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.date_patterns import (
     MONTHS,
     OFFSET_GROUP,
@@ -132,12 +133,12 @@ def partition_texts(column: pa.ChunkedArray, name: str, spec: TimestampSpec) -> 
     """The partition text of each value, nulls included. Raises: Invalid for a value that is no time, naming it."""
     refuse_type(spec, column.type, name)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        distinct = _whole(column.cast(pa.string())).dictionary_encode()
+        distinct = one_array(column.cast(pa.string())).dictionary_encode()
         walls = _walls_of_texts(distinct.dictionary, name, spec)
         null_wall = _walls_of_texts(pa.array([spec.null_text]), name, spec)[0]
         walls = pc.fill_null(walls.take(distinct.indices), null_wall)
     else:
-        values = _whole(column)
+        values = one_array(column)
         walls = _local(_millis(values, name, spec), _zone_name(spec))
         _refuse_bad(pc.is_null(walls), values, name, spec)
     return pa.chunked_array([_print(walls, spec.output)], pa.string())
@@ -362,8 +363,3 @@ def bad_time_message(name: str, value: object, spec: TimestampSpec) -> str:
     patterns = " or ".join(f"'{one.pattern}'" for one in spec.inputs)
     wanted = f"a time as {patterns}" if spec.kind.is_text else f"a time of the years 1 to 9999 in {spec.unit.lower()}"
     return f"column '{name}', value {value!r}: expected {wanted} (hoodie.keygen.timebased.timestamp.type={spec.kind})"
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

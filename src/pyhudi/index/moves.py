@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.names import join
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import Hits
@@ -95,15 +96,15 @@ def _beaten_in(storage: Storage, piece: FileSlice, rows: pa.Table, ordering: Seq
         if not set(ordering) <= set(file.schema_arrow.names):  # as the merge has it: nothing to compare with
             return np.zeros(len(rows), dtype=bool)
         stored = file.read([RECORD_KEY, *ordering], use_threads=False)
-    stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=_one(rows.column(RECORD_KEY))))
+    stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=one_array(rows.column(RECORD_KEY))))
     stored = latest_per_key(stored, key=RECORD_KEY, order=ordering)
-    place = pc.index_in(rows.column(RECORD_KEY), value_set=_one(stored.column(RECORD_KEY)))
+    place = pc.index_in(rows.column(RECORD_KEY), value_set=one_array(stored.column(RECORD_KEY)))
     met = np.flatnonzero(np.asarray(place.is_valid()))
-    incoming = [_one(rows.column(name)).take(pa.array(met)) for name in ordering]
-    at = _one(place).take(pa.array(met))
+    incoming = [one_array(rows.column(name)).take(pa.array(met)) for name in ordering]
+    at = one_array(place).take(pa.array(met))
     path = piece.base_file.name.format()
     before = [
-        conform_array(_one(stored.column(name)).take(at), new.type, path=path, name=name)
+        conform_array(one_array(stored.column(name)).take(at), new.type, path=path, name=name)
         for name, new in zip(ordering, incoming, strict=True)
     ]
     answer = np.zeros(len(rows), dtype=bool)
@@ -136,8 +137,3 @@ def winning_partitions(
     somewhere[winners.column("key").to_numpy()] = winners.column("partition").to_numpy()
     stays[at] = somewhere[codes[at]] == partitions[at]
     return stays
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

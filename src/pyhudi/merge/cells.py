@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.merge.latest import one_array
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.merge.rules import Fill, MergeRules
 
 Defaults: TypeAlias = Mapping[str, pa.Scalar]

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import Bug, CorruptFile, Invalid, Unsupported
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.merge.cells import Defaults
-from pyhudi.merge.latest import encode_keys, one_array
+from pyhudi.merge.latest import encode_keys
 from pyhudi.merge.marks import find_deleted
 from pyhudi.merge.ordering import Columns, lacks_value, normalized, ordering_fields, read_ordering
 from pyhudi.merge.outcomes import Kind, Records

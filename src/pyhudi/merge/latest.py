@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.arrow_arrays import one_array
+
 
 def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Table:
     """Keep one row a key: the greatest by `order`; on a tie, the one that arrived last.
@@ -86,8 +88,3 @@ def comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray
     bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
     ordered = np.where(bits < 0, bits ^ np.int64(0x7FFF_FFFF_FFFF_FFFF), bits)
     return pa.array(ordered, pa.int64(), mask=np.asarray(pc.is_null(values)))
-
-
-def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

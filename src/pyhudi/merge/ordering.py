@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
-from pyhudi.merge.latest import comparable, one_array
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.merge.latest import comparable
 
 Columns = list[pa.Array]
 

@@ -5,8 +5,8 @@ from datetime import tzinfo
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
-from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.metadata_record import (
     PARTITIONS_KEY,
     FilesRecord,
@@ -21,6 +21,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.listing import FileListing, ListedFile, StorageListing
+from pyhudi.table.slice_log import slice_blocks
 from pyhudi.timeline.active import Timeline
 
 _Values = dict[bytes, list[tuple[bytes, str]]]
@@ -95,18 +96,12 @@ def _slice_cells(
     if piece.base_file is not None:
         path = join(piece.partition, piece.base_file.name.format())
         yield from _hfile_cells(table.storage.get(path), path)
-    rolled_back: set[str] = set()
-    blocks: list[tuple[str, LogBlock]] = []
-    for log in piece.log_files:
-        path = join(piece.partition, log.name.format())
-        for block in read_blocks(table.storage.get(path), path=path):
-            if block.type is BlockType.COMMAND:
-                rolled_back = {block.header[HeaderKey.TARGET_INSTANT_TIME]}
-                blocks = [(of, b) for of, b in blocks if b.header.get(HeaderKey.INSTANT_TIME) not in rolled_back]
-            elif block.type is BlockType.HFILE_DATA and is_valid(block.header[HeaderKey.INSTANT_TIME]):
-                blocks.append((path, block))
-    for path, block in blocks:
-        yield from _hfile_cells(block.read_content(), path)
+    paths = [join(piece.partition, log.name.format()) for log in piece.log_files]
+    contents = {path: table.storage.get(path) for path in paths}  # small: a request each is less than ranges of them
+    logs = ((path, MemoryLog(content), len(content)) for path, content in contents.items())
+    for block in slice_blocks(logs, is_valid):
+        if block.type is BlockType.HFILE_DATA:
+            yield from _hfile_cells(block.read_content(), block.path)
 
 
 def _hfile_cells(content: bytes | memoryview, path: str) -> Iterator[tuple[bytes, bytes, str]]:

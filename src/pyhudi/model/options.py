@@ -6,8 +6,9 @@ import threading
 from collections.abc import Mapping
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.model.option_entries import DELETE_PAYLOAD, Entry, Kind
 from pyhudi.model.option_names import canonical_name, check_known
-from pyhudi.model.option_table import DELETE_PAYLOAD, Entry, Kind, fact_names, find_entry
+from pyhudi.model.option_table import fact_names, find_entry
 from pyhudi.model.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
 
 __all__ = ["check_known", "check_table_facts", "find_fact", "merge_options", "option_texts"]

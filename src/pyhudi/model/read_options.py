@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.model.option_entries import Kind
+from pyhudi.model.option_table import find_entry
 from pyhudi.model.options import check_value, option_texts
 from pyhudi.model.table_facts import parse_flag
 

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import value_text
 
 
@@ -55,13 +56,8 @@ def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     if pa.types.is_integer(kind) and pa.types.is_floating(target):
         return pc.cast(array, target, safe=False)
     if pa.types.is_floating(kind) and pa.types.is_string(target):
-        return _combined(value_text(pa.chunked_array([array]), name))
+        return one_array(value_text(pa.chunked_array([array]), name))
     return pc.cast(array, target)
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:

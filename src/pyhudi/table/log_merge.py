@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import KeySpec, record_keys
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches, read_row_count
@@ -80,7 +81,7 @@ def _keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
     """The rows with their record keys, which are stored as a rule."""
     if keys is None:
         return rows
-    spelled = record_keys(pa.Table.from_batches([rows]), keys).combine_chunks()
+    spelled = one_array(record_keys(pa.Table.from_batches([rows]), keys))
     return rows.append_column(pa.field(RECORD_KEY, pa.string()), spelled)
 
 

@@ -13,7 +13,7 @@ from pyhudi.table.conform import conform_batch
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
 from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.slice_log import SliceFiles, slice_blocks
+from pyhudi.table.slice_log import SliceFiles, StoredLog, slice_blocks
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
 
@@ -60,7 +60,8 @@ def read_merged(
     own = () if reading.keys is None else reading.keys.record_key
     names = reading.rules.columns_needed([*columns, *own], stored.names)
     schema = pa.schema([stored.field(name) for name in names])
-    blocks = slice_blocks(storage, files.logs, reading.timeline.is_committed)
+    logs = ((path, StoredLog(storage, path), size_bytes) for path, size_bytes in files.logs)
+    blocks = slice_blocks(logs, reading.timeline.is_committed)
     if not blocks:
         yield from _base_batches(storage, files, schema, use_threads=use_threads)
         return

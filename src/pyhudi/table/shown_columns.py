@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import KeySpec, partition_values, value_text
 from pyhudi.table.config import KeyKind, TableConfig
 
@@ -74,8 +75,7 @@ def unknown_to_paths(keys: KeySpec, shown: ShownColumns) -> Iterable[str]:
 def cast_text(column: pa.Array, name: str) -> pa.Array:
     """Values as Spark's `CAST(… AS STRING)` in UTC spells them."""
     if not pa.types.is_timestamp(column.type):
-        text = value_text(pa.chunked_array([column]), name).combine_chunks()
-        return text if isinstance(text, pa.Array) else pa.concat_arrays(text.chunks)
+        return one_array(value_text(pa.chunked_array([column]), name))
     local = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     return pc.replace_substring_regex(local.cast(pa.string()), r"\.?0*$", "")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.headers import block_identifier, compacted_instants, instant_time, rolled_back_instant
 from pyhudi.format.log.reader import scan_log
+from pyhudi.format.log.source import LogSource
 from pyhudi.storage.protocol import Storage
 
 log = logging.getLogger("pyhudi")
@@ -36,21 +37,19 @@ class SliceFiles:
     logs: tuple[tuple[str, int], ...]
 
 
-def slice_blocks(
-    storage: Storage, logs: Iterable[tuple[str, int]], is_visible: Callable[[str], bool]
-) -> list[LogBlock]:
+def slice_blocks(logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool]) -> list[LogBlock]:
     """The data and delete blocks to merge, in the order in which they count; contents stay in the files.
 
-    `logs`: path and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an instant
-    wrote. Blocks that were rolled back are left out, and those that a log compaction merged into another block, which
-    stands in for them. A torn block, as a writer leaves that died, is passed over with a warning.
+    `logs`: path, source and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an
+    instant wrote. Blocks that were rolled back are left out, and those that a log compaction merged into another
+    block, which stands in for them. A torn block, as a writer leaves that died, is passed over with a warning.
 
     Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dead writer
     leaves.
     """
     by_instant: dict[str, list[LogBlock]] = {}
-    for path, size_bytes in logs:
-        for block in scan_log(StoredLog(storage, path), size_bytes, path=path):
+    for path, source, size_bytes in logs:
+        for block in scan_log(source, size_bytes, path=path):
             if block.damage is not None:
                 if not block.damage.is_torn:
                     raise block.damage.error

@@ -26,14 +26,15 @@ from pyhudi.format.names import (
 from pyhudi.format.properties import encode_partition_metadata
 from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.merge.latest import latest_per_key
+from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter, without
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
-from pyhudi.write.source import ARRIVAL, IS_DELETED, LEAVES
+from pyhudi.write.source import ARRIVAL, LEAVES
 
-_NUMBERS_KEPT = 1 << 18
+_NUMBERS_KEPT, _NUMBERS_WORTH_KEEPING = 1 << 18, 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +254,9 @@ def stored_rows(
 
 
 def _number_texts(start: int, count: int) -> pa.Array:
-    """The numbers from `start` on as texts. The first of them are kept: each task counts its rows from 0."""
-    if start + count <= _NUMBERS_KEPT:
+    """The numbers from `start` on as texts. The first of them are kept once a task has many
+    rows: each counts its rows from 0."""
+    if count >= _NUMBERS_WORTH_KEEPING and start + count <= _NUMBERS_KEPT:
         return _first_number_texts().slice(start, count)
     return pa.array(np.arange(start, start + count)).cast(pa.string())
 

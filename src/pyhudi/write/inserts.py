@@ -4,7 +4,7 @@ from typing import assert_never
 
 from pyhudi.errors import Invalid
 from pyhudi.format.keys import KeySpec
-from pyhudi.model.option_table import DELETE_PAYLOAD
+from pyhudi.model.option_entries import DELETE_PAYLOAD
 from pyhudi.write.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation, RowOrder, WriteSource

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import RECORD_KEY
+from pyhudi.merge.cells import replace_values
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array, conform_batch
@@ -115,9 +116,9 @@ def _settle(
     met[match[match >= 0]] = True
     at = np.flatnonzero(match >= 0)
     if present and len(present) == len(ordering) and len(at):
-        incoming = [_one(rows.column(name)).take(pa.array(match[at])) for name in present]
+        incoming = [one_array(rows.column(name)).take(pa.array(match[at])) for name in present]
         before = [
-            conform_array(_one(stored.column(name)).take(pa.array(at)), new.type, path=path, name=name)
+            conform_array(one_array(stored.column(name)).take(pa.array(at)), new.type, path=path, name=name)
             for name, new in zip(present, incoming, strict=True)
         ]
         match[at[~incoming_wins(incoming, before)]] = -1
@@ -140,8 +141,7 @@ def _merge_batch(
     fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
     if not drop.any() and len(replaced) * _SPARSE <= len(stored):
         return _interleaved(stored, replaced, fresh)
-    mask = pa.array(take >= 0)
-    columns = [_replace(old, mask, replaced, new) for old, new in zip(stored.columns, fresh.columns, strict=True)]
+    columns = [replace_values(old, replaced, new) for old, new in zip(stored.columns, fresh.columns, strict=True)]
     merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
     return [merged.filter(pa.array(~drop)) if drop.any() else merged]
 
@@ -155,15 +155,6 @@ def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.Record
         pieces.append(fresh.slice(number, 1))
         start = position + 1
     return [*pieces, stored.slice(start)] if start < len(stored) else pieces
-
-
-def _replace(old: pa.Array, mask: pa.Array, positions: np.ndarray, new: pa.Array) -> pa.Array:
-    """`old` with the masked rows taken from `new`, in order."""
-    if not pa.types.is_nested(old.type):
-        return pc.replace_with_mask(old, mask, new)
-    picks = np.arange(len(old))
-    picks[positions] = len(old) + np.arange(len(new))
-    return pa.concat_arrays([old, new]).take(pa.array(picks))
 
 
 def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
@@ -180,10 +171,5 @@ def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomF
     return (known, footer.key_range) if is_alike else (None, None)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-
 def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([_one(column) for column in rows.columns], schema=rows.schema)
+    return pa.RecordBatch.from_arrays([one_array(column) for column in rows.columns], schema=rows.schema)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # a Spark worker that stages rows does without what writes fi
     from pyhudi.write.handle import WriteStatus, WriteTarget
     from pyhudi.write.plan import WorkloadProfile, WritePlan
 
-IS_DELETED = "_hoodie_is_deleted"
 ARRIVAL = "__pyhudi_arrival"
 """A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
 LEAVES = "__pyhudi_leaves"

@@ -14,8 +14,9 @@ import pytest
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.model import option_table, options
+from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import ALIASES, canonical_name, known_names
-from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.model.option_table import find_entry
 from pyhudi.model.options import check_known, check_table_facts, find_fact, merge_options
 from pyhudi.model.read_options import ReadRequest, read_request_from_options
 from pyhudi.model.table_facts import Fact, TableFacts

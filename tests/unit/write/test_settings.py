@@ -8,8 +8,9 @@ from dataclasses import fields
 import pytest
 
 from pyhudi.errors import Invalid
+from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import check_known
-from pyhudi.model.option_table import Kind, find_entry
+from pyhudi.model.option_table import find_entry
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.settings import WriteSettings
 

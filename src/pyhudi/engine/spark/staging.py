@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.code_order import stable_order
 from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
@@ -198,11 +199,10 @@ class _Stager:
             numbers = np.arange(self._first_number, self._first_number + len(piece))
             self._first_number += len(piece)
             piece = piece.append_column(ARRIVAL, pa.array(numbers))
-        encoded = partition_paths(piece, self._spec.keys).combine_chunks()
-        encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.chunk(0)
+        encoded = partition_paths(piece, self._spec.keys).chunk(0)
         numbers = np.asarray(encoded.indices)
         if (np.diff(numbers) < 0).any():
-            order = np.argsort(numbers, kind="stable")
+            order = stable_order(numbers, len(encoded.dictionary))
             piece, numbers = piece.take(pa.array(order)), numbers[order]
         starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1])
         self._runs.append(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from pyhudi.engine.code_order import rows_by_code
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.read import read_as, read_files
@@ -220,9 +221,8 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
         return {}
     paths = table.column(0).combine_chunks().dictionary_encode()
     texts = table.column(1).combine_chunks().cast(pa.string())
-    order = np.argsort(np.asarray(paths.indices), kind="stable")
-    ends = np.cumsum(np.bincount(np.asarray(paths.indices), minlength=len(paths.dictionary)))
-    parts = (texts.take(pa.array(part)) for part in np.split(order, ends[:-1]))
+    by_path = rows_by_code(np.asarray(paths.indices), len(paths.dictionary))
+    parts = (texts.take(pa.array(part)) for part in by_path)
     held: dict[str, KeyBounds] = {}
     for path, of in zip(paths.dictionary.to_pylist(), parts, strict=True):
         ends_of = pc.min_max(of).as_py()

@@ -1,0 +1,125 @@
+"""Options that ask for a promise, of which this release keeps some, and those that it can pass over."""
+
+from pyhudi.model.option_entries import COMES_LATER, MERGE_STRATEGIES, Entry, Kind, each, empty, off
+
+_MERGERS = (
+    "HoodieAvroRecordMerger",
+    "HoodieSparkRecordMerger",
+    "DefaultSparkRecordMerger",
+    "OverwriteWithLatestMerger",
+)
+_SYNC = "no catalog is told about commits; " + COMES_LATER
+_SERVICES = "table services do not run within writes yet; " + COMES_LATER
+_INDEX_BUILDS = "the metadata table holds the partition 'files' only; other indexes come with a later release"
+_EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
+
+PROMISES: dict[str, Entry] = {
+    "hoodie.write.concurrency.mode": Entry(
+        Kind.PROMISE, ("SINGLE_WRITER",), ("OPTIMISTIC_CONCURRENCY_CONTROL",
+        "NON_BLOCKING_CONCURRENCY_CONTROL"),
+        "a write holds the table alone; more writers at a time come with a later release",
+    ),
+    **empty(
+        "a write holds the table by its own guard; lock providers come with a later release",
+        "hoodie.write.lock.provider"
+    ),
+    **off(
+        _SERVICES, "hoodie.compact.inline", "hoodie.compact.schedule.inline", "hoodie.log.compaction.inline",
+        "hoodie.log.compaction.enable", "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
+        "hoodie.clustering.async.enabled", "hoodie.datasource.compaction.async.enable",
+        "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled",
+        "hoodie.partition.ttl.inline", "hoodie.metadata.index.async",
+    ),
+    **off(
+        _INDEX_BUILDS, "hoodie.metadata.index.column.stats.enable",
+        "hoodie.metadata.index.partition.stats.enable",
+        "hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.bloom.filter.enable",
+        "hoodie.metadata.global.record.level.index.enable", "hoodie.metadata.record.level.index.enable",
+        "hoodie.metadata.index.expression.enable", "hoodie.metadata.index.secondary.enable",
+    ),
+    **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
+    **off(
+        _EVOLUTION, "hoodie.schema.on.read.enable",
+        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+    ),
+    **empty(
+        _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema",
+        "hoodie.table.partial.update.mode",
+        "hoodie.write.partial.update.unavailable.value", "hoodie.avro.schema.external.transformation",
+    ),
+    **empty(
+        "deletes are a call of their own; other marks of a delete come with a later release",
+        "hoodie.payload.delete.field", "hoodie.payload.delete.marker",
+    ),
+    # Before version 8 the id says nothing of the mode: Apache Hudi 0.15 stores one for every payload.
+    **each(
+        ("hoodie.compaction.record.merger.strategy", "hoodie.datasource.write.record.merger.strategy"),
+        Entry(Kind.PROMISE, MERGE_STRATEGIES, note=COMES_LATER),
+    ),
+    "hoodie.write.record.merge.custom.implementation.classes": Entry(
+        Kind.PROMISE, ("", *_MERGERS), note="mergers of your own come with a later release"
+    ),
+    **empty(
+        "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "hoodie.index.class",
+        "hoodie.storage.layout.partitioner.class", "hoodie.precommit.validators",
+        "hoodie.prewrite.validators",
+        "hoodie.client.init.callback.classes", "hoodie.fileid.prefix.provider.class",
+        "hoodie.parquet.write.config.injector.class",
+    ),
+    **empty("files are not encrypted; " + COMES_LATER, "parquet.crypto.factory.class"),
+    **empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
+    **off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
+    "hoodie.clean.trigger.strategy": Entry(Kind.PROMISE, ("NUM_COMMITS",), note="commits are what triggers a clean"),
+    "hoodie.clean.failed.writes.policy": Entry(
+        Kind.PROMISE, ("EAGER", "LAZY"), ("NEVER",),
+        "each write first rolls back what dead writers left; those with a living heartbeat stay",
+    ),
+    **empty(
+        "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
+    ),
+    "hoodie.storage.layout.type": Entry(Kind.PROMISE, ("DEFAULT",), ("BUCKET",),
+    "buckets come later"),
+    "hoodie.parquet.outputtimestamptype": Entry(
+        Kind.PROMISE, ("TIMESTAMP_MICROS",), ("TIMESTAMP_MILLIS", "INT96"),
+        "timestamps are stored in microseconds"
+    ),
+    "hoodie.table.format": Entry(Kind.PROMISE, ("", "native"), note="no other table format is written"),
+    "hoodie.write.commit.callback.class": Entry(
+        Kind.PROMISE, ("", "HoodieWriteCommitHttpCallback"),
+        note="a callback goes by HTTP, or is the call's on_commit",
+    ),
+    **empty(
+        "insert_overwrite replaces the partitions of its rows; delete_partition empties others",
+        "hoodie.static.overwrite.partition.paths",
+    ),
+    "hoodie.auto.commit": Entry(Kind.PROMISE, ("true",), ("false",), "a write always commits"),
+    **off(
+        COMES_LATER, "hoodie.errortable.enable",
+        "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
+        "hoodie.partition.metafile.use.base.format",
+        "hoodie.datasource.write.slash.separated.date.partitioning",
+        "hoodie.write.complex.keygen.new.encoding", "hoodie.metaserver.enabled",
+        "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",
+    ),
+}  # fmt: skip
+
+UNUSED: dict[str, Entry] = {
+    "path": Entry(Kind.READ),
+    "hoodie.write.auto.upgrade": Entry(Kind.IGNORED, note="a write never changes the table's version"),
+    "hoodie.commits.archival.batch": Entry(Kind.IGNORED, note="one archival writes one file, read instant by instant"),
+    "hoodie.archive.async": Entry(Kind.IGNORED, note="an archival runs after its commit, before the write returns"),
+    "hoodie.fail.on.timeline.archiving": Entry(
+        Kind.IGNORED, note="a failed archival is logged and tried again; it moves nothing that it could not read"
+    ),
+    "hoodie.avro.schema.validate": Entry(Kind.IGNORED, note="the input's schema is always checked"),
+    "hoodie.clean.async.enabled": Entry(Kind.IGNORED, note="a clean runs after its commit, before the write returns"),
+    "hoodie.clean.multiple.enabled": Entry(Kind.IGNORED, note="a pending clean is always finished before a new one"),
+    "hoodie.clean.parallelism": Entry(Kind.IGNORED, note="a clean runs in the process of its writer"),
+    "hoodie.clean.optimize.using.local.engine.context": Entry(
+        Kind.IGNORED, note="a clean runs in the process of its writer"
+    ),
+    "hoodie.write.empty.clean.interval.hours": Entry(Kind.IGNORED, note="a clean is written when it deletes files"),
+    "hoodie.rollback.using.markers": Entry(Kind.IGNORED, note="a rollback chooses its files by what is there"),
+    "hoodie.write.record.positions": Entry(Kind.IGNORED, note="copy-on-write tables have no logs"),
+}
