@@ -12,23 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import Conflict
 from pyhudi.format.bloom import BloomFilter
-from pyhudi.format.names import (
-    PARTITION_METAFILE,
-    BaseFileName,
-    MarkerKind,
-    MarkerName,
-    heartbeat_path,
-    join,
-    marker_folder,
-)
+from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
 from pyhudi.format.properties import encode_partition_metadata
 from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.merge.latest import latest_per_key
 from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.write.attempt import AttemptedFile
 from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter, without
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask
@@ -164,7 +156,8 @@ def _create(
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
         constants = {COMMIT_TIME: target.requested, **_places(task.partition, name)}
-        with _open_writer(store, target, task.partition, name, "CREATE", constants=constants) as writer:
+        file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
+        with _open_writer(file, target, constants=constants) as writer:
             while first is not None and writer.size_bytes < target.settings.file_size_max_bytes:
                 keys = first.column(RECORD_KEY)
                 writer.write(stored_rows(target, task, first, writer.given, sequence), new_keys=keys)
@@ -182,7 +175,7 @@ def _create(
                 inserts=writer.rows,
                 updates=0,
                 deletes=0,
-                size_bytes=written_size(store, target, task, name, "CREATE"),
+                size_bytes=file.shown_size(),
             )
         )
     return statuses
@@ -194,6 +187,7 @@ def _rewrite(
     """The stored rows merged with the incoming ones into the file group's next base file."""
     assert task.base_file is not None
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
     constants = _places(task.partition, name)
     given = without(target.schema, constants)
     outcome: MergeOutcome | None = merge_base_file(
@@ -203,7 +197,7 @@ def _rewrite(
         is_delete=_delete_mask(target, rows),
         as_stored=lambda batch, start: stored_rows(target, task, batch, given, start),
         open_writer=lambda bloom, key_range: _open_writer(
-            store, target, task.partition, name, "MERGE", constants=constants, bloom=bloom, key_range=key_range
+            file, target, constants=constants, bloom=bloom, key_range=key_range
         ),
         schema=given,
         settings=target.settings,
@@ -215,7 +209,7 @@ def _rewrite(
     status = WriteStatus(
         task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
-        size_bytes=written_size(store, target, task, name, "MERGE"),
+        size_bytes=file.shown_size(),
     )  # fmt: skip
     return [status]
 
@@ -267,58 +261,17 @@ def _first_number_texts() -> pa.Array:
 
 
 def _open_writer(
-    store: Storage,
+    file: AttemptedFile,
     target: WriteTarget,
-    partition: str,
-    name: str,
-    kind: MarkerKind,
     *,
     constants: Mapping[str, str],
     bloom: BloomFilter | None = None,
     key_range: tuple[str, str] | None = None,
 ) -> BaseFileWriter:
-    """Put the marker, then open the base file. Spec: format/actions.md section 2."""
-    path = join(partition, name)
-    marker = _marker(target, path, kind)
-    if _has_ended(store, target):
-        raise Conflict(_given_up(path))
-    store.put_new(marker, b"")
-
-    def refuse_when_given_up() -> None:
-        if store.head(marker) is None:
-            raise Conflict(_given_up(path))
-
+    """Put the marker, then open the base file."""
+    file.begin()
     return BaseFileWriter(
-        store, path, target.schema, target.avro_schema, target.settings, constants=constants,
+        file.storage, file.path, target.schema, target.avro_schema, target.settings, constants=constants,
         bloom=bloom if bloom is not None else target.settings.new_bloom(), key_range=key_range,
-        before_visible=refuse_when_given_up,
+        before_visible=file.refuse_when_given_up,
     )  # fmt: skip
-
-
-def written_size(store: Storage, target: WriteTarget, task: FileGroupTask, name: str, kind: MarkerKind) -> int:
-    """The size of a file just shown, if it is still wanted; otherwise it goes again.
-
-    Whoever ends the write removes its heartbeat first, then markers, then files: one of the two sides always sees
-    the other. Raises: Conflict when the write ended without this attempt, or was rolled back.
-    """
-    path = join(task.partition, name)
-    marker = _marker(target, path, kind)
-    info = store.head(path)
-    if info is None or _has_ended(store, target) or store.head(marker) is None:
-        store.delete(path)
-        store.delete(marker)  # this one only: a rollback may be reading the others
-        raise Conflict(_given_up(path))
-    return info.size_bytes
-
-
-def _marker(target: WriteTarget, path: str, kind: MarkerKind) -> str:
-    return f"{marker_folder(target.requested)}/{MarkerName(path, kind).format()}"
-
-
-def _has_ended(store: Storage, target: WriteTarget) -> bool:
-    """Whether the write has ended without this task."""
-    return store.head(heartbeat_path(target.requested)) is None
-
-
-def _given_up(path: str) -> str:
-    return f"{path}: the write ended without this task attempt, or was rolled back; run it again"
