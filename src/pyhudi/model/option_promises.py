@@ -24,9 +24,8 @@ PROMISES: dict[str, Entry] = {
         "hoodie.write.lock.provider"
     ),
     **off(
-        _SERVICES, "hoodie.compact.inline", "hoodie.compact.schedule.inline", "hoodie.log.compaction.inline",
-        "hoodie.log.compaction.enable", "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
-        "hoodie.clustering.async.enabled", "hoodie.datasource.compaction.async.enable",
+        _SERVICES, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
+        "hoodie.clustering.async.enabled",
         "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled",
         "hoodie.partition.ttl.inline", "hoodie.metadata.index.async",
     ),
@@ -62,7 +61,7 @@ PROMISES: dict[str, Entry] = {
     **empty(
         "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "hoodie.index.class",
-        "hoodie.storage.layout.partitioner.class", "hoodie.precommit.validators",
+        "hoodie.precommit.validators",
         "hoodie.prewrite.validators",
         "hoodie.client.init.callback.classes", "hoodie.fileid.prefix.provider.class",
         "hoodie.parquet.write.config.injector.class",
@@ -78,8 +77,6 @@ PROMISES: dict[str, Entry] = {
     **empty(
         "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
     ),
-    "hoodie.storage.layout.type": Entry(Kind.PROMISE, ("DEFAULT",), ("BUCKET",),
-    "buckets come later"),
     "hoodie.parquet.outputtimestamptype": Entry(
         Kind.PROMISE, ("TIMESTAMP_MICROS",), ("TIMESTAMP_MILLIS", "INT96"),
         "timestamps are stored in microseconds"
@@ -121,5 +118,7 @@ UNUSED: dict[str, Entry] = {
     ),
     "hoodie.write.empty.clean.interval.hours": Entry(Kind.IGNORED, note="a clean is written when it deletes files"),
     "hoodie.rollback.using.markers": Entry(Kind.IGNORED, note="a rollback chooses its files by what is there"),
-    "hoodie.write.record.positions": Entry(Kind.IGNORED, note="copy-on-write tables have no logs"),
+    "hoodie.datasource.compaction.async.enable": Entry(
+        Kind.IGNORED, note="a compaction follows a write (hoodie.compact.inline), or is asked for"
+    ),
 }

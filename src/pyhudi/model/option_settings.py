@@ -3,7 +3,7 @@
 from pyhudi.model.option_entries import COMES_LATER, Entry, Kind, each
 
 _INDEXES = (
-    *("BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+    *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
     *("INMEMORY", "HBASE", "FLINK_STATE"),
 )
 _SORT_MODES = (
@@ -25,6 +25,56 @@ _OTHER_OPERATIONS = (
     ),
 )
 
+_LOGS: dict[str, Entry] = {
+    **each(
+        (
+            "hoodie.logfile.max.size", "hoodie.logfile.data.block.max.size", "hoodie.write.record.positions",
+            "hoodie.merge.small.file.group.candidates.limit",
+        ),
+        Entry(Kind.SETTING),
+    ),
+    "hoodie.logfile.data.block.format": Entry(Kind.SETTING, ("", "avro", "parquet", "hfile")),
+}  # fmt: skip
+
+_BUCKETS: dict[str, Entry] = {
+    **each(("hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field"), Entry(Kind.SETTING)),
+    "hoodie.index.bucket.engine": Entry(Kind.SETTING, ("SIMPLE", "CONSISTENT_HASHING")),
+    "hoodie.bucket.index.partition.expressions": Entry(
+        Kind.PROMISE, ("",), note="every partition has as many buckets; " + COMES_LATER
+    ),
+    "hoodie.storage.layout.type": Entry(Kind.IGNORED, note="rows go where the index says"),
+    "hoodie.storage.layout.partitioner.class": Entry(
+        Kind.PROMISE, ("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
+    ),
+}
+
+_COMPACTION: dict[str, Entry] = {
+    **each(
+        (
+            "hoodie.compact.inline", "hoodie.compact.schedule.inline", "hoodie.compact.inline.max.delta.commits",
+            "hoodie.compact.inline.max.delta.seconds", "hoodie.compaction.target.io",
+            "hoodie.compaction.logfile.size.threshold", "hoodie.compaction.logfile.num.threshold",
+            "hoodie.compaction.daybased.target.partitions", "hoodie.compaction.partition.path.regex",
+            "hoodie.log.compaction.enable", "hoodie.log.compaction.inline", "hoodie.log.compaction.blocks.threshold",
+        ),
+        Entry(Kind.SETTING),
+    ),
+    "hoodie.compact.inline.trigger.strategy": Entry(
+        Kind.SETTING,
+        ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+    ),
+    "hoodie.compaction.strategy": Entry(
+        Kind.SETTING,
+        (
+            "", "LogFileSizeBasedCompactionStrategy", "LogFileNumBasedCompactionStrategy",
+            "BoundedIOCompactionStrategy", "UnBoundedCompactionStrategy", "DayBasedCompactionStrategy",
+            "BoundedPartitionAwareCompactionStrategy", "UnBoundedPartitionAwareCompactionStrategy",
+            "PartitionRegexBasedCompactionStrategy",
+        ),
+        note="strategies of your own cannot be called",
+    ),
+}  # fmt: skip
+
 SETTINGS: dict[str, Entry] = {
     **each(
         (
@@ -43,7 +93,7 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.datasource.write.new.columns.nullable",
             "hoodie.archive.automatic", "hoodie.archive.beyond.savepoint",
             "hoodie.archive.block.on.latest.clean.ectr", "hoodie.keep.max.commits", "hoodie.keep.min.commits",
-            "hoodie.compact.inline.max.delta.commits", "hoodie.timeline.compaction.batch.size",
+            "hoodie.timeline.compaction.batch.size",
             "hoodie.timeline.compaction.target.file.max.bytes", "hoodie.timeline.manifest.retained.versions",
             "hoodie.allow.empty.commit", "hoodie.datasource.write.insert.drop.duplicates",
             "hoodie.datasource.write.partitions.to.delete", "hoodie.write.commit.callback.on",
@@ -72,8 +122,12 @@ SETTINGS: dict[str, Entry] = {
         Kind.PROMISE, ("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
     ),
     "hoodie.index.type": Entry(
-        Kind.SETTING, ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"), _INDEXES, "other indexes come later"
+        Kind.SETTING, ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"), _INDEXES,
+        "other indexes come later",
     ),
+    **_LOGS,
+    **_BUCKETS,
+    **_COMPACTION,
     "hoodie.clean.policy": Entry(
         Kind.SETTING, ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
     ),
