@@ -9,7 +9,7 @@ from pyhudi.format.avro_container import split_container
 from pyhudi.format.commit import decode_commit, encode_commit_avro
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.write.operation import inflight_content
-from pyhudi.write.plan import FileGroupTask, WritePlan
+from pyhudi.write.plan import FileGroupTask, TaskKind, WritePlan
 from pyhudi.write.replacement import requested_content
 from pyhudi.write.source import Operation
 from tests.support.golden_tables import GoldenTables
@@ -47,7 +47,17 @@ def test_a_replacement_is_inflight_with_the_bytes_of_apache_hudi(golden: GoldenT
     theirs = files_of(golden, name)["inflight"]
     planned = decode_commit(theirs, path=name).partition_to_write_stats
     tasks = [
-        FileGroupTask(at, partition, f"group-{at}", None, None, stats[0].num_inserts or 0, 0, is_new_partition=False)
+        FileGroupTask(
+            at,
+            TaskKind.CREATE,
+            partition,
+            f"group-{at}",
+            None,
+            None,
+            stats[0].num_inserts or 0,
+            0,
+            is_new_partition=False,
+        )
         for at, (partition, stats) in enumerate(planned.items())
     ]
 

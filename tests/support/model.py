@@ -89,11 +89,12 @@ class Handles:
         properties: Mapping[str, object] | None = None,
         schema: pa.Schema | None = None,
         table_version: int = 8,
+        table_type: str = "COPY_ON_WRITE",
     ) -> HudiTable:
         return HudiTable.create(
             "", name="t", record_key="id", partition_by=partition_by, ordering=ordering, schema=schema,
-            table_version=table_version, properties={**SMALL_FILES, **(properties or {})}, storage=self.storage,
-            clock=self.clock, random=self.random, executor=self.executor,
+            table_version=table_version, table_type=table_type, properties={**SMALL_FILES, **(properties or {})},
+            storage=self.storage, clock=self.clock, random=self.random, executor=self.executor,
         )  # fmt: skip
 
 

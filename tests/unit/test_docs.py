@@ -129,11 +129,6 @@ def test_versions_that_are_only_read_refuse_every_write(golden: GoldenTables, ve
     assert_refuses_every_write(golden.get(name).path, message)
 
 
-@pytest.mark.parametrize("name", ["mor_avro_v8_h102", "mor_avro_v9_h120"])
-def test_merge_on_read_tables_refuse_every_write(golden: GoldenTables, name: str) -> None:
-    assert_refuses_every_write(golden.get(name).path, "hoodie.table.type='MERGE_ON_READ'")
-
-
 @pytest.mark.parametrize("version", [5, 6, 7, 10])
 def test_other_versions_are_not_created(tmp_path: Path, version: int) -> None:
     with pytest.raises(Unsupported, match=f"table_version={version}"):

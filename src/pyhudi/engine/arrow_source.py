@@ -15,9 +15,9 @@ from pyhudi.format.schema import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import InputSpec, RowOrder, Tagging
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 class ArrowSource:

@@ -13,18 +13,23 @@ from pyhudi.executor import Executor
 from pyhudi.index.moves import Tagged
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
-from pyhudi.write.plan import FileGroupTask, WorkloadProfile, WritePlan
-from pyhudi.write.source import LEAVES, Tagging
+from pyhudi.write.handle import run_file_group
+from pyhudi.write.plan import FileGroupTask, TaskKind, WorkloadProfile, WritePlan
+from pyhudi.write.source import LEAVES, POSITION, Tagging
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rows of one partition of the input that go to one file group. `leaves`: only to have their keys deleted there."""
+    """Rows of one partition of the input that go to one file group. `leaves`: only to have their keys deleted there.
+
+    `positions`: of each row its place in the group's base file, -1 where that is not known; None: of none.
+    """
 
     partition: str
     rows: range | np.ndarray
     leaves: bool = False
+    positions: np.ndarray | None = None
 
 
 class PartitionedInput:
@@ -79,19 +84,26 @@ class PartitionedInput:
         segments = self._segments(plan, keys_meet=target.combines)
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
-            batches = self._batches(segments[task.bucket])
+            wants_positions = task.kind is TaskKind.APPEND and target.logs.writes_positions
+            batches = self._batches(segments[task.bucket], wants_positions=wants_positions)
             return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
 
         tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
         return [status for of in self._executor.run(run, tasks) for status in of]
 
-    def _batches(self, segments: Sequence[Segment]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, segments: Sequence[Segment], *, wants_positions: bool) -> Iterator[pa.RecordBatch]:
         marks = any(segment.leaves for segment in segments)
         for segment in segments:
-            rows, of = self._partitions[segment.partition], segment.rows
+            rows, of, start = self._partitions[segment.partition], segment.rows, 0
+            positions = np.full(len(of), -1) if segment.positions is None else segment.positions
             batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
             for batch in batches:
-                yield batch.append_column(LEAVES, _flags(segment.leaves, len(batch))) if marks else batch
+                if marks:
+                    batch = batch.append_column(LEAVES, _flags(segment.leaves, len(batch)))
+                if wants_positions:
+                    batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
+                start += len(batch)
+                yield batch
 
     def _segments(self, plan: WritePlan, *, keys_meet: bool) -> dict[int, list[Segment]]:
         """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.
@@ -132,19 +144,21 @@ def _placed(
     """The rows of a partition by bucket; a row comes once for each file group that it goes to."""
     if tagged is None:
         nothing = np.zeros(0, dtype=np.int64)
-        tagged = Tagged(nothing, nothing, nothing.astype(bool), np.arange(len(rows)))
+        tagged = Tagged(nothing, nothing, nothing, nothing.astype(bool), np.arange(len(rows)))
     numbers, buckets, leaves = tagged.rows, to_bucket[tagged.groups], tagged.leaves
+    positions = tagged.positions
     if bins:
         numbers = np.concatenate([numbers, tagged.new])
         buckets = np.concatenate([buckets, _buckets_of_new(rows, tagged.new, bins, keys_meet=keys_meet)])
         leaves = np.concatenate([leaves, np.zeros(len(tagged.new), dtype=bool)])
+        positions = np.concatenate([positions, np.full(len(tagged.new), -1)])
     if not len(numbers):
         return
     order = np.lexsort((numbers, leaves, buckets))
     found, starts = np.unique(2 * buckets[order] + leaves[order], return_index=True)
-    for place, part in zip(found.tolist(), np.split(numbers[order], starts[1:]), strict=True):
+    for place, part in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
         if place >= 0:
-            yield place >> 1, Segment(path, part, leaves=bool(place & 1))
+            yield place >> 1, Segment(path, numbers[part], leaves=bool(place & 1), positions=positions[part])
 
 
 def _buckets_of_new(

@@ -9,9 +9,18 @@ from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.executor import Executor
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.hits import Hits
-from pyhudi.index.moves import Tagged, find_beaten, number_partitions, tag_in_place, tag_moving, winning_partitions
+from pyhudi.index.moves import (
+    Tagged,
+    find_beaten,
+    number_partitions,
+    still_stored,
+    tag_in_place,
+    tag_moving,
+    winning_partitions,
+)
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import SliceReader
 from pyhudi.write.source import Tagging
 
 
@@ -49,13 +58,15 @@ def tag_partitions(
     wanted = {piece.partition for piece in slices}
     keys = {path: rows.keys() for path, rows in partitions.items() if tagging.index.is_global or path in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
+    if tagging.only_live and tagging.reader is not None:
+        found = {path: _live(hits, keys[path], slices, tagging.reader, storage) for path, hits in found.items()}
     if not tagging.moves:
         return {path: tag_in_place(hits, len(partitions[path])) for path, hits in found.items()}
     of_slices, numbers = number_partitions(slices)
     is_elsewhere = {path: of_slices[hits.groups] != numbers.get(path, -1) for path, hits in found.items()}
     is_beaten = {path: np.zeros(len(hits.rows), dtype=bool) for path, hits in found.items()}
     if tagging.compares_stored:
-        is_beaten = _beaten(partitions, found, is_elsewhere, slices, tagging.ordering, storage, executor)
+        is_beaten = _beaten(partitions, found, is_elsewhere, slices, tagging, storage, executor)
     return {
         path: tag_moving(hits, len(partitions[path]), is_elsewhere=is_elsewhere[path], is_beaten=is_beaten[path])
         for path, hits in found.items()
@@ -67,7 +78,7 @@ def _beaten(
     found: Mapping[str, Hits],
     is_elsewhere: Mapping[str, np.ndarray],
     slices: Sequence[FileSlice],
-    ordering: Sequence[str],
+    tagging: Tagging,
     storage: Storage,
     executor: Executor,
 ) -> dict[str, np.ndarray]:
@@ -77,13 +88,19 @@ def _beaten(
     tables = []
     for path, hits in found.items():
         moving = partitions[path].chosen(hits.rows[is_elsewhere[path]])
-        columns = [moving.keys(), *map(moving.column, ordering)]
-        tables.append(pa.table(columns, names=[RECORD_KEY, *ordering]))
+        columns = [moving.keys(), *map(moving.column, tagging.ordering)]
+        tables.append(pa.table(columns, names=[RECORD_KEY, *tagging.ordering]))
     groups = [hits.groups[is_elsewhere[path]] for path, hits in found.items()]
-    beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), executor)
+    beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), tagging.reader, executor)
     answer: dict[str, np.ndarray] = {}
     parts = np.split(beaten, np.cumsum([len(of) for of in groups])[:-1])
     for (path, hits), part in zip(found.items(), parts, strict=True):
         answer[path] = np.zeros(len(hits.rows), dtype=bool)
         answer[path][is_elsewhere[path]] = part
     return answer
+
+
+def _live(hits: Hits, keys: pa.Array, slices: Sequence[FileSlice], reader: SliceReader, storage: Storage) -> Hits:
+    """The hits of keys that no log has deleted since."""
+    kept = still_stored(storage, slices, keys.take(pa.array(hits.rows)), hits.groups, reader)
+    return Hits(hits.rows[kept], hits.groups[kept], hits.positions[kept])

@@ -5,6 +5,7 @@ Spec: format/queries.md section 1.1, format/layout.md section 6, format/actions.
 
 import json
 import re
+from collections.abc import Collection
 
 import pyarrow as pa
 
@@ -25,6 +26,7 @@ __all__ = [
     "can_promote",
     "canonical_arrow",
     "record_name",
+    "select_fields",
     "with_meta_fields",
     "without_meta_fields",
 ]
@@ -169,6 +171,12 @@ def without_meta_fields(avro_text: str) -> str:
     """
     head, fields, tail = _split_fields(avro_text)
     return head + ",".join(text for name, text in fields if name not in META_FIELDS) + tail
+
+
+def select_fields(avro_text: str, names: Collection[str]) -> str:
+    """The schema of some of the fields only, in their order."""
+    head, fields, tail = _split_fields(avro_text)
+    return head + ",".join(text for name, text in fields if name in names) + tail
 
 
 def _split_fields(text: str) -> tuple[str, list[tuple[str, str]], str]:

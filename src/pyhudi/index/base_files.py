@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.format.names import join
-from pyhudi.index.hits import Hits, KeyBounds
+from pyhudi.index.hits import FoundKeys, Hits, KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
 
@@ -28,8 +28,8 @@ class KeySearch(Protocol):
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         """The keys as numbers of distinct ones, in the order in which `find` wants those."""
 
-    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
-        """For each file which of the distinct keys it holds: their numbers, ascending."""
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
+        """For each file which of the distinct keys it holds."""
 
     def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         """Whether the file may hold one of the keys, by what is cheap to know."""
@@ -84,19 +84,17 @@ class BaseFileIndex:
         """`keys` by scope; `scopes`: for each slice the scope whose keys it may hold."""
         encoded = {scope: self.search.encode(of) for scope, of in keys.items()}
 
-        def find(some: Sequence[int]) -> list[np.ndarray]:
+        def find(some: Sequence[int]) -> list[FoundKeys]:
             paths = [_path(slices[at]) for at in some]
             return list(self.search.find(storage, paths, encoded[scopes[some[0]]].dictionary))
 
         searched = _in_pieces([at for at, scope in enumerate(scopes) if scope in keys], scopes)
-        numbers: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
-        groups: dict[str, list[np.ndarray]] = {scope: [] for scope in keys}
+        found_in: dict[str, list[tuple[int, FoundKeys]]] = {scope: [] for scope in keys}
         for some, of in zip(searched, executor.run(find, searched), strict=True):
             for at, found in zip(some, of, strict=True):
-                numbers[scopes[at]].append(found)
-                groups[scopes[at]].append(np.full(len(found), at, dtype=np.int32))
+                found_in[scopes[at]].append((at, found))
         return {
-            scope: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), numbers[scope], groups[scope])
+            scope: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), found_in[scope])
             for scope, of in encoded.items()
         }
 
@@ -129,21 +127,24 @@ def _by_partition(hits: Hits, rows: Mapping[str, int]) -> dict[str, Hits]:
     ends = np.cumsum([0, *rows.values()])
     cuts = np.searchsorted(hits.rows, ends)
     return {
-        partition: Hits(hits.rows[cuts[n] : cuts[n + 1]] - ends[n], hits.groups[cuts[n] : cuts[n + 1]])
+        partition: Hits(hits.rows[part] - ends[n], hits.groups[part], hits.positions[part])
         for n, partition in enumerate(rows)
+        for part in [slice(cuts[n], cuts[n + 1])]
     }
 
 
-def _hits_of_rows(
-    key_numbers: np.ndarray, key_count: int, numbers: Sequence[np.ndarray], groups: Sequence[np.ndarray]
-) -> Hits:
-    """From hits of distinct keys, a chunk a file group, to hits of rows."""
-    of_key = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
-    group = np.concatenate([np.zeros(0, dtype=np.int32), *groups])
+def _hits_of_rows(key_numbers: np.ndarray, key_count: int, found: Sequence[tuple[int, FoundKeys]]) -> Hits:
+    """From distinct keys found, by file group, to hits of rows."""
+    of_key = np.concatenate([np.zeros(0, dtype=np.int64), *(keys.numbers for _, keys in found)])
+    position = np.concatenate([np.zeros(0, dtype=np.int64), *(keys.positions for _, keys in found)])
+    group = np.repeat(
+        np.array([at for at, _ in found], dtype=np.int32), np.array([len(keys.numbers) for _, keys in found], dtype=int)
+    )
     order = np.argsort(of_key, kind="stable")
     counts = np.bincount(of_key, minlength=key_count)
     starts = np.cumsum(counts) - counts
     per_row = counts[key_numbers]
     rows = np.repeat(np.arange(len(key_numbers)), per_row)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)
-    return Hits(rows, group[order][starts[key_numbers[rows]] + nth])
+    hit = order[starts[key_numbers[rows]] + nth]
+    return Hits(rows, group[hit], position[hit])

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import RECORD_KEY
-from pyhudi.index.hits import KeyBounds
+from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import open_parquet
 
@@ -47,18 +48,18 @@ class BloomSearch:
         indices = rank[np.asarray(encoded.indices)]
         return pa.DictionaryArray.from_arrays(pa.array(indices), encoded.dictionary.take(pa.array(order)))
 
-    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         return (self._find_in(storage, path, keys) for path in paths)
 
-    def _find_in(self, storage: Storage, path: str, keys: pa.Array) -> np.ndarray:
+    def _find_in(self, storage: Storage, path: str, keys: pa.Array) -> FoundKeys:
         with closing(open_parquet(storage, path)) as file:
             known = _read_footer(file, path)
             start, stop = self._range(known, keys)
             maybe = start + _let_through(known.bloom, keys.slice(start, stop - start))
             if not len(maybe):
-                return maybe
+                return FoundKeys(maybe, maybe)
             found = _stored_among(file, keys.take(pa.array(maybe)))
-        return maybe[found]
+        return FoundKeys(maybe[found.numbers], found.positions)
 
     def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         with closing(open_parquet(storage, path)) as file:
@@ -104,21 +105,24 @@ def _let_through(bloom: BloomFilter | None, keys: pa.Array) -> np.ndarray:
     return np.flatnonzero(np.asarray(bloom.may_contain(keys)))
 
 
-def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> np.ndarray:
-    """Numbers of the keys, which ascend, that the file holds."""
+def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
+    """Which of the keys, which ascend, the file holds."""
     column = next(n for n in range(len(file.schema)) if file.schema.column(n).path == RECORD_KEY)
-    found = [np.zeros(0, dtype=np.int64)]
+    numbers, positions, start_row = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for number in range(file.metadata.num_row_groups):
-        statistics = file.metadata.row_group(number).column(column).statistics
+        group = file.metadata.row_group(number)
+        statistics, first_row = group.column(column).statistics, start_row
+        start_row += group.num_rows
         start, stop = 0, len(keys)
         if statistics is not None and statistics.has_min_max and isinstance(statistics.min, str):
             start, stop = _span(keys, statistics.min, statistics.max)
         if start == stop:
             continue
         stored = file.read_row_group(number, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
-        places = pc.index_in(stored, value_set=keys.slice(start, stop - start))
-        found.append(start + np.asarray(places.drop_null(), dtype=np.int64))
-    return np.unique(np.concatenate(found))
+        places = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
+        numbers.append(start + np.asarray(places.drop_null(), dtype=np.int64))
+        positions.append(first_row + np.flatnonzero(np.asarray(places.is_valid())))
+    return FoundKeys.of(np.concatenate(numbers), np.concatenate(positions))
 
 
 def _span(keys: pa.Array, low: str, high: str) -> tuple[int, int]:

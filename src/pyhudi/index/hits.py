@@ -16,11 +16,30 @@ from pyhudi.table.file_system_view import FileSlice
 class Hits:
     """Where keys were found: row `rows[i]` of the partition's input has its key in file group `groups[i]`.
 
-    Shape: both (hits,), rows ascending. A key that several groups hold (bulk inserted twice) is a hit in each.
+    Shape: all (hits,), rows ascending. A key that several groups hold (bulk inserted twice) is a hit in each.
+    `positions`: where in the group's base file the key stands, -1 where that holds it twice, or nobody looked.
     """
 
     rows: np.ndarray
     groups: np.ndarray
+    positions: np.ndarray
+
+
+@dataclass(frozen=True)
+class FoundKeys:
+    """Which distinct keys of an input a base file holds: their numbers, ascending, and the positions of their rows.
+
+    A key that the file holds twice has the position -1.
+    """
+
+    numbers: np.ndarray
+    positions: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray, positions: np.ndarray) -> "FoundKeys":
+        """From a key number and a position for each row of the file that has one of the keys, in any order."""
+        distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+        return cls(distinct, np.where(counts == 1, positions[first], -1))
 
 
 @dataclass(frozen=True, slots=True)

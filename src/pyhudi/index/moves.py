@@ -20,6 +20,7 @@ from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import SliceReader
 from pyhudi.table.parquet_files import open_parquet
 
 
@@ -28,12 +29,13 @@ class Tagged:
     """Where the rows of one partition of the input go.
 
     Row `rows[i]` goes to file group `groups[i]`: to be written there, or where `leaves[i]` only to have its key
-    deleted there, for it moves away. `new`: rows that the partition does not hold yet, ascending; a row that moves
-    is in both.
+    deleted there, for it moves away. `positions`: as in `Hits`. `new`: rows that the partition does not hold yet,
+    ascending; a row that moves is in both.
     """
 
     rows: np.ndarray
     groups: np.ndarray
+    positions: np.ndarray
     leaves: np.ndarray
     new: np.ndarray
 
@@ -42,7 +44,8 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
     """Rows stay with their keys, whatever partition those lie in; the others are new."""
     is_new = np.ones(row_count, dtype=bool)
     is_new[hits.rows] = False
-    return Tagged(hits.rows, hits.groups, np.zeros(len(hits.rows), dtype=bool), np.flatnonzero(is_new))
+    leaves = np.zeros(len(hits.rows), dtype=bool)
+    return Tagged(hits.rows, hits.groups, hits.positions, leaves, np.flatnonzero(is_new))
 
 
 def tag_moving(hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beaten: np.ndarray) -> Tagged:
@@ -55,7 +58,7 @@ def tag_moving(hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beate
     assert not (is_beaten & ~is_elsewhere).any()
     is_new = np.ones(row_count, dtype=bool)
     is_new[hits.rows[~is_elsewhere | is_beaten]] = False
-    return Tagged(hits.rows, hits.groups, is_elsewhere, np.flatnonzero(is_new))
+    return Tagged(hits.rows, hits.groups, hits.positions, is_elsewhere, np.flatnonzero(is_new))
 
 
 def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str, int]]:
@@ -66,12 +69,17 @@ def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str
 
 
 def find_beaten(
-    storage: Storage, slices: Sequence[FileSlice], rows: pa.Table, groups: np.ndarray, executor: Executor
+    storage: Storage,
+    slices: Sequence[FileSlice],
+    rows: pa.Table,
+    groups: np.ndarray,
+    reader: SliceReader | None,
+    executor: Executor,
 ) -> np.ndarray:
     """For each row whether the file group at its side holds a row of its key that is greater by event time.
 
-    `rows`: the record key and the ordering columns, in the order in which these count. Shape: (n,) bool.
-    Memory: key and ordering columns of one base file a worker.
+    `rows`: the record key and the ordering columns, in the order in which these count. `reader`: of slices with logs.
+    Shape: (n,) bool. Memory: key and ordering columns of one slice a worker.
     """
     if not len(rows):
         return np.zeros(0, dtype=bool)
@@ -81,7 +89,7 @@ def find_beaten(
     parts = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
 
     def beaten(group: int) -> np.ndarray:
-        return _beaten_in(storage, slices[group], rows.take(pa.array(parts[group])), ordering)
+        return _beaten_in(storage, slices[group], rows.take(pa.array(parts[group])), ordering, reader)
 
     answer = np.zeros(len(rows), dtype=bool)
     asked = list(parts)
@@ -90,25 +98,55 @@ def find_beaten(
     return answer
 
 
-def _beaten_in(storage: Storage, piece: FileSlice, rows: pa.Table, ordering: Sequence[str]) -> np.ndarray:
+def _read_order(
+    storage: Storage, piece: FileSlice, ordering: Sequence[str], reader: SliceReader | None
+) -> pa.Table | None:
+    """Keys and ordering columns of a slice's rows; None where a base file lacks one: nothing to compare with."""
+    if piece.log_files and reader is not None:
+        return reader.rows(storage, piece, [RECORD_KEY, *ordering])
     assert piece.base_file is not None
     with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
-        if not set(ordering) <= set(file.schema_arrow.names):  # as the merge has it: nothing to compare with
-            return np.zeros(len(rows), dtype=bool)
-        stored = file.read([RECORD_KEY, *ordering], use_threads=False)
+        if not set(ordering) <= set(file.schema_arrow.names):
+            return None
+        return file.read([RECORD_KEY, *ordering], use_threads=False)
+
+
+def _beaten_in(
+    storage: Storage, piece: FileSlice, rows: pa.Table, ordering: Sequence[str], reader: SliceReader | None
+) -> np.ndarray:
+    stored = _read_order(storage, piece, ordering, reader)
+    if stored is None:
+        return np.zeros(len(rows), dtype=bool)
     stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=one_array(rows.column(RECORD_KEY))))
     stored = latest_per_key(stored, key=RECORD_KEY, order=ordering)
     place = pc.index_in(rows.column(RECORD_KEY), value_set=one_array(stored.column(RECORD_KEY)))
     met = np.flatnonzero(np.asarray(place.is_valid()))
     incoming = [one_array(rows.column(name)).take(pa.array(met)) for name in ordering]
     at = one_array(place).take(pa.array(met))
-    path = piece.base_file.name.format()
+    path = join(piece.partition, piece.file_id)
     before = [
         conform_array(one_array(stored.column(name)).take(at), new.type, path=path, name=name)
         for name, new in zip(ordering, incoming, strict=True)
     ]
     answer = np.zeros(len(rows), dtype=bool)
     answer[met] = ~incoming_wins(incoming, before)
+    return answer
+
+
+def still_stored(
+    storage: Storage, slices: Sequence[FileSlice], keys: pa.Array, groups: np.ndarray, reader: SliceReader
+) -> np.ndarray:
+    """For each key whether the file group at its side, whose base file has it, still holds it: no log deleted it.
+
+    Shape: (n,) bool. Memory: the keys of one slice.
+    """
+    answer = np.ones(len(keys), dtype=bool)
+    for group in np.unique(groups).tolist():
+        if not slices[group].log_files:
+            continue
+        at = np.flatnonzero(groups == group)
+        stored = one_array(reader.rows(storage, slices[group], [RECORD_KEY]).column(RECORD_KEY))
+        answer[at] = np.asarray(pc.is_in(keys.take(pa.array(at)), value_set=stored))
     return answer
 
 

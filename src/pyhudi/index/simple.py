@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema import RECORD_KEY
-from pyhudi.index.hits import KeyBounds
+from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import open_parquet
 
@@ -28,7 +29,7 @@ class SimpleSearch:
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         return keys.dictionary_encode()
 
-    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[np.ndarray]:
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         held: list[pa.ChunkedArray] = []
         for number, path in enumerate(paths, 1):
             with closing(open_parquet(storage, path)) as file:
@@ -42,11 +43,12 @@ class SimpleSearch:
         return True
 
 
-def _find_together(stored: Sequence[pa.ChunkedArray], keys: pa.Array) -> Iterator[np.ndarray]:
+def _find_together(stored: Sequence[pa.ChunkedArray], keys: pa.Array) -> Iterator[FoundKeys]:
     """For each column which of the keys it holds."""
     together = pa.chunked_array([chunk for column in stored for chunk in column.chunks], pa.string())
     found = pc.index_in(together, value_set=keys)
     start = 0
     for column in stored:
-        yield np.unique(np.asarray(found.slice(start, len(column)).drop_null()))
+        of_column = one_array(found.slice(start, len(column)))
+        yield FoundKeys.of(np.asarray(of_column.drop_null()), np.flatnonzero(np.asarray(of_column.is_valid())))
         start += len(column)

@@ -71,6 +71,10 @@ class TableConfig:
         return _fields(self.properties.get("hoodie.table.partition.fields"))
 
     @property
+    def is_merge_on_read(self) -> bool:
+        return self.table_type == "MERGE_ON_READ"
+
+    @property
     def has_logical_timestamps(self) -> bool:
         return _flag(self.properties, "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
@@ -9,7 +10,7 @@ from pyhudi.format.properties import encode_table_properties
 from pyhudi.model.option_table import fact_names
 from pyhudi.model.table_facts import Fact, parse_fact
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import WRITABLE_VERSIONS
+from pyhudi.table.config import WRITABLE_VERSIONS, TableType
 from pyhudi.table.key_properties import SPELLED_ANEW, bare_name, key_properties
 
 _FOLDERS = (
@@ -70,8 +71,8 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
             f"table_version={new.table_version}: this release creates the versions "
             f"{' and '.join(map(str, WRITABLE_VERSIONS))} only"
         )
-    if new.table_type != "COPY_ON_WRITE":
-        raise Unsupported(f"table_type='{new.table_type}': this release creates COPY_ON_WRITE tables only")
+    if new.table_type not in get_args(TableType):
+        raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
     mode = _merge_mode(new)
     properties = {
         "hoodie.table.name": new.name,

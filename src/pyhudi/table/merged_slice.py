@@ -10,10 +10,11 @@ from pyhudi.format.log.block import BlockType
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
+from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
 from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.slice_log import SliceFiles, StoredLog, slice_blocks
+from pyhudi.table.slice_log import SliceFiles, StoredLog, slice_blocks, slice_files
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
 
@@ -39,6 +40,21 @@ class LogReading:
     @classmethod
     def of(cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None) -> "LogReading":
         return cls(rules, replace(timeline, history=NoHistory()), keys)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReader:
+    """Reads the rows of slices with logs as they stand. Picklable. `stored`: every column that rows may have."""
+
+    stored: pa.Schema
+    logs: LogReading
+
+    def rows(self, storage: Storage, piece: FileSlice, columns: Sequence[str]) -> pa.Table:
+        """These columns of a slice's rows. Memory: they, and as `read_merged`."""
+        schema = pa.schema([self.stored.field(name) for name in columns])
+        files = slice_files(piece)
+        batches = read_merged(storage, files, self.logs, self.stored, columns, use_threads=False)
+        return pa.Table.from_batches((batch.select(list(columns)) for batch in batches), schema)
 
 
 def read_merged(

@@ -122,7 +122,7 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
     Raises: Unsupported for rules of merging that only Java code knows.
     """
     config = snapshot.config
-    if config.table_type != "MERGE_ON_READ":
+    if not config.is_merge_on_read:
         return None
     path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
     rules = merge_rules(config.properties, version=config.version, path=path)

@@ -8,7 +8,9 @@ from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.headers import block_identifier, compacted_instants, instant_time, rolled_back_instant
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import LogSource
+from pyhudi.format.names import join
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
 
 log = logging.getLogger("pyhudi")
 
@@ -35,6 +37,16 @@ class SliceFiles:
     base_path: str | None
     base_instant: str
     logs: tuple[tuple[str, int], ...]
+
+
+def slice_files(piece: FileSlice) -> SliceFiles:
+    """The files of a slice to be read with its logs."""
+    base = piece.base_file
+    return SliceFiles(
+        base_path=join(piece.partition, base.name.format()) if base is not None else None,
+        base_instant=piece.base_instant,
+        logs=tuple((join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files),
+    )
 
 
 def slice_blocks(logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool]) -> list[LogBlock]:

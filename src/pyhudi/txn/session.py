@@ -218,7 +218,6 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             f"{' and '.join(map(str, WRITABLE_VERSIONS))} only; write with Apache Hudi, or create a new table"
         )
     wanted = {
-        "hoodie.table.type": ("COPY_ON_WRITE",),
         "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),

@@ -1,12 +1,11 @@
-"""The file-group handle: one file group's incoming rows become its next base file.
+"""The file-group handle: one file group's incoming rows become its next base file, or go to its log.
 
 A module-level function over frozen values and Arrow batches, run by a thread in this process or by
 a Spark task, with the same result.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -15,64 +14,19 @@ import pyarrow.compute as pc
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
 from pyhudi.format.properties import encode_partition_metadata
-from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
+from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, RECORD_KEY
 from pyhudi.merge.latest import latest_per_key
 from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.open import open_storage
-from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.storage.protocol import Storage
+from pyhudi.write.append_handle import append_rows
 from pyhudi.write.attempt import AttemptedFile
-from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter, without
+from pyhudi.write.base_file_writer import BaseFileWriter, without
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
-from pyhudi.write.plan import FileGroupTask
+from pyhudi.write.plan import FileGroupTask, TaskKind
 from pyhudi.write.source import ARRIVAL, LEAVES
-
-_NUMBERS_KEPT, _NUMBERS_WORTH_KEEPING = 1 << 18, 1 << 12
-
-
-@dataclass(frozen=True, slots=True)
-class WriteTarget:
-    """What all file groups of one write share. Picklable.
-
-    `schema`, `avro_schema`: rows as stored, meta fields included. `ordering`: the columns that settle
-    rows of one key; empty: the last to arrive wins. `compares_stored`: ordering also decides against
-    the stored row (event-time ordering). `combines`: one row a key within the input. `matches_keys`:
-    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `drops_marked`: rows that
-    `_hoodie_is_deleted` marks are not stored, and take what is stored of their key along. `sorts_rows`: a new
-    file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
-    keys that the writer makes up; empty where columns are the key.
-    """
-
-    location: StorageLocation
-    requested: str
-    epoch_ms: int
-    schema: pa.Schema
-    avro_schema: str
-    settings: BaseFileSettings
-    ordering: tuple[str, ...]
-    compares_stored: bool
-    combines: bool
-    matches_keys: bool
-    drops_marked: bool
-    is_delete: bool
-    sorts_rows: bool = False
-    made_keys_prefix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WriteStatus:
-    """What became of one base file: names and counts, the only thing that returns from a task."""
-
-    bucket: int
-    partition: str
-    file_id: str
-    file_name: str
-    previous_instant: str | None
-    previous_file: str | None
-    writes: int
-    inserts: int
-    updates: int
-    deletes: int
-    size_bytes: int
+from pyhudi.write.stored_rows import RowPlace, stored_rows
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 def run_file_group(
@@ -97,9 +51,16 @@ def run_file_group(
         store.put_new(join(task.partition, PARTITION_METAFILE), content)
     if target.made_keys_prefix:
         batches = _with_made_keys(batches, target.made_keys_prefix)
-    if task.base_file is None:
-        return _create(store, target, task, _settled(target, task, batches), write_token)
-    return _rewrite(store, target, task, _collected(target, batches), write_token)
+    match task.kind:
+        case TaskKind.CREATE:
+            return _create(store, target, task, _settled(target, task, batches), write_token)
+        case TaskKind.REWRITE:
+            return _rewrite(store, target, task, _collected(target, batches), write_token)
+        case TaskKind.APPEND:
+            rows = _collected(target, batches)
+            return append_rows(store, target, task, rows, _delete_mask(target, rows), write_token)
+        case _:
+            assert_never(task.kind)
 
 
 def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[pa.RecordBatch]:
@@ -125,7 +86,15 @@ def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.Reco
         if IS_DELETED in batch.schema.names and target.drops_marked:
             batch = batch.filter(pc.invert(pc.fill_null(batch.column(IS_DELETED), False)))
         if len(batch):
-            yield batch
+            yield _with_all_columns(batch, target.schema) if target.is_partial else batch
+
+
+def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """New rows that came with some of the columns: the others are null."""
+    for field in schema:
+        if field.name not in META_FIELDS and field.name not in batch.schema.names:
+            batch = batch.append_column(field, pa.nulls(len(batch), field.type))
+    return batch
 
 
 def _sorted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -155,12 +124,13 @@ def _create(
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
-        constants = {COMMIT_TIME: target.requested, **_places(task.partition, name)}
+        place = RowPlace(target.requested, task.bucket, task.partition, name)
+        constants = {COMMIT_TIME: target.requested, **place.constants}
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         with _open_writer(file, target, constants=constants) as writer:
             while first is not None and writer.size_bytes < target.settings.file_size_max_bytes:
                 keys = first.column(RECORD_KEY)
-                writer.write(stored_rows(target, task, first, writer.given, sequence), new_keys=keys)
+                writer.write(stored_rows(place, first, writer.given, sequence), new_keys=keys)
                 sequence += len(first)
                 first = next(batches, None)
         statuses.append(
@@ -188,16 +158,16 @@ def _rewrite(
     assert task.base_file is not None
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
     file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
-    constants = _places(task.partition, name)
-    given = without(target.schema, constants)
+    place = RowPlace(target.requested, task.bucket, task.partition, name)
+    given = without(target.schema, place.constants)
     outcome: MergeOutcome | None = merge_base_file(
         store,
         old_path=join(task.partition, task.base_file),
         rows=rows,
         is_delete=_delete_mask(target, rows),
-        as_stored=lambda batch, start: stored_rows(target, task, batch, given, start),
+        as_stored=lambda batch, start: stored_rows(place, batch, given, start),
         open_writer=lambda bloom, key_range: _open_writer(
-            file, target, constants=constants, bloom=bloom, key_range=key_range
+            file, target, constants=place.constants, bloom=bloom, key_range=key_range
         ),
         schema=given,
         settings=target.settings,
@@ -220,44 +190,6 @@ def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
         if counts and name in rows.column_names:
             mask |= np.asarray(pc.fill_null(rows.column(name), False))
     return mask
-
-
-def _places(partition: str, file_name: str) -> dict[str, str]:
-    """The meta fields that are the same in every row of a base file."""
-    return {PARTITION_PATH: partition, FILE_NAME: file_name}
-
-
-def stored_rows(
-    target: WriteTarget, task: FileGroupTask, rows: pa.RecordBatch, schema: pa.Schema, start: int
-) -> pa.RecordBatch:
-    """Incoming rows as they are stored, with those of the meta fields that `schema` has.
-
-    `start`: how many rows of this task came before; it numbers them. Seen: the sequence number is
-    `<instant>_<task>_<n>`.
-    """
-    count = len(rows)
-    numbers = _number_texts(start, count)
-    meta = {
-        SEQUENCE_NUMBER: pc.binary_join_element_wise(f"{target.requested}_{task.bucket}_", numbers, ""),
-        RECORD_KEY: rows.column(RECORD_KEY),
-    }
-    if COMMIT_TIME in schema.names:
-        meta[COMMIT_TIME] = pa.repeat(target.requested, count)
-    columns = [meta[name] if name in meta else rows.column(name) for name in schema.names]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _number_texts(start: int, count: int) -> pa.Array:
-    """The numbers from `start` on as texts. The first of them are kept once a task has many
-    rows: each counts its rows from 0."""
-    if count >= _NUMBERS_WORTH_KEEPING and start + count <= _NUMBERS_KEPT:
-        return _first_number_texts().slice(start, count)
-    return pa.array(np.arange(start, start + count)).cast(pa.string())
-
-
-@cache
-def _first_number_texts() -> pa.Array:
-    return pa.array(np.arange(_NUMBERS_KEPT)).cast(pa.string())
 
 
 def _open_writer(

@@ -35,21 +35,37 @@ class TableColumns:
     ordering: tuple[str, ...]
 
 
-def evolved_schema(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> str:
+def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
+    """Whether an input has the key, partition and ordering columns and only some of the others, and no new one: a
+    new one beside missing ones may be one of those, misspelled.
+    """
+    if settings.fills_missing_columns:
+        return False
+    given = {name for name in incoming.names if name not in META_FIELDS}
+    return {*table.keys, *table.ordering} <= given < set(table.schema.names)
+
+
+def evolved_schema(
+    incoming: pa.Schema, table: TableColumns, settings: WriteSettings, *, is_partial: bool = False
+) -> str:
     """The table's schema, as Avro text, once this input is in it: the text as it is where nothing changes.
 
-    Meta fields in the input are passed over. Raises: Invalid for columns that are missing, of a type that neither
-    widens to the table's nor from it, or new and never null; all of them named.
+    Meta fields in the input are passed over. `is_partial`: missing columns are left as they are.
+    Raises: Invalid for columns that are missing, of a type that neither widens to the table's nor from it, or new and
+    never null; all of them named.
     """
     refuse_doubled(incoming)
     given = canonical_arrow(without_meta(incoming))
     check = _Comparison(table, settings)
-    columns = check.members(list(given), list(table.schema), "")
+    stored = [field for field in table.schema if not is_partial or field.name in given.names]
+    columns = {field.name: field for field in check.members(list(given), stored, "")}
+    if is_partial:
+        columns = {field.name: columns.get(field.name, field) for field in table.schema}
     if check.problems:
         raise Invalid(
             f"input does not fit table '{table.name}': {'; '.join(check.problems)}; cast or select its columns"
         )
-    return evolve_avro(table.schema_text, pa.schema(columns), optional=frozenset(check.missing))
+    return evolve_avro(table.schema_text, pa.schema(columns.values()), optional=frozenset(check.missing))
 
 
 def columns_for_delete(

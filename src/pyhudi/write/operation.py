@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.keys import KeySpec
-from pyhudi.format.names import join
+from pyhudi.format.names import LogFileName, join
 from pyhudi.format.schema import (
     RECORD_KEY,
     arrow_from_avro,
@@ -26,9 +26,9 @@ from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
-from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.input_schema import (
     TableColumns,
+    carries_some_columns,
     columns_for_delete,
     evolved_schema,
     first_schema,
@@ -37,11 +37,12 @@ from pyhudi.write.input_schema import (
 from pyhudi.write.inserts import refuse_unchecked, row_order, without_stored_keys
 from pyhudi.write.key_settings import refuse_unplaceable
 from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
-from pyhudi.write.plan import WorkloadProfile, WritePlan, plan_write, record_size
+from pyhudi.write.plan import Sizing, TaskKind, WorkloadProfile, WritePlan, plan_write, record_size
 from pyhudi.write.replacement import clustering_groups, find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import InputSpec, Operation, RowOrder, WriteSource
-from pyhudi.write.tagging import find_slices, keys_for, looks_keys_up, plan_tagging, tag_input
+from pyhudi.write.tagging import find_slices, keys_for, looks_keys_up, plan_tagging, tag_input, tagging_of_table
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class PreparedWrite:
     """An input that was checked and counted, before anything of the table was touched.
 
     `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
+    `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are.
     """
 
     operation: Operation
@@ -75,6 +77,7 @@ class PreparedWrite:
     schema_text: str
     schema_before: str | None
     counts: Mapping[str, int]
+    is_partial: bool = False
 
 
 def prepare_write(
@@ -93,7 +96,7 @@ def prepare_write(
     refuse_unchecked(operation, settings, table_name=config.name)
     refuse_without_keys(config, operation, settings, source.schema.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
-    text = snapshot.schema_text
+    text, is_partial = snapshot.schema_text, False
     if text is not None:
         refuse_unwritable_types(text, table_name=config.name)
     if operation is Operation.DELETE:
@@ -114,8 +117,15 @@ def prepare_write(
         schema = arrow_from_avro(text)
     else:
         table = TableColumns(config.name, text, snapshot.schema, keys.columns, config.ordering)
-        text = evolved_schema(source.schema, table, settings)
+        is_partial = (
+            operation is Operation.UPSERT
+            and config.is_merge_on_read
+            and carries_some_columns(source.schema, table, settings)
+        )
+        text = evolved_schema(source.schema, table, settings, is_partial=is_partial)
         schema = arrow_from_avro(text)
+        if is_partial:
+            schema = pa.schema([field for field in schema if field.name in source.schema.names])
     if finds_made_keys(config, operation):
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
@@ -127,7 +137,7 @@ def prepare_write(
     settles = plan_tagging(operation, config, spec, settings).settles
     loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
     counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
-    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts)
+    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts, is_partial)
 
 
 def run_write(
@@ -153,7 +163,7 @@ def run_write(
     replaced = plan_replacement(snapshot, prepared.operation, prepared.counts, pending)
     if replaced is not None:
         slices = {partition: [] for partition in slices}  # new rows never join what is replaced
-    tagging = plan_tagging(prepared.operation, snapshot.config, prepared.spec, settings)
+    tagging = tagging_of_table(snapshot, prepared.operation, prepared.spec, settings)
     looks_up = looks_keys_up(prepared.operation, settings)
     profile = tag_input(source, prepared.operation, prepared.counts, slices, tagging, looks_up=looks_up)
     if prepared.operation is Operation.INSERT and looks_up:
@@ -205,7 +215,7 @@ def commit_write(
 
     `replaced`: partition -> file ids that go; None for a write that replaces none.
     """
-    inflight, action = inflight_content(operation, plan), "commit" if replaced is None else "replacecommit"
+    inflight, action = inflight_content(operation, plan), _action(session.snapshot.config, replaced)
     with session.action(inflight, action=action, request=requested_content(operation)) as target:
         statuses = write(target.requested) if plan.tasks else []
         metadata = CommitMetadata(
@@ -226,10 +236,17 @@ def commit_write(
     )
 
 
+def _action(config: TableConfig, replaced: Mapping[str, tuple[str, ...]] | None) -> str:
+    """Spec: format/actions.md section 1, step 2."""
+    if replaced is not None:
+        return "replacecommit"
+    return "deltacommit" if config.is_merge_on_read else "commit"
+
+
 def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, ...]]:
     """The commit's statement of each file. Spec: format/actions.md section 1.1."""
     stats: dict[str, list[WriteStat]] = {}
-    for status in sorted(statuses, key=lambda s: (s.partition, s.file_id)):
+    for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
         stat = WriteStat(
             file_id=status.file_id, path=join(status.partition, status.file_name),
             prev_commit=status.previous_instant or "null", num_writes=status.writes, num_deletes=status.deletes,
@@ -237,6 +254,13 @@ def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, .
             partition_path=status.partition, file_size_in_bytes=status.size_bytes,
             prev_base_file=status.previous_file,
         )  # fmt: skip
+        if status.log_version is not None:
+            name = LogFileName.parse(status.file_name)
+            assert name is not None
+            stat = replace(
+                stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file="",
+                log_files=(status.file_name,),
+            )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
 
@@ -258,14 +282,14 @@ def _plan(
         )
     fills = prepared.operation is not Operation.BULK_INSERT
     free = {p: [s for s in of if (p, s.file_id) not in frozen] for p, of in slices.items()}
-    return plan_write(
-        profile,
-        free,
+    appends = snapshot.config.is_merge_on_read
+    sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
         file_size_max_bytes=settings.file_size_max_bytes,
-        small_file_limit_bytes=settings.small_file_limit_bytes if fills else 0,
-        new_uuid=session.access.new_uuid,
+        small_file_limit_bytes=settings.small_file_limit_bytes if fills and not prepared.is_partial else 0,
+        small_groups_max=settings.logs.small_groups_max if appends else None,
     )
+    return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
 
 
 def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings) -> int:
@@ -273,7 +297,7 @@ def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings)
     guess = min(settings.record_size_estimate_bytes, 40 + sum(_width(field.type) for field in schema))
     for instant in reversed(snapshot.timeline.completed_writes[-3:]):
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
-        stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes]
+        stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes and not s.is_log]
         rows = sum(s.num_writes or 0 for s in stats)
         if rows >= 1_000:
             return record_size(rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess)
@@ -312,6 +336,8 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
+        logs=settings.logs,
+        is_partial=prepared.is_partial,
     )
 
 
@@ -338,7 +364,7 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     stats: dict[str, list[WriteStat]] = {}
     for task in plan.tasks:
         of = stats.setdefault(task.partition, [WriteStat(file_id="", prev_commit="null")])
-        if task.base_file is not None:
+        if task.kind is not TaskKind.CREATE:
             of.append(WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates))
     inserts: dict[str, int] = {}
     for task in plan.tasks:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from pyhudi.format.names import file_group_id
 from pyhudi.table.file_system_view import FileSlice
@@ -18,14 +19,24 @@ class WorkloadProfile:
     updates: Mapping[tuple[str, str], int]
 
 
+class TaskKind(Enum):
+    """What becomes of a file group: it is new, its base file is rewritten, or rows are appended to its log."""
+
+    CREATE = "create"
+    REWRITE = "rewrite"
+    APPEND = "append"
+
+
 @dataclass(frozen=True, slots=True)
 class FileGroupTask:
-    """One file group to write. `bucket` counts from 0; `base_file` is the file it is rewritten from, or None.
+    """One file group to write. `bucket` counts from 0.
 
+    `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
     `inserts`: rows planned to be new in it; `updates`: rows tagged with it.
     """
 
     bucket: int
+    kind: TaskKind
     partition: str
     file_id: str
     base_file: str | None
@@ -36,6 +47,19 @@ class FileGroupTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Sizing:
+    """How large file groups become, in bytes, and which of the existing ones take new rows.
+
+    `small_file_limit_bytes`: base files below it do; 0: none. `small_groups_max`: so many of a partition; None: all.
+    """
+
+    record_size_bytes: int
+    file_size_max_bytes: int
+    small_file_limit_bytes: int
+    small_groups_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WritePlan:
     """The file groups of a write, by bucket number."""
 
@@ -43,7 +67,7 @@ class WritePlan:
 
     def update_buckets(self) -> dict[tuple[str, str], int]:
         """(partition, file id) -> bucket, for the file groups in which rows are to be updated or deleted."""
-        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.base_file is not None and t.updates}
+        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.updates}
 
     def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
         """Partition -> (bucket, planned rows), for the file groups that take new rows."""
@@ -58,55 +82,66 @@ def plan_write(
     profile: WorkloadProfile,
     slices: Mapping[str, Sequence[FileSlice]],
     *,
-    record_size_bytes: int,
-    file_size_max_bytes: int,
-    small_file_limit_bytes: int,
+    sizing: Sizing,
+    appends: bool,
     new_uuid: Callable[[], str],
 ) -> WritePlan:
-    """Rewrite the file groups that hold updates; put inserts into small files first, then into new groups.
+    """Rewrite the file groups that hold updates, or append to their logs; put inserts into small files first, then
+    into new groups.
 
-    `slices`: the newest slices by existing partition. `small_file_limit_bytes` 0: inserts always open
-    new groups. New groups of a partition get equal shares, as many as the target size asks for.
-    Pure but for `new_uuid`; ties are broken by (partition, file id).
+    `slices`: the newest slices by existing partition. `appends`: updates go to logs; only small file groups
+    without logs are rewritten then, to take new rows. New groups of a partition get equal shares, as many as the
+    target size asks for. Pure but for `new_uuid`; ties are broken by (partition, file id).
     """
-    assert record_size_bytes >= 1
-    assert file_size_max_bytes >= 1
+    assert sizing.record_size_bytes >= 1
+    assert sizing.file_size_max_bytes >= 1
     tasks: list[FileGroupTask] = []
     partitions = sorted(set(profile.inserts) | {partition for partition, _ in profile.updates})
     for partition in partitions:
         existing = slices.get(partition, ())
         left = profile.inserts.get(partition, 0)
-        filled: dict[str, int] = {}
-        for piece in _small_files(existing, small_file_limit_bytes):
-            assert piece.base_file is not None
-            room = (file_size_max_bytes - piece.base_file.size_bytes) // record_size_bytes
-            take = min(left, max(0, room))
-            if take:
-                filled[piece.file_id] = take
-                left -= take
+        filled = _fill_small_files(existing, left, sizing)
+        left -= sum(filled.values())
         for piece in sorted(existing, key=lambda piece: piece.file_id):
             updates = profile.updates.get((partition, piece.file_id), 0)
             if updates or piece.file_id in filled:
-                assert piece.base_file is not None
+                kind = TaskKind.APPEND if appends and piece.file_id not in filled else TaskKind.REWRITE
                 tasks.append(
                     FileGroupTask(
                         len(tasks),
+                        kind,
                         partition,
                         piece.file_id,
-                        piece.base_file.name.format(),
+                        piece.base_file.name.format() if piece.base_file is not None else None,
                         piece.base_instant,
                         filled.get(piece.file_id, 0),
                         updates,
                         is_new_partition=False,
                     )
                 )
-        overhead = min(FILE_OVERHEAD_BYTES, file_size_max_bytes // 2)  # or small sizes mean a file a row
-        rows_max = max(1, (file_size_max_bytes - overhead) // record_size_bytes)
+        overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
+        rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
         for rows in equal_shares(left, -(-left // rows_max)):
-            file_id = file_group_id(new_uuid(), 0)
-            is_new = partition not in slices
-            tasks.append(FileGroupTask(len(tasks), partition, file_id, None, None, rows, 0, is_new_partition=is_new))
+            file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
+            tasks.append(
+                FileGroupTask(
+                    len(tasks), TaskKind.CREATE, partition, file_id, None, None, rows, 0, is_new_partition=is_new
+                )
+            )
     return WritePlan(tuple(tasks))
+
+
+def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) -> dict[str, int]:
+    """File id -> new rows, of the existing groups that take some."""
+    filled: dict[str, int] = {}
+    for piece in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
+        assert piece.base_file is not None
+        room = (sizing.file_size_max_bytes - piece.base_file.size_bytes) // sizing.record_size_bytes
+        take = min(rows, max(0, room))
+        if take:
+            filled[piece.file_id] = take
+            rows -= take
+    return filled
 
 
 def equal_shares(total: int, count: int) -> list[int]:
@@ -118,7 +153,10 @@ def equal_shares(total: int, count: int) -> list[int]:
 
 
 def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
-    small = [p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes]
+    """Groups with logs are none: their base file's size does not say what they hold."""
+    small = [
+        p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes and not p.log_files
+    ]
     return sorted(small, key=lambda p: (p.base_file.size_bytes if p.base_file else 0, p.file_id))
 
 

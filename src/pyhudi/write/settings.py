@@ -9,6 +9,7 @@ from pyhudi.index.choice import IndexType
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
 from pyhudi.write.key_settings import KeySettings
+from pyhudi.write.log_settings import LogSettings
 
 Compression: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
@@ -23,7 +24,7 @@ SortMode: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Settings of writes to copy-on-write tables. Sizes are bytes; where no reason is given, the default is
+    """Settings of writes. Sizes are bytes; where no reason is given, the default is
     Apache Hudi's.
 
     `operation`: what `df.write.format("hudi")` does; the methods of a table say it themselves.
@@ -42,6 +43,7 @@ class WriteSettings:
     `makes_new_columns_nullable`: also where the input says that they are never null, which old rows cannot be.
     `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
+    `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin so go into the commit; empty: none do.
     """
@@ -73,6 +75,7 @@ class WriteSettings:
     makes_new_columns_nullable: bool = False
     commit_metadata_prefix: str = "_"
     keys: KeySettings = field(default_factory=KeySettings)
+    logs: LogSettings = field(default_factory=LogSettings)
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
 
@@ -117,6 +120,7 @@ class WriteSettings:
             ),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
             keys=KeySettings.from_options(options),
+            logs=LogSettings.from_options(options),
             heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
             heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
         )

@@ -13,14 +13,17 @@ from pyhudi.format.keys import KeySpec
 from pyhudi.index.hits import Index
 from pyhudi.table.file_system_view import FileSlice
 
-if TYPE_CHECKING:  # a Spark worker that stages rows does without what writes files
-    from pyhudi.write.handle import WriteStatus, WriteTarget
+if TYPE_CHECKING:  # a Spark worker that stages rows does without what reads logs and writes files
+    from pyhudi.table.merged_slice import SliceReader
     from pyhudi.write.plan import WorkloadProfile, WritePlan
+    from pyhudi.write.target import WriteStatus, WriteTarget
 
 ARRIVAL = "__pyhudi_arrival"
 """A column of incoming rows that numbers them as they arrived, where their order got lost on the way."""
 LEAVES = "__pyhudi_leaves"
 """A column of incoming rows: the row moves to another partition, and its key is to go from here."""
+POSITION = "__pyhudi_position"
+"""A column of incoming rows: where in the base file of its group a row's key stands; -1 where that is not known."""
 
 
 class Operation(StrEnum):
@@ -94,6 +97,7 @@ class Tagging:
     its key lies. `settles`: a key whose rows lie in several partitions of the input keeps those of the partition
     of its greatest row. `ordering`: the columns that settle that; empty: the last to arrive counts.
     `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
+    `only_live`: a key that a log has deleted counts as not stored. `reader`: of slices with logs; None: there are none.
     """
 
     index: Index
@@ -101,6 +105,8 @@ class Tagging:
     compares_stored: bool
     moves: bool
     settles: bool
+    only_live: bool = False
+    reader: SliceReader | None = None
 
 
 class WriteSource(Protocol):

@@ -1,13 +1,16 @@
 """Looking keys up before a write: which index, in which partitions, and what its answer means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pyhudi.errors import Unsupported
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.choice import choose_index
 from pyhudi.merge.rules import MergeMode
 from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import SliceReader
+from pyhudi.table.read_plan import log_reading
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
@@ -39,6 +42,16 @@ def plan_tagging(operation: Operation, config: TableConfig, spec: InputSpec, set
     )
 
 
+def tagging_of_table(snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings) -> Tagging:
+    """As `plan_tagging`, with what reading logs takes: an index looks into base files only."""
+    tagging = plan_tagging(operation, snapshot.config, spec, settings)
+    logs = log_reading(snapshot)
+    if logs is None:
+        return tagging
+    reader = SliceReader(snapshot.schema_with_meta, logs)
+    return replace(tagging, only_live=operation is Operation.INSERT, reader=reader)
+
+
 def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
     """Whether the input's keys matter: an insert asks for them only to drop or refuse those that are stored."""
     return operation.is_tagged or (operation is Operation.INSERT and settings.insert_duplicates != "none")
@@ -63,8 +76,21 @@ def tag_input(
     looks_up: bool,
 ) -> WorkloadProfile:
     """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
-    stored = [piece for of in slices.values() for piece in of if piece.base_file is not None]
+    stored = [piece for of in slices.values() for piece in of]
+    if looks_up:
+        _refuse_keys_in_logs(stored)
     if not looks_up or not (stored or tagging.settles):
         return WorkloadProfile({} if operation is Operation.DELETE else counts, {})
     profile = source.tag(stored, tagging)
     return WorkloadProfile({}, profile.updates) if operation is Operation.DELETE else profile
+
+
+def _refuse_keys_in_logs(slices: Sequence[FileSlice]) -> None:
+    """Raises: Unsupported for a file group whose new keys went to its log: these indexes look into base files."""
+    for piece in slices:
+        if piece.base_file is None:
+            raise Unsupported(
+                f"file group '{piece.file_id}' in partition '{piece.partition}' has logs only, and this index looks "
+                "keys up in base files: expected a base file; compact the table, or write with the index that made it "
+                "(hoodie.index.type)"
+            )

@@ -222,7 +222,6 @@ FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
         {"hoodie.table.version": "9", "hoodie.record.merge.property.hoodie.payload.delete.field": "op"},
         ["hoodie.record.merge.property.hoodie.payload.delete.field"],
     ),
-    "merge on read": ({"hoodie.table.type": "MERGE_ON_READ"}, ["hoodie.table.type='MERGE_ON_READ'"]),
     "change capture": ({"hoodie.table.cdc.enabled": "true"}, ["hoodie.table.cdc.enabled='true'"]),
     "no meta fields": ({"hoodie.populate.meta.fields": "false"}, ["hoodie.populate.meta.fields='false'"]),
     "a custom merger": ({"hoodie.record.merge.mode": "CUSTOM"}, ["hoodie.record.merge.mode='CUSTOM'"]),

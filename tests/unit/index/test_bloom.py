@@ -69,7 +69,9 @@ def put_file(
 def found_by(search: Any, storage: Storage, wanted: Sequence[str], path: str = PATH) -> list[str]:
     encoded = search.encode(pa.array(wanted, pa.string()))
     assert encoded.to_pylist() == list(wanted)
-    return [encoded.dictionary[n].as_py() for n in next(search.find(storage, [path], encoded.dictionary)).tolist()]
+    return [
+        encoded.dictionary[n].as_py() for n in next(search.find(storage, [path], encoded.dictionary)).numbers.tolist()
+    ]
 
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=3) | st.sampled_from(

@@ -23,7 +23,12 @@ def test_each_file_has_the_keys_that_it_holds(files: list[list[str]], keys: set[
         storage.put_new(f"{number}.parquet", sink.getvalue())
     encoded = SimpleSearch().encode(pa.array(sorted(keys), pa.string()))
 
-    found = SimpleSearch().find(storage, [f"{number}.parquet" for number in range(len(files))], encoded.dictionary)
+    files_found = SimpleSearch().find(
+        storage, [f"{number}.parquet" for number in range(len(files))], encoded.dictionary
+    )
 
-    names = [{encoded.dictionary[number].as_py() for number in numbers.tolist()} for numbers in found]
-    assert names == [keys & set(stored) for stored in files]
+    found = list(files_found)
+    names = [[encoded.dictionary[number].as_py() for number in of.numbers.tolist()] for of in found]
+    assert [set(of) for of in names] == [keys & set(stored) for stored in files]
+    for of, positions, stored in zip(names, (of.positions.tolist() for of in found), files, strict=True):
+        assert positions == [stored.index(key) if stored.count(key) == 1 else -1 for key in of]

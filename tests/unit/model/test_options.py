@@ -185,14 +185,14 @@ def test_options_for_the_commit_may_have_any_name() -> None:
 # what cannot be kept
 
 REFUSED = [
-    ("hoodie.index.type", "BUCKET", "SIMPLE"),
+    ("hoodie.index.type", "RECORD_INDEX", "SIMPLE"),
     (
         "hoodie.write.lock.provider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "left out",
     ),
     ("hoodie.write.concurrency.mode", "optimistic_concurrency_control", "SINGLE_WRITER"),
-    ("hoodie.compact.inline", "true", "false"),
+    ("hoodie.clustering.inline", "true", "false"),
     ("hoodie.datasource.clustering.inline.enable", "true", "false"),
     ("hoodie.clustering.async.enabled", "true", "false"),
     ("hoodie.metadata.index.column.stats.enable", "true", "false"),
@@ -243,8 +243,8 @@ def test_a_promise_that_cannot_be_kept_is_refused(name: str, value: str, possibl
 
 
 def test_a_promise_stored_in_the_table_is_refused_too() -> None:
-    with pytest.raises(Unsupported, match=r"'hoodie.index.type'='BUCKET'"):
-        merged(table={"hoodie.index.type": "BUCKET"})
+    with pytest.raises(Unsupported, match=r"'hoodie.index.type'='RECORD_INDEX'"):
+        merged(table={"hoodie.index.type": "RECORD_INDEX"})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pyhudi.format.names import BaseFileName
 from pyhudi.table.file_system_view import BaseFile, FileSlice
 from pyhudi.write.plan import (
     FILE_OVERHEAD_BYTES,
+    Sizing,
     WorkloadProfile,
     WritePlan,
     equal_shares,
@@ -33,14 +34,14 @@ def plan(
     record_bytes: int = 1_000,
     max_bytes: int = 120 * MIB,
     limit_bytes: int = 100 * MIB,
+    appends: bool = False,
     new_uuid: Callable[[], str] | None = None,
 ) -> WritePlan:
     return plan_write(
         WorkloadProfile(inserts, updates or {}),
         slices or {},
-        record_size_bytes=record_bytes,
-        file_size_max_bytes=max_bytes,
-        small_file_limit_bytes=limit_bytes,
+        sizing=Sizing(record_bytes, max_bytes, limit_bytes, 1 if appends else None),
+        appends=appends,
         new_uuid=new_uuid or seeded_uuids(3),
     )
 

@@ -12,6 +12,7 @@ from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import check_known
 from pyhudi.model.option_table import find_entry
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
+from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
 
 EACH = [
@@ -52,6 +53,11 @@ EACH = [
         "true",
         KeySettings(has_logical_timestamps=True, stated=((LOGICAL_TIMESTAMP, "true"),)),
     ),
+    ("logs", "hoodie.logfile.data.block.format", "AVRO", LogSettings(block_format="avro")),
+    ("logs", "hoodie.logfile.max.size", "9", LogSettings(file_size_max_bytes=9)),
+    ("logs", "hoodie.logfile.data.block.max.size", "8", LogSettings(block_size_max_bytes=8)),
+    ("logs", "hoodie.write.record.positions", "false", LogSettings(writes_positions=False)),
+    ("logs", "hoodie.merge.small.file.group.candidates.limit", "0", LogSettings(small_groups_max=0)),
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
 ]

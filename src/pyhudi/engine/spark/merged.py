@@ -10,6 +10,8 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, use_running_interpreter
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import SliceReader
 from pyhudi.table.read_files import read_planned
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
@@ -28,6 +30,30 @@ def read_merged_slices(
     numbers = spark.range(0, len(shares), 1, len(shares))
     lean = replace(plan, files=())  # each task is told its own files only by number; the rest of the plan is small
     return numbers.mapInArrow(_merge_task(location, lean, shares), spark_schema(plan.schema))
+
+
+def read_standing_rows(
+    spark: SparkSession,
+    location: StorageLocation,
+    slices: Sequence[tuple[int, FileSlice]],
+    reader: SliceReader,
+    columns: Sequence[str],
+    number: str,
+) -> DataFrame:
+    """These columns of the rows of numbered slices with logs, as they stand, and the slice's number under `number`."""
+    use_running_interpreter(spark)
+    schema = pa.schema([*(reader.stored.field(name) for name in columns), pa.field(number, pa.int32())])
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = open_storage(location)
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                target, piece = slices[at]
+                for rows in reader.rows(storage, piece, columns).to_batches():
+                    yield rows.append_column(schema.field(number), pa.repeat(pa.scalar(target, pa.int32()), len(rows)))
+
+    tasks = spark.range(0, len(slices), 1, max(1, min(len(slices), _TASKS_A_CORE * core_count(spark))))
+    return tasks.mapInArrow(run, spark_schema(schema))
 
 
 def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]:

@@ -33,9 +33,9 @@ from pyhudi.format.keys import check_partition_path, null_key_message
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import ARRIVAL, LEAVES, InputSpec, RowOrder, Tagging
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 TASKS_PER_CORE = 8
 

@@ -20,9 +20,9 @@ from pyhudi.format.keys import null_key_message
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.write.handle import WriteStatus, WriteTarget
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import ARRIVAL, InputSpec, RowOrder, Tagging, WriteSource
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 TAGGED_ROWS_MAX = 2_000_000
 """Rows up to which keys are looked up in this process's memory (some 200 bytes a row); beyond that by Spark."""

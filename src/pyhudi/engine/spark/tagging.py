@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from pyhudi.engine.code_order import rows_by_code
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.merged import read_standing_rows
 from pyhudi.engine.spark.read import read_as, read_files
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
@@ -172,7 +173,29 @@ def without_tagged(rows: DataFrame, tagged: DataFrame, *, is_small: bool) -> Dat
 
 
 def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    """Stored keys with the partition and the position of their slice, and their ordering values if asked for."""
+    """Stored keys with the partition and the position of their slice, and their ordering values if asked for.
+
+    Those of slices with logs as they stand, where the answer depends on it; otherwise those of base files.
+    """
+    spark, reader = session_of(lookup.rows), lookup.tagging.reader
+    asks_logs = reader is not None and (bool(ordering) or lookup.tagging.only_live)
+    logged = [(at, lookup.slices[at]) for at in candidates if asks_logs and lookup.slices[at].log_files]
+    if not logged:
+        return _located_in_bases(lookup, candidates, ordering)
+    assert reader is not None
+    rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
+    paths = small_table(spark, [(at, piece.partition) for at, piece in logged], f"{TARGET} int, {_STORED_PATH} string")
+    columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
+    located = rows.join(f.broadcast(paths), TARGET).select(*columns)
+    others = sorted(set(candidates) - {at for at, _ in logged})
+    return located.unionByName(_located_in_bases(lookup, others, ordering)) if others else located
+
+
+def _stored_order(lookup: Lookup, ordering: Sequence[str]) -> list[Column]:
+    return [f.struct(*_comparable(ordering, lookup.schema)).alias(_STORED_ORDER)] if ordering else []
+
+
+def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []
@@ -188,8 +211,7 @@ def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str])
         stored = read_as(spark, lookup.location, files, schema, file_name)
     else:
         stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
-    values = [f.struct(*_comparable(ordering, lookup.schema)).alias(_STORED_ORDER)] if ordering else []
-    stored = stored.select(RECORD_KEY, _FILE, *values)
+    stored = stored.select(RECORD_KEY, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
     return stored.join(f.broadcast(of_files), _FILE).drop(_FILE)
 

@@ -11,12 +11,13 @@ from pyspark import TaskContext
 from pyhudi.errors import Bug
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.table.conform import conform_batch
-from pyhudi.write.handle import WriteStatus, WriteTarget, run_file_group
+from pyhudi.write.handle import run_file_group
 from pyhudi.write.plan import FileGroupTask
+from pyhudi.write.target import WriteStatus, WriteTarget
 
 BUCKET = "__pyhudi_bucket"
 
-_ARROW_OF = {"int": pa.int64(), "str": pa.string(), "str | None": pa.string()}
+_ARROW_OF = {"int": pa.int64(), "str": pa.string(), "str | None": pa.string(), "int | None": pa.int64()}
 STATUS_SCHEMA = pa.schema(
     [pa.field(f.name, _ARROW_OF[str(getattr(f.type, "__name__", f.type))]) for f in fields(WriteStatus)]
 )

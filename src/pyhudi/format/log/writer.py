@@ -99,6 +99,7 @@ def encode_delete_block(
     schema_text: str | None = None,
     positions: Positions | None = None,
     positions_base_instant: str | None = None,
+    compacted_instants: Iterable[str] = (),
 ) -> bytes:
     """A delete block of columns as in `delete.DELETES`. `positions`: as in `data_header`, one a delete."""
     header = data_header(
@@ -106,6 +107,7 @@ def encode_delete_block(
         schema_text=schema_text,
         positions=positions,
         positions_base_instant=positions_base_instant,
+        compacted_instants=compacted_instants,
     )
     check_positions(header, deletes.num_rows)
     return encode_block(BlockType.DELETE, header, encode_delete_content(deletes))

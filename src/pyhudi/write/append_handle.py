@@ -1,0 +1,91 @@
+"""Appending to a file group: incoming rows go to its log, whatever is stored of their keys.
+
+Importing this imports numba.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.schema import META_FIELDS, select_fields
+from pyhudi.storage.protocol import Storage
+from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, delete_rows, in_base_order, write_log
+from pyhudi.write.plan import FileGroupTask
+from pyhudi.write.source import LEAVES, POSITION
+from pyhudi.write.stored_rows import RowPlace, stored_rows
+from pyhudi.write.target import WriteStatus, WriteTarget
+
+
+def append_rows(
+    store: Storage, target: WriteTarget, task: FileGroupTask, rows: pa.Table, is_delete: np.ndarray, write_token: str
+) -> list[WriteStatus]:
+    """The rows into new log files of the group, those that `is_delete` marks as deletes of their keys.
+
+    A delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
+    partition carries none, and wins over all before it.
+    Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
+    """
+    chosen, gone = rows.filter(pa.array(~is_delete)), rows.filter(pa.array(is_delete))
+    base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
+    names = [name for name in target.schema.names if name in META_FIELDS or name in rows.column_names]
+    schema = pa.schema([target.schema.field(name) for name in names])
+    style = BlockStyle(
+        target.avro_schema if not target.is_partial else select_fields(target.avro_schema, names),
+        target.logs,
+        target.settings.compression,
+        is_partial=target.is_partial,
+    )
+    placed = in_base_order(chosen, _positions(chosen), base_instant)
+    written = write_log(
+        LogPlace(store, target.requested, task.partition, task.file_id, write_token),
+        style,
+        LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant),
+        _deletes(target, task, gone, base_instant),
+    )
+    new = min(task.inserts, len(chosen))
+    statuses = []
+    for log in written:
+        inserts = min(new, log.rows)
+        new -= inserts
+        statuses.append(
+            WriteStatus(
+                task.bucket,
+                task.partition,
+                task.file_id,
+                log.name.format(),
+                None,
+                None,
+                writes=log.rows,
+                inserts=inserts,
+                updates=log.rows - inserts,
+                deletes=log.deletes,
+                size_bytes=log.size_bytes,
+                log_version=log.name.version,
+            )
+        )
+    return statuses
+
+
+def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Seen: rows in a log have the file id as their file name."""
+    place = RowPlace(target.requested, task.bucket, task.partition, task.file_id)
+    batches, start = [], 0
+    for batch in rows.to_batches():
+        batches.append(stored_rows(place, batch, schema, start))
+        start += len(batch)
+    return pa.Table.from_batches(batches, schema)
+
+
+def _deletes(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
+    placed = in_base_order(rows, _positions(rows), base_instant)
+    leaves = np.zeros(len(rows), dtype=bool)
+    if LEAVES in rows.column_names:
+        leaves = np.array(one_array(placed.rows.column(LEAVES)))
+    deletes = delete_rows(placed.rows, task.partition, target.ordering, leaves)
+    return LogRows(deletes, placed.positions, placed.base_instant)
+
+
+def _positions(rows: pa.Table) -> np.ndarray:
+    if POSITION not in rows.column_names:
+        return np.full(len(rows), -1)
+    return np.asarray(one_array(rows.column(POSITION)))

@@ -1,0 +1,41 @@
+"""How logs are written: options as typed settings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias, get_args
+
+from pyhudi.model.option_values import OptionValues
+
+BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Settings of writes to the logs of merge-on-read tables. Sizes are bytes; where no reason is given, the default
+    is Apache Hudi's.
+
+    `block_format`: Parquet, which is columns on both ways; Apache Hudi takes Avro unless told otherwise.
+    `file_size_max_bytes`: a log that has reached it is ended and another begun.
+    `block_size_max_bytes`: of rows as Arrow holds them, which bounds what a writer holds encoded.
+    `writes_positions`: blocks say where in the base file their rows stand, where the index found that out.
+    `small_groups_max`: of a partition's small file groups without logs so many take new rows, the smallest first.
+    """
+
+    block_format: BlockFormat = "parquet"
+    file_size_max_bytes: int = 1_073_741_824
+    block_size_max_bytes: int = 268_435_456
+    writes_positions: bool = True
+    small_groups_max: int = 1
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """Raises: Invalid for a value that cannot be one."""
+        o, d = OptionValues(options), cls()
+        named = o.choice("hoodie.logfile.data.block.format", d.block_format, get_args(BlockFormat))
+        return cls(
+            block_format=named,
+            file_size_max_bytes=o.count("hoodie.logfile.max.size", d.file_size_max_bytes),
+            block_size_max_bytes=o.count("hoodie.logfile.data.block.max.size", d.block_size_max_bytes),
+            writes_positions=o.flag("hoodie.write.record.positions", d.writes_positions),
+            small_groups_max=o.count("hoodie.merge.small.file.group.candidates.limit", d.small_groups_max, least=0),
+        )

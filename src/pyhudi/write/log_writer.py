@@ -1,0 +1,183 @@
+"""Log files being written: blocks of rows and deletes, as many files as their size asks for.
+
+Importing this imports numba.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import HeaderKey
+from pyhudi.format.log.delete import make_deletes
+from pyhudi.format.log.headers import data_header
+from pyhudi.format.log.writer import (
+    encode_avro_block,
+    encode_delete_block,
+    encode_hfile_rows_block,
+    encode_parquet_block,
+)
+from pyhudi.format.names import LogFileName, join
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.storage.protocol import Storage
+from pyhudi.write.attempt import AttemptedFile
+from pyhudi.write.log_settings import BlockFormat, LogSettings
+
+BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group."""
+
+    storage: Storage
+    instant: str
+    partition: str
+    file_id: str
+    write_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRows:
+    """Rows, or deletes, of one block after another, in order.
+
+    `positions`: where each stands in the base file of `base_instant`, ascending; None where that is not known of all.
+    """
+
+    rows: pa.Table
+    positions: np.ndarray | None = None
+    base_instant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLog:
+    """A log file just written: how many rows and deletes are in it."""
+
+    name: LogFileName
+    size_bytes: int
+    rows: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStyle:
+    """How blocks are made. `schema_text`: of the rows, meta fields included, as Avro text. `is_partial`: rows hold some
+    of the table's columns only. `compacted`: the instants that a log compaction merged. `compression`: of Parquet.
+    """
+
+    schema_text: str
+    settings: LogSettings
+    compression: str
+    is_partial: bool = False
+    compacted: tuple[str, ...] = ()
+
+
+def write_log(place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows) -> list[WrittenLog]:
+    """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`); into a further file each time that
+    one is large enough.
+
+    Memory: one block encoded. Spec: format/log-format.md section 4, "Writers". Raises: Conflict when the write ended.
+    """
+    written: list[WrittenLog] = []
+    blocks = _blocks(place.instant, style, rows, deletes)
+    block = next(blocks, None)
+    while block is not None:
+        name = LogFileName(place.file_id, place.instant, len(written) + 1, place.write_token)
+        file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), "CREATE")
+        size_bytes = row_count = delete_count = 0
+        file.begin()
+        with place.storage.put_stream(file.path) as sink:
+            while block is not None and size_bytes < style.settings.file_size_max_bytes:
+                sink.write(block.content)
+                size_bytes += len(block.content)
+                row_count += block.rows
+                delete_count += block.deletes
+                block = next(blocks, None)
+            file.refuse_when_given_up()
+        written.append(WrittenLog(name, file.shown_size(), row_count, delete_count))
+    return written
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    content: bytes
+    rows: int
+    deletes: int
+
+
+def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) -> Iterator[_Block]:
+    for part in _parts(rows, style.settings.block_size_max_bytes):
+        header = data_header(
+            instant_time=instant, schema_text=style.schema_text, positions=part.positions,
+            positions_base_instant=part.base_instant, is_partial=style.is_partial, compacted_instants=style.compacted,
+        )  # fmt: skip
+        yield _Block(_data_block(style, part.rows, header), len(part.rows), 0)
+    for part in _parts(deletes, style.settings.block_size_max_bytes):
+        batch = part.rows.combine_chunks().to_batches()[0]
+        content = encode_delete_block(
+            batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
+            positions_base_instant=part.base_instant, compacted_instants=style.compacted,
+        )  # fmt: skip
+        yield _Block(content, 0, len(batch))
+
+
+def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, str]) -> bytes:
+    kind: BlockFormat = style.settings.block_format
+    batches = rows.to_batches(max_chunksize=BATCH_ROWS)
+    match kind:
+        case "avro":
+            return encode_avro_block(batches, header)
+        case "parquet":
+            return encode_parquet_block(batches, header, compression=style.compression)
+        case "hfile":
+            without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
+            return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)
+        case _:
+            assert_never(kind)
+
+
+_OF_POSITIONS = (HeaderKey.RECORD_POSITIONS, HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+"""Rows of an HFile go by their keys."""
+
+
+def _parts(of: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
+    """The rows in pieces of at most so many bytes, roughly; none where there are no rows."""
+    count = len(of.rows)
+    if not count:
+        return
+    pieces = -(-of.rows.nbytes // size_max_bytes)
+    step = -(-count // max(1, pieces))
+    for start in range(0, count, step):
+        positions = None if of.positions is None else of.positions[start : start + step]
+        yield LogRows(of.rows.slice(start, step), positions, of.base_instant)
+
+
+def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | None) -> LogRows:
+    """The rows in the order of their places in the base file; as they are where one has none or two have the same.
+
+    `positions`: -1 where it is not known. Spec: format/log-format.md section 3.
+    """
+    if base_instant is None or not len(rows) or positions.min(initial=-1) < 0:
+        return LogRows(rows)
+    order = np.argsort(positions, kind="stable")
+    placed = positions[order]
+    if (placed[1:] == placed[:-1]).any():
+        return LogRows(rows)
+    return LogRows(rows.take(pa.array(order)), placed, base_instant)
+
+
+def delete_rows(rows: pa.Table, partition: str, ordering: Sequence[str], is_commit_time: np.ndarray) -> pa.Table:
+    """Rows as deletes of their keys, as `delete.DELETES`.
+
+    `ordering`: the columns whose values the deletes carry. `is_commit_time`: those that carry none and win over all.
+    """
+    columns = [one_array(rows.column(name)) for name in ordering]
+    if is_commit_time.any():
+        mask = pa.array(is_commit_time)
+        columns = [pc.if_else(mask, pa.scalar(None, column.type), column) for column in columns]
+    keys = one_array(rows.column(RECORD_KEY))
+    return pa.Table.from_batches([make_deletes(keys, pa.repeat(partition, len(keys)), columns)])
