@@ -165,6 +165,16 @@ class Model:
         settled = self.settle(batch, ordered=ordered)
         return {key for key, row in settled.items() if key in self.rows and self.wins(row, ordered=ordered)}
 
+    def insert_new(self, batch: Iterable[Row]) -> tuple[dict[Key, Row], int, int]:
+        """As `upsert`, of rows whose key is not stored."""
+        settled = self.settle(batch, ordered=self.ordered)
+        put = {key: row for key, row in settled.items() if key not in self.rows}
+        return put, len(put), 0
+
+    def dropped(self, partitions: Iterable[str]) -> set[Key]:
+        """Keys that go with these partitions."""
+        return {key for key in self.rows if key[0] in set(partitions)}
+
     def distinct(self, batch: Iterable[Row]) -> list[Row]:
         """The last row of each key."""
         return list(self.settle(batch, ordered=False).values())

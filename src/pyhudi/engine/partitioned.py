@@ -65,7 +65,7 @@ class PartitionedInput:
         by_group = np.zeros(len(slices), dtype=np.int64)
         inserts = dict(self.counts)
         for path, tagged in self._tagged.items():
-            by_group += np.bincount(tagged.groups, minlength=len(slices))
+            by_group += np.bincount(tagged.groups, minlength=len(slices) + 1)[:-1]
             inserts[path] = len(tagged.new)
         return WorkloadProfile(
             inserts={path: count for path, count in inserts.items() if count},
@@ -73,12 +73,12 @@ class PartitionedInput:
         )
 
     def stored_keys(self) -> tuple[int, str]:
-        found = [
-            self._partitions[path].keys().take(pa.array(np.unique(tagged.rows))).unique()
-            for path, tagged in self._tagged.items()
-            if len(tagged.rows)
-        ]
-        return sum(map(len, found)), found[0][0].as_py()
+        found = []
+        for path, tagged in self._tagged.items():
+            left_out = tagged.rows[tagged.groups == len(self._slices)]
+            found.append(self._partitions[path].keys().take(pa.array(left_out)).unique())
+        count = sum(map(len, found))
+        return count, next((keys[0].as_py() for keys in found if len(keys)), "")
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         segments = self._segments(plan, keys_meet=target.combines)
@@ -113,7 +113,7 @@ class PartitionedInput:
         """
         segments: dict[int, list[Segment]] = {}
         of_slice, bins_of = plan.update_buckets(), plan.insert_buckets()
-        to_bucket = np.array([of_slice.get((s.partition, s.file_id), -1) for s in self._slices], np.int64)
+        to_bucket = np.array([*(of_slice.get((s.partition, s.file_id), -1) for s in self._slices), -1], np.int64)
         for path, rows in self._partitions.items():
             tagged, bins = self._tagged.get(path), bins_of.get(path, [])
             if self._splits_by_key and len(bins) > 1:

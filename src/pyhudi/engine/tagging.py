@@ -14,6 +14,7 @@ from pyhudi.index.moves import (
     find_beaten,
     number_partitions,
     still_stored,
+    tag_absent,
     tag_in_place,
     tag_moving,
     winning_partitions,
@@ -58,8 +59,16 @@ def tag_partitions(
     wanted = {piece.partition for piece in slices}
     keys = {path: rows.keys() for path, rows in partitions.items() if tagging.index.is_global or path in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
-    if tagging.only_live and tagging.reader is not None:
-        found = {path: _live(hits, keys[path], slices, tagging.reader, storage) for path, hits in found.items()}
+    if tagging.drops_stored or (tagging.index.is_global and tagging.reader is not None):
+        live = {path: _is_live(hits, keys[path], slices, tagging.reader, storage) for path, hits in found.items()}
+        if tagging.index.is_global:
+            found = {path: _chosen(hits, live[path]) for path, hits in found.items()}
+            live = {path: of[of] for path, of in live.items()}
+        if tagging.drops_stored:
+            return {
+                path: tag_absent(hits, len(partitions[path]), is_live=live[path], nowhere=len(slices))
+                for path, hits in found.items()
+            }
     if not tagging.moves:
         return {path: tag_in_place(hits, len(partitions[path])) for path, hits in found.items()}
     of_slices, numbers = number_partitions(slices)
@@ -68,7 +77,13 @@ def tag_partitions(
     if tagging.compares_stored:
         is_beaten = _beaten(partitions, found, is_elsewhere, slices, tagging, storage, executor)
     return {
-        path: tag_moving(hits, len(partitions[path]), is_elsewhere=is_elsewhere[path], is_beaten=is_beaten[path])
+        path: tag_moving(
+            hits,
+            len(partitions[path]),
+            is_elsewhere=is_elsewhere[path],
+            is_beaten=is_beaten[path],
+            has_logs=tagging.reader is not None,
+        )
         for path, hits in found.items()
     }
 
@@ -100,7 +115,14 @@ def _beaten(
     return answer
 
 
-def _live(hits: Hits, keys: pa.Array, slices: Sequence[FileSlice], reader: SliceReader, storage: Storage) -> Hits:
-    """The hits of keys that no log has deleted since."""
-    kept = still_stored(storage, slices, keys.take(pa.array(hits.rows)), hits.groups, reader)
-    return Hits(hits.rows[kept], hits.groups[kept], hits.positions[kept])
+def _is_live(
+    hits: Hits, keys: pa.Array, slices: Sequence[FileSlice], reader: SliceReader | None, storage: Storage
+) -> np.ndarray:
+    """For each hit whether its key is still there: no log has deleted it."""
+    if reader is None:
+        return np.ones(len(hits.rows), dtype=bool)
+    return still_stored(storage, slices, keys.take(pa.array(hits.rows)), hits.groups, reader)
+
+
+def _chosen(hits: Hits, mask: np.ndarray) -> Hits:
+    return Hits(hits.rows[mask], hits.groups[mask], hits.positions[mask])

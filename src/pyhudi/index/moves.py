@@ -29,8 +29,8 @@ class Tagged:
     """Where the rows of one partition of the input go.
 
     Row `rows[i]` goes to file group `groups[i]`: to be written there, or where `leaves[i]` only to have its key
-    deleted there, for it moves away. `positions`: as in `Hits`. `new`: rows that the partition does not hold yet,
-    ascending; a row that moves is in both.
+    deleted there, for it moves away. The group after the last one is nowhere: the row is left out. `positions`: as in
+    `Hits`. `new`: rows that the partition does not hold yet, ascending; a row that moves is in both.
     """
 
     rows: np.ndarray
@@ -48,17 +48,40 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
     return Tagged(hits.rows, hits.groups, hits.positions, leaves, np.flatnonzero(is_new))
 
 
-def tag_moving(hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beaten: np.ndarray) -> Tagged:
+def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int) -> Tagged:
+    """Rows whose key is stored go `nowhere`; one whose key a log has deleted goes where it was: it must not come to lie
+    in two file groups.
+    """
+    is_stored = np.zeros(row_count, dtype=bool)
+    is_stored[hits.rows[is_live]] = True
+    stored, back = np.flatnonzero(is_stored), ~is_stored[hits.rows]
+    is_new = np.ones(row_count, dtype=bool)
+    is_new[hits.rows] = False
+    return Tagged(
+        np.concatenate([stored, hits.rows[back]]),
+        np.concatenate([np.full(len(stored), nowhere, dtype=hits.groups.dtype), hits.groups[back]]),
+        np.concatenate([np.full(len(stored), -1), hits.positions[back]]),
+        np.zeros(len(stored) + int(back.sum()), dtype=bool),
+        np.flatnonzero(is_new),
+    )
+
+
+def tag_moving(
+    hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beaten: np.ndarray, has_logs: bool
+) -> Tagged:
     """Rows whose key lies elsewhere move to their own partition, save where a stored row beats them.
 
     `is_elsewhere`, `is_beaten`: for each hit whether its file group lies in another partition, and whether the row
     stored there is greater, so that it stays. A row that is stored in its own partition too is no new row of it.
+    `has_logs`: a beaten row goes nowhere then, as a log does not look at what it deletes; otherwise it goes there to be
+    settled with each row of its key.
     """
     assert len(is_elsewhere) == len(is_beaten) == len(hits.rows)
     assert not (is_beaten & ~is_elsewhere).any()
     is_new = np.ones(row_count, dtype=bool)
     is_new[hits.rows[~is_elsewhere | is_beaten]] = False
-    return Tagged(hits.rows, hits.groups, hits.positions, is_elsewhere, np.flatnonzero(is_new))
+    goes = ~is_beaten if has_logs else np.ones(len(hits.rows), dtype=bool)
+    return Tagged(hits.rows[goes], hits.groups[goes], hits.positions[goes], is_elsewhere[goes], np.flatnonzero(is_new))
 
 
 def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str, int]]:

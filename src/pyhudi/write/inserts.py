@@ -5,7 +5,6 @@ from typing import assert_never
 from pyhudi.errors import Invalid
 from pyhudi.format.keys import KeySpec
 from pyhudi.model.option_entries import DELETE_PAYLOAD
-from pyhudi.write.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation, RowOrder, WriteSource
 
@@ -50,17 +49,13 @@ def refuse_unchecked(operation: Operation, settings: WriteSettings, *, table_nam
         )
 
 
-def without_stored_keys(
-    source: WriteSource, profile: WorkloadProfile, settings: WriteSettings, *, table_name: str
-) -> WorkloadProfile:
-    """What an insert asks for once rows whose keys tagging found are left out.
-
-    Raises: Invalid where they are to be refused; nothing has been written then.
-    """
-    if settings.insert_duplicates == "fail" and profile.updates:
-        count, example = source.stored_keys()
+def refuse_stored_keys(source: WriteSource, settings: WriteSettings, *, table_name: str) -> None:
+    """Raises: Invalid for an insert that is to refuse stored keys, once tagging found some; nothing is written then."""
+    if settings.insert_duplicates != "fail":
+        return
+    count, example = source.stored_keys()
+    if count:
         raise Invalid(
             f"insert into table '{table_name}': '{POLICY}'='fail': expected new record keys only, found {count:,} that "
             f"are stored already, such as '{example}'; leave them out, or use upsert"
         )
-    return WorkloadProfile(profile.inserts, {})

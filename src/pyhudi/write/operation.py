@@ -34,7 +34,7 @@ from pyhudi.write.input_schema import (
     first_schema,
     refuse_unwritable_types,
 )
-from pyhudi.write.inserts import refuse_unchecked, row_order, without_stored_keys
+from pyhudi.write.inserts import refuse_stored_keys, refuse_unchecked, row_order
 from pyhudi.write.key_settings import refuse_unplaceable
 from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.plan import Sizing, TaskKind, WorkloadProfile, WritePlan, plan_write, record_size
@@ -166,8 +166,8 @@ def run_write(
     tagging = tagging_of_table(snapshot, prepared.operation, prepared.spec, settings)
     looks_up = looks_keys_up(prepared.operation, settings)
     profile = tag_input(source, prepared.operation, prepared.counts, slices, tagging, looks_up=looks_up)
-    if prepared.operation is Operation.INSERT and looks_up:
-        profile = without_stored_keys(source, profile, settings, table_name=snapshot.config.name)
+    if tagging.drops_stored:
+        refuse_stored_keys(source, settings, table_name=snapshot.config.name)
     plan = _plan(session, snapshot, prepared, profile, slices, clustering_groups(pending), settings)
     if not plan.tasks and not any((replaced or {}).values()) and not settings.allow_empty_commit:
         return nothing_to_do(prepared.operation)

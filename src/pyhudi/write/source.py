@@ -97,7 +97,7 @@ class Tagging:
     its key lies. `settles`: a key whose rows lie in several partitions of the input keeps those of the partition
     of its greatest row. `ordering`: the columns that settle that; empty: the last to arrive counts.
     `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
-    `only_live`: a key that a log has deleted counts as not stored. `reader`: of slices with logs; None: there are none.
+    `drops_stored`: rows whose key is stored go nowhere. `reader`: of slices with logs; None: there are none.
     """
 
     index: Index
@@ -105,7 +105,7 @@ class Tagging:
     compares_stored: bool
     moves: bool
     settles: bool
-    only_live: bool = False
+    drops_stored: bool = False
     reader: SliceReader | None = None
 
 
@@ -126,11 +126,12 @@ class WriteSource(Protocol):
     def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
         """Look the input's keys up in the base files of these slices: of its partitions, or of all for a global index.
 
-        A row that moves counts as an update of the file group that it leaves and as an insert.
+        A row that moves counts as an update of the file group that it leaves and as an insert; one that is dropped
+        as neither.
         """
 
     def stored_keys(self) -> tuple[int, str]:
-        """How many of the input's distinct keys tagging found, and one of them. Asked for an error's message."""
+        """How many of the input's distinct keys are left out because they are stored, and one of them."""
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         """Carry the plan out; statuses of successful tasks only."""

@@ -39,17 +39,20 @@ def plan_tagging(operation: Operation, config: TableConfig, spec: InputSpec, set
         compares_stored=bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         moves=reaches_out and settings.updates_partition_path,
         settles=reaches_out and settings.combine_before_upsert,
+        drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
     )
 
 
 def tagging_of_table(snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings) -> Tagging:
-    """As `plan_tagging`, with what reading logs takes: an index looks into base files only."""
+    """As `plan_tagging`, with what reading logs takes: an index looks into base files only.
+
+    Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted.
+    """
     tagging = plan_tagging(operation, snapshot.config, spec, settings)
     logs = log_reading(snapshot)
     if logs is None:
         return tagging
-    reader = SliceReader(snapshot.schema_with_meta, logs)
-    return replace(tagging, only_live=operation is Operation.INSERT, reader=reader)
+    return replace(tagging, reader=SliceReader(snapshot.schema_with_meta, logs))
 
 
 def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:

@@ -18,6 +18,7 @@ from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.tagging import (
     BROADCAST_ROWS_MAX,
     NEW,
+    NOWHERE,
     TARGETS,
     Lookup,
     contested_keys,
@@ -25,7 +26,6 @@ from pyhudi.engine.spark.tagging import (
     tagged_keys,
     with_buckets,
     without_losers,
-    without_tagged,
 )
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
@@ -120,8 +120,11 @@ class SparkSource:
         return self._profile(slices)
 
     def stored_keys(self) -> tuple[int, str]:
-        assert self._tagged is not None
-        return self._tagged.count(), self._tagged.select(f.min(RECORD_KEY)).collect()[0][0]
+        if self._tagged is None:
+            return 0, ""
+        left_out = self._tagged.where(f.col(TARGETS)[0] == NOWHERE)
+        row = left_out.agg(f.count(f.lit(1)), f.min(RECORD_KEY)).collect()[0]
+        return row[0], row[1] or ""
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         rows = self._rows
@@ -175,22 +178,20 @@ class SparkSource:
         updates: dict[tuple[str, str], int] = {}
         inserts = dict(self._counts)
         for row in self._tagged.groupBy(PARTITION_PATH, TARGETS).count().collect():
-            stored = [at for at in row[TARGETS] if at != NEW]
+            stored = [at for at in row[TARGETS] if at >= 0]
+            self._tagged_rows += row["count"] * len(row[TARGETS])
             for at in stored:
                 group = slices[at].partition, slices[at].file_id
                 updates[group] = updates.get(group, 0) + row["count"]
-            if len(stored) == len(row[TARGETS]):
+            if NEW not in row[TARGETS]:
                 inserts[row[PARTITION_PATH]] = max(0, inserts[row[PARTITION_PATH]] - row["count"])
-        self._tagged_rows = sum(updates.values())
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
     def _placed(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:
         """The rows with the bucket of each, by what tagging found, then by where new rows go."""
         bucket: Column | None = None
         is_small = self._tagged_rows <= BROADCAST_ROWS_MAX
-        if self._tagged is not None and self._tagged_rows and not plan.update_buckets():
-            rows = without_tagged(rows, self._tagged, is_small=is_small)  # rows of no bucket go nowhere
-        elif self._tagged is not None:
+        if self._tagged is not None:
             rows = with_buckets(
                 rows,
                 self._tagged,

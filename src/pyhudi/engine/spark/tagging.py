@@ -30,12 +30,15 @@ TARGET = "__pyhudi_target"
 TARGETS = "__pyhudi_targets"
 NEW = -1
 """Among the targets of a key, which are positions of file slices: its rows are new in their partition."""
+NOWHERE = -2
+"""The only target of a key whose rows are left out: it is stored, or they lose against another partition."""
 
 _FILE = "__pyhudi_file"
 _STORED_PATH = "__pyhudi_stored_path"
 _ORDER = "__pyhudi_order"
 _STORED_ORDER = "__pyhudi_stored_order"
 _WINNER = "__pyhudi_winner"
+_IS_LIVE = "__pyhudi_is_live"
 
 BROADCAST_ROWS_MAX = 1_000_000
 """Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
@@ -108,28 +111,61 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     """
     tagging = lookup.tagging
     compares = tagging.moves and tagging.compares_stored
-    located = _located(lookup, candidates, tagging.ordering if compares else ())
+    targets = f.sort_array(f.collect_set(TARGET)).alias(TARGETS)
     if not tagging.index.is_global:
-        located = located.withColumnRenamed(_STORED_PATH, PARTITION_PATH)
+        located = _located_in_bases(lookup, candidates, ()).withColumnRenamed(_STORED_PATH, PARTITION_PATH)
         keys = lookup.small(lookup.rows.select(PARTITION_PATH, RECORD_KEY))
         hits = located.join(keys, [PARTITION_PATH, RECORD_KEY], "left_semi")
-        return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(f.sort_array(f.collect_set(TARGET)).alias(TARGETS))
+        if not tagging.drops_stored:
+            return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
+        by_key = _with_life(lookup, candidates, hits).groupBy(PARTITION_PATH, RECORD_KEY)
+        return _left_out_where(f.col(_IS_LIVE), by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE)))
+    located = _located(lookup, candidates, tagging.ordering if compares else ())
     if compares:
         order = f.max(f.struct(*_comparable(tagging.ordering, lookup.schema))).alias(_ORDER)
         keys = lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
     else:
         keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
     hits = located.join(lookup.small(keys), RECORD_KEY)
-    targets = f.sort_array(f.collect_set(TARGET))
     if not tagging.moves:
-        return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets.alias(TARGETS))
+        found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
+        return _left_out_where(f.lit(tagging.drops_stored), found)
     is_here = f.col(_STORED_PATH) == f.col(PARTITION_PATH)
-    stays = is_here | (f.col(_ORDER) < f.col(_STORED_ORDER)) if compares else is_here
-    found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets.alias(TARGETS), f.max(stays).alias("stays"))
-    moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
-    return found.select(
-        PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), f.col(TARGETS)).otherwise(moved).alias(TARGETS)
+    is_beaten = ~is_here & (f.col(_ORDER) < f.col(_STORED_ORDER)) if compares else f.lit(False)
+    goes = ~is_beaten if tagging.reader is not None else f.lit(True)  # as `tag_moving` has it
+    found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(
+        f.sort_array(f.collect_set(f.when(goes, f.col(TARGET)))).alias(TARGETS),
+        f.max(is_here | is_beaten).alias("stays"),
     )
+    moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
+    stayed = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(f.lit(NOWHERE)))
+    return found.select(PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), stayed).otherwise(moved).alias(TARGETS))
+
+
+def _left_out_where(is_stored: Column, found: DataFrame) -> DataFrame:
+    """The keys found, with no target but `NOWHERE` where they are stored and so are to be left out."""
+    targets = f.when(is_stored, f.array(f.lit(NOWHERE))).otherwise(f.col(TARGETS)).alias(TARGETS)
+    return found.select(PARTITION_PATH, RECORD_KEY, targets)
+
+
+def _with_life(lookup: Lookup, candidates: Sequence[int], hits: DataFrame) -> DataFrame:
+    """The hits, each with whether its key is still there: no log has deleted it."""
+    logged, reader = _logged(lookup, candidates), lookup.tagging.reader
+    if not logged:
+        return hits.withColumn(_IS_LIVE, f.lit(True))
+    assert reader is not None
+    spark = session_of(lookup.rows)
+    standing = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY], TARGET)
+    joined = hits.join(standing.withColumn(_IS_LIVE, f.lit(True)), [TARGET, RECORD_KEY], "left")
+    has_logs = f.col(TARGET).isin([at for at, _ in logged])
+    return joined.withColumn(_IS_LIVE, f.coalesce(_IS_LIVE, ~has_logs))
+
+
+def _logged(lookup: Lookup, candidates: Sequence[int]) -> list[tuple[int, FileSlice]]:
+    """The candidates that have logs, with their positions."""
+    if lookup.tagging.reader is None:
+        return []
+    return [(at, lookup.slices[at]) for at in candidates if lookup.slices[at].log_files]
 
 
 def with_buckets(
@@ -143,6 +179,7 @@ def with_buckets(
     only_tagged: bool,
 ) -> DataFrame:
     """The rows, each as often as it has targets, with their bucket: null where it is new. With `moves` also `LEAVES`.
+    Rows that go nowhere are left out.
 
     `buckets`: by partition and file id. `only_tagged`: without the rows whose key is not stored.
     """
@@ -152,34 +189,26 @@ def with_buckets(
         for at, s in enumerate(slices)
         if (s.partition, s.file_id) in buckets
     ]
-    numbers = small_table(spark, [*known, (NEW, NEW, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string")
+    numbers = small_table(
+        spark, [*known, (NEW, NEW, ""), (NOWHERE, NOWHERE, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string"
+    )
     each = tagged.select(PARTITION_PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(
         f.broadcast(numbers), TARGET
     )
-    leaves = (f.col(BUCKET) != NEW) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
+    leaves = (f.col(BUCKET) >= 0) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
     marks = [leaves.alias(LEAVES)] if moves else []
     bucket = f.when(f.col(BUCKET) != NEW, f.col(BUCKET)).alias(BUCKET)
     placed = each.select(PARTITION_PATH, RECORD_KEY, bucket, *marks)
     joined = rows.join(
         f.broadcast(placed) if is_small else placed, [PARTITION_PATH, RECORD_KEY], "inner" if only_tagged else "left"
     )
-    return joined.withColumn(LEAVES, f.coalesce(LEAVES, f.lit(False))) if moves else joined
-
-
-def without_tagged(rows: DataFrame, tagged: DataFrame, *, is_small: bool) -> DataFrame:
-    """The rows whose key tagging did not find."""
-    keys = tagged.select(PARTITION_PATH, RECORD_KEY)
-    return rows.join(f.broadcast(keys) if is_small else keys, [PARTITION_PATH, RECORD_KEY], "left_anti")
+    going = joined.where(f.coalesce(BUCKET, f.lit(NEW)) != NOWHERE)
+    return going.withColumn(LEAVES, f.coalesce(LEAVES, f.lit(False))) if moves else going
 
 
 def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    """Stored keys with the partition and the position of their slice, and their ordering values if asked for.
-
-    Those of slices with logs as they stand, where the answer depends on it; otherwise those of base files.
-    """
-    spark, reader = session_of(lookup.rows), lookup.tagging.reader
-    asks_logs = reader is not None and (bool(ordering) or lookup.tagging.only_live)
-    logged = [(at, lookup.slices[at]) for at in candidates if asks_logs and lookup.slices[at].log_files]
+    """Stored keys, as logs leave them, with partition and position of their slice, and ordering values if asked for."""
+    spark, reader, logged = session_of(lookup.rows), lookup.tagging.reader, _logged(lookup, candidates)
     if not logged:
         return _located_in_bases(lookup, candidates, ordering)
     assert reader is not None
@@ -196,6 +225,7 @@ def _stored_order(lookup: Lookup, ordering: Sequence[str]) -> list[Column]:
 
 
 def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
+    """As `_located`, of what base files hold."""
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []

@@ -1,0 +1,100 @@
+"""A write of a DataFrame to logs could put other rows there than the same rows as Arrow, or read them otherwise.
+
+Each write is done twice, on Spark and with the same rows as Arrow; rows, counts and statements must be equal, and
+what Spark reads must be what this process reads.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi.table.commits import read_commit
+from tests.spark.test_indexes import SMALL, first_rows, moving_rows, rows
+from tests.spark.test_writes import Twins, rows_of_all_types
+from tests.support.compare import assert_same_rows
+from tests.support.spark_frames import collected
+
+pytestmark = pytest.mark.spark
+
+FACTS = {"record_key": "id", "partition_by": "part", "table_type": "MERGE_ON_READ"}
+ONLY_LOGS = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def assert_read_alike(spark: Any, twins: Twins) -> None:
+    for table in (twins.on_spark, twins.here):
+        assert_same_rows(collected(table.scan().to_spark(spark)), table.scan().to_arrow())
+
+
+@pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
+@pytest.mark.parametrize("block_format, version", [("parquet", 8), ("avro", 9), ("hfile", 8)])
+def test_operations_on_spark_are_those_in_this_process(
+    spark: Any, tmp_path: Path, handover: str, ordering: str | None, block_format: str, version: int
+) -> None:
+    if handover == "files and shuffle" and block_format != "parquet":
+        pytest.skip("the halves of this way are tested by themselves")
+    properties = {"hoodie.logfile.data.block.format": block_format, **ONLY_LOGS}
+    twins = Twins(spark, tmp_path, **FACTS, ordering=ordering, table_version=version, properties=properties)
+
+    twins.write("bulk_insert", rows_of_all_types(0, 60, version=2))
+    upserted = twins.write("upsert", rows_of_all_types(40, 80, version=3))
+    assert (upserted.inserted, upserted.updated) == (20, 20)
+    twins.write("upsert", rows_of_all_types(0, 20, version=1))  # late, where an ordering says so
+    twins.write("upsert", rows_of_all_types(30, 50, version=4).select(["id", "part", "ts", "price", "inner"]))
+    twins.write("delete", rows_of_all_types(35, 45, version=3))
+    gone = twins.write("delete", rows_of_all_types(50, 55, version=0).select(["id", "part"]))
+
+    assert gone.deleted == 5
+    assert_read_alike(spark, twins)
+    newest = twins.here.timeline()[-1]
+    snapshot = twins.here._access.snapshot()
+    stats = read_commit(snapshot.storage, snapshot.timeline, newest).partition_to_write_stats
+    assert newest.action == "deltacommit"
+    assert all(stat.is_log for of in stats.values() for stat in of)
+
+
+@pytest.mark.parametrize("is_ordered", [True, False], ids=["event time", "commit time"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_keys_move_between_partitions_by_what_the_logs_say(
+    spark: Any, tmp_path: Path, handover: str, index: str, is_ordered: bool
+) -> None:
+    if handover == "files and shuffle" and index != "GLOBAL_BLOOM":
+        pytest.skip("the halves of this way are tested by themselves")
+    properties = {**SMALL, **ONLY_LOGS, "hoodie.index.type": index}
+    twins = Twins(spark, tmp_path, **FACTS, ordering="rank" if is_ordered else None, properties=properties)
+
+    twins.write("upsert", first_rows())
+    twins.write("upsert", pc_set(first_rows().slice(0, 6), 9.0))  # in the logs only: what moves next must not beat it
+    twins.write("upsert", moving_rows())
+    twins.write("delete", rows(("k00", "", 0, 0), ("new", "", 0, 0), ("none", "", 0, 0)).select(["id"]))
+    twins.write("upsert", first_rows())
+
+    keys = twins.here.scan().to_arrow().column("id").to_pylist()
+    assert len(keys) == len(set(keys))
+    if is_ordered:
+        stays = twins.here.scan(where="rank = 9.0").to_arrow()
+        assert sorted(stays.column("id").to_pylist()) == [f"k{n:02}" for n in range(1, 6)]
+    assert_read_alike(spark, twins)
+
+
+def pc_set(table: pa.Table, rank: float) -> pa.Table:
+    at = table.schema.get_field_index("rank")
+    return table.set_column(at, "rank", pc.add(pc.multiply(table.column("rank"), 0.0), rank))
+
+
+def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
+    spark: Any, tmp_path: Path, handover: str
+) -> None:
+    twins = Twins(spark, tmp_path, **FACTS, ordering="ts", properties=ONLY_LOGS)
+    twins.write("bulk_insert", rows_of_all_types(0, 30, version=1))
+    twins.write("delete", rows_of_all_types(0, 10, version=1).select(["id", "part"]))
+
+    inserted = twins.write(
+        "insert", rows_of_all_types(5, 35, version=2), {"hoodie.datasource.insert.dup.policy": "drop"}
+    )
+
+    assert inserted.inserted == 10
+    assert twins.here.scan().to_arrow().num_rows == 30
+    assert_read_alike(spark, twins)
