@@ -1,6 +1,16 @@
-"""Columns in one piece, as Arrow's functions of single arrays want them."""
+"""Columns as Arrow's functions of single arrays, and compiled loops, want them."""
 
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from pyhudi.errors import Invalid
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Offsets: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -9,3 +19,25 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return column
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def key_buffers(keys: pa.Array | pa.ChunkedArray, *, what: str) -> Iterator[tuple[Bytes, Offsets, int]]:
+    """The bytes and the offsets of each chunk that has any, without a copy; offsets count from the start of the bytes.
+
+    `what`: names the place in errors. Raises: Invalid for what is no text or bytes, and for nulls.
+    """
+    for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
+        if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
+            width = "<i4"
+        elif pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type):
+            width = "<i8"
+        else:
+            raise Invalid(f"{what}: expected record keys as strings or bytes, found {chunk.type}")
+        if chunk.null_count:
+            raise Invalid(f"{what}: expected no null record key, found {chunk.null_count:,}")
+        if len(chunk) == 0:
+            continue
+        _, offsets, data = chunk.buffers()
+        positions: Offsets = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * int(width[-1]))
+        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+        yield content, positions, len(chunk)

@@ -11,7 +11,6 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias, assert_never
 
@@ -20,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
+from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers
 from pyhudi.format.murmur import (
     LANES,
-    Bytes,
-    Offsets,
     is_lane_run,
     next_hashes,
     prepare_lanes,
@@ -101,7 +99,7 @@ class BloomFilter:
 
         Raises: Invalid for a null or empty key; the filter is then unchanged.
         """
-        chunks = list(_key_chunks(keys))
+        chunks = list(key_buffers(keys, what="bloom filter"))
         for _, offsets, key_count in chunks:
             empty = _first_empty(offsets)
             if empty >= 0:
@@ -149,7 +147,7 @@ class BloomFilter:
         An empty key is never contained. Raises: Invalid for a null key.
         """
         found = [np.zeros(0, np.uint8)]
-        for data, offsets, key_count in _key_chunks(keys):
+        for data, offsets, key_count in key_buffers(keys, what="bloom filter"):
             answers = np.zeros(key_count, np.uint8)
             _test_bits(self.rows, data, offsets, self.bit_count, self.hash_count, answers)
             found.append(answers)
@@ -232,25 +230,6 @@ def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: byte
             found = rows[index, : len(head)].tobytes().hex(" ")
             raise CorruptFile(path, at + index * step, expected=f"the head {head.hex(' ')}", found=found)
     return rows[:, len(head) :].copy()
-
-
-def _key_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[tuple[Bytes, Offsets, int]]:
-    """The bytes and the offsets of each chunk, without a copy; offsets count from the start of the bytes."""
-    for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-        if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
-            width = "<i4"
-        elif pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type):
-            width = "<i8"
-        else:
-            raise Invalid(f"bloom filter: expected record keys as strings or bytes, found {chunk.type}")
-        if chunk.null_count:
-            raise Invalid(f"bloom filter: expected no null record key, found {chunk.null_count:,}")
-        if len(chunk) == 0:
-            continue
-        _, offsets, data = chunk.buffers()
-        positions: Offsets = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * int(width[-1]))
-        content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        yield content, positions, len(chunk)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -10,9 +10,9 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+from pyhudi.format.arrow_arrays import Bytes, Offsets
+
 Words: TypeAlias = npt.NDArray[np.uint32]
-Offsets: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 LANES = 8
 """Keys hashed side by side: their hash chains are independent, so the processor overlaps them."""

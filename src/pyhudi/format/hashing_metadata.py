@@ -1,0 +1,175 @@
+"""Hashing metadata: the ring of a partition of the consistent hashing bucket index, and the file that holds it.
+
+Spec: format/indexes.md section 5.
+"""
+
+import hashlib
+import json
+import re
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Self, TypeVar
+from uuid import UUID
+
+from pyhudi.errors import CorruptFile
+from pyhudi.format.names import HOODIE
+from pyhudi.format.pretty_json import pretty_json
+
+RINGS = f"{HOODIE}/.bucket_index/consistent_hashing_metadata"
+INITIAL_INSTANT = "00000000000000"
+"""The instant of a ring that no resizing made."""
+
+PLACE_MAX: Final = 0x7FFFFFFF
+"""The last place of a ring."""
+
+_T = TypeVar("_T")
+
+_VERSION = 0
+_TAG = "NORMAL"
+_PREFIX = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME = re.compile(r"(?P<instant>[0-9]+)(?P<ending>\.hashing_meta|\.commit)")
+
+
+@dataclass(frozen=True, slots=True)
+class RingNode:
+    """A bucket: the places of the ring from the node before, not counted in, to `place`."""
+
+    place: int
+    file_id_prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class HashingMetadata:
+    """The ring of one partition, nodes by place.
+
+    `instant`: of the resizing that made it. `initial_count`: buckets that the partition began with. `resizings`:
+    how many came before it.
+    """
+
+    partition: str
+    instant: str
+    initial_count: int
+    resizings: int
+    nodes: tuple[RingNode, ...]
+
+    @classmethod
+    def initial(cls, partition: str, bucket_count: int) -> Self:
+        """The ring that a partition begins with: the same on every machine."""
+        step = (PLACE_MAX + bucket_count - 1) // bucket_count
+        ends = [min(step * number, PLACE_MAX) for number in range(bucket_count + 1)]
+        assert 1 <= bucket_count == len(set(ends)) - 1, bucket_count
+        nodes = (RingNode(end, _prefix(partition, start, end)) for start, end in pairwise(ends))
+        return cls(partition, INITIAL_INSTANT, bucket_count, 0, tuple(nodes))
+
+    @property
+    def path(self) -> str:
+        return f"{ring_folder(self.partition)}/{HashingFileName(self.instant, is_marker=False).format()}"
+
+    def encode(self) -> bytes:
+        """The file's bytes, as Apache Hudi 1.2.0 lays them out."""
+        nodes = [{"value": n.place, "fileIdPrefix": n.file_id_prefix, "tag": _TAG} for n in self.nodes]
+        return pretty_json(
+            {
+                "version": _VERSION,
+                "partitionPath": self.partition,
+                "instant": self.instant,
+                "numBuckets": self.initial_count,
+                "seqNo": self.resizings,
+                "nodes": nodes,
+            }
+        ).encode()
+
+    @classmethod
+    def decode(cls, content: bytes, *, path: str) -> Self:
+        """The ring in a file's bytes; members that it does not know are passed over.
+
+        Raises: CorruptFile for bytes that are no ring.
+        """
+        try:
+            value = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFile(path, 0, expected="hashing metadata as JSON", found=str(error)) from None
+        if not isinstance(value, dict):
+            raise CorruptFile(path, 0, expected="a JSON object", found=type(value).__name__)
+        _get_number(value, "version", path, least=_VERSION, most=_VERSION)
+        listed = _get(value, "nodes", list, path)
+        nodes = sorted((_node(item, path) for item in listed), key=lambda node: node.place)
+        _refuse_unusable(nodes, path)
+        return cls(
+            partition=_get(value, "partitionPath", str, path),
+            instant=_get(value, "instant", str, path),
+            initial_count=_get_number(value, "numBuckets", path, least=1, most=PLACE_MAX),
+            resizings=_get_number(value, "seqNo", path, least=0, most=PLACE_MAX),
+            nodes=tuple(nodes),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HashingFileName:
+    """The name of a file beside a ring: the ring itself, or the empty one that says that it counts."""
+
+    instant: str
+    is_marker: bool
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """The parsed name, or None for any other file."""
+        match = _NAME.fullmatch(name)
+        return cls(match["instant"], match["ending"] == ".commit") if match else None
+
+    def format(self) -> str:
+        return f"{self.instant}{'.commit' if self.is_marker else '.hashing_meta'}"
+
+
+def ring_folder(partition: str) -> str:
+    """Where the rings of a partition lie."""
+    return f"{RINGS}/{partition}" if partition else RINGS
+
+
+def _prefix(partition: str, start: int, end: int) -> str:
+    """The name UUID (MD5, without a namespace) of a range of places in a partition."""
+    named = struct.pack(">qq", start, end) + partition.encode()
+    return str(UUID(bytes=hashlib.md5(named, usedforsecurity=False).digest(), version=3))
+
+
+def _node(item: object, path: str) -> RingNode:
+    if not isinstance(item, dict):
+        raise CorruptFile(path, 0, expected="a JSON object for each node", found=type(item).__name__)
+    tag = _get(item, "tag", str, path)
+    if tag != _TAG:
+        raise CorruptFile(path, 0, expected=f"nodes with the tag {_TAG}", found=f"'{tag}'")
+    place = _get_number(item, "value", path, least=0, most=PLACE_MAX)
+    prefix = _get(item, "fileIdPrefix", str, path)
+    if not _PREFIX.fullmatch(prefix):
+        raise CorruptFile(path, 0, expected="a UUID as 'fileIdPrefix'", found=f"'{prefix}'")
+    return RingNode(place, prefix)
+
+
+def _refuse_unusable(nodes: list[RingNode], path: str) -> None:
+    if not nodes:
+        raise CorruptFile(path, 0, expected="at least one node", found="none")
+    _refuse_doubles("value", [node.place for node in nodes], path)
+    _refuse_doubles("fileIdPrefix", [node.file_id_prefix for node in nodes], path)
+
+
+def _refuse_doubles(what: str, values: Sequence[object], path: str) -> None:
+    double = next((value for value, count in Counter(values).items() if count > 1), None)
+    if double is not None:
+        raise CorruptFile(path, 0, expected=f"nodes of distinct {what}", found=f"'{double}' twice")
+
+
+def _get(value: dict[str, Any], name: str, kind: type[_T], path: str) -> _T:
+    found = value.get(name)
+    if type(found) is not kind:
+        raise CorruptFile(path, 0, expected=f"'{name}' of type {kind.__name__}", found=repr(found))
+    return found
+
+
+def _get_number(value: dict[str, Any], name: str, path: str, *, least: int, most: int) -> int:
+    number = _get(value, name, int, path)
+    if not least <= number <= most:
+        raise CorruptFile(path, 0, expected=f"'{name}' from {least:,} to {most:,}", found=f"{number:,}")
+    return number

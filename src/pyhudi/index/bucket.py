@@ -1,0 +1,182 @@
+"""The bucket index: a key's hash says which file group of its partition it belongs to, so that nothing is looked up.
+
+Spec: format/indexes.md section 4.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.format.bucket_hash import bucket_numbers
+from pyhudi.format.names import file_group_id, join
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.bucket_facts import (
+    BUCKET_COUNT,
+    BUCKET_COUNT_DEFAULT,
+    HASH_FIELDS,
+    INDEX_TYPE,
+    BucketFacts,
+)
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.parquet_files import open_parquet
+
+_DIGITS = 8
+_LIKELY_COUNT_MAX = 10_000
+"""Without a word from the table, eight digits below this are taken for a bucket's; 1 in 400,000 UUIDs has such."""
+
+
+class BucketRule(Protocol):
+    """Which bucket of one partition each key belongs to. Frozen and picklable.
+
+    Buckets are numbers from 0; each has one file group at most.
+    """
+
+    @property
+    def bucket_count(self) -> int:
+        """Every bucket's number is below it."""
+
+    def bucket_of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """The bucket of each record key."""
+
+    def file_id_of(self, bucket: int, new_uuid: Callable[[], str]) -> str:
+        """The id of the bucket's file group, where it has none yet."""
+
+    def bucket_of_file(self, file_id: str) -> int | None:
+        """The bucket of a file group; None for one of another index."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedBuckets:
+    """As many buckets in every partition, forever: the hash of the key's hash fields, modulo their count."""
+
+    bucket_count: int
+    hash_fields: tuple[str, ...]
+
+    def bucket_of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        return bucket_numbers(keys, self.hash_fields, self.bucket_count)
+
+    def file_id_of(self, bucket: int, new_uuid: Callable[[], str]) -> str:
+        """A random UUID whose first part is the bucket's number. Spec: format/layout.md section 4.1."""
+        assert 0 <= bucket < self.bucket_count
+        return file_group_id(f"{bucket:0{_DIGITS}d}{new_uuid()[_DIGITS:]}", 0)
+
+    def bucket_of_file(self, file_id: str) -> int | None:
+        digits = file_id[:_DIGITS]
+        return int(digits) if len(digits) == _DIGITS and digits.isascii() and digits.isdigit() else None
+
+
+def live_buckets(rule: BucketRule, partition: str, slices: Sequence[FileSlice]) -> dict[int, FileSlice]:
+    """The newest slice of each bucket of a partition that has one.
+
+    `slices`: the newest slices of the partition. Raises: Invalid where another index, or another count of buckets,
+    placed the rows; CorruptFile for two file groups of one bucket, which no reader can put right.
+    """
+    live: dict[int, FileSlice] = {}
+    for piece in slices:
+        bucket = rule.bucket_of_file(piece.file_id)
+        if bucket is None:
+            raise Invalid(
+                f"partition '{partition}': expected file groups of the bucket index, found '{piece.file_id}', which is "
+                f"no bucket's; another index placed its rows: leave out option '{INDEX_TYPE}'='BUCKET'"
+            )
+        if bucket >= rule.bucket_count:
+            raise Invalid(
+                f"option '{BUCKET_COUNT}'='{rule.bucket_count}': partition '{partition}' has bucket {bucket:,}, file "
+                f"group '{piece.file_id}'; expected the count that the table was written with, more than {bucket:,}"
+            )
+        if bucket in live:
+            raise CorruptFile(
+                join(partition, piece.file_id),
+                0,
+                expected=f"one file group of bucket {bucket:,} in partition '{partition}'",
+                found=f"also '{live[bucket].file_id}'",
+                hint="Roll back the write that made the second one.",
+            )
+        live[bucket] = piece
+    return live
+
+
+def looks_bucketed(slices: Sequence[FileSlice]) -> bool:
+    """Whether a table whose properties do not say so shows by its file ids that it has fixed buckets.
+
+    True where every file group begins with a number that may be a bucket's, of which a partition has no two.
+    `slices`: newest slices of any of its partitions; without any, nothing is shown.
+    """
+    seen: set[tuple[str, int]] = set()
+    for piece in slices:
+        digits = piece.file_id[:_DIGITS]
+        if not (digits.isascii() and digits.isdigit()) or int(digits) >= _LIKELY_COUNT_MAX:
+            return False
+        if (piece.partition, int(digits)) in seen:
+            return False
+        seen.add((piece.partition, int(digits)))
+    return bool(seen)
+
+
+def fixed_buckets(facts: BucketFacts, *, table: str, is_empty: bool) -> FixedBuckets:
+    """The rule of a table of fixed buckets.
+
+    The count is what the table stores or the write says, and the default only where nothing is placed yet: file
+    ids tell which buckets have rows, not how many there are. `is_empty`: whether it has no file group at all.
+    Raises: Invalid where the count is unknown.
+    """
+    assert facts.engine == "SIMPLE"
+    if facts.bucket_count is None and not is_empty:
+        raise Invalid(_unsaid(table))
+    return FixedBuckets(facts.bucket_count or BUCKET_COUNT_DEFAULT, facts.hash_fields)
+
+
+def refuse_unsaid_buckets(table: str, slices: Sequence[FileSlice]) -> None:
+    """Refuse a write by another index to a table that looks bucketed: its rows would be where nobody looks for them.
+
+    `slices`: as `looks_bucketed` takes them. Raises: Invalid.
+    """
+    if looks_bucketed(slices):
+        raise Invalid(_unsaid(table))
+
+
+def _unsaid(table: str) -> str:
+    return (
+        f"table '{table}': its file groups are those of the bucket index, and its properties do not store how many "
+        f"buckets a partition has: expected options '{INDEX_TYPE}'='BUCKET' and '{BUCKET_COUNT}' with the count that "
+        f"it was written with ({BUCKET_COUNT_DEFAULT} if its writers stated none), and '{HASH_FIELDS}' if they stated "
+        "that"
+    )
+
+
+def check_stored_keys(
+    storage: Storage, rule: BucketRule, live: Mapping[int, FileSlice], *, partition: str
+) -> int | None:
+    """Hold a rule that nobody stored against keys that are: those at the beginning of a partition's largest base file.
+
+    Gives the count of keys looked at; None for a partition that has logs only. Requests: a footer, and the keys of
+    a row group. Memory: those keys. Raises: Invalid for a rule by which other rows were placed.
+    """
+    with_base = [(s.base_file.size_bytes, bucket) for bucket, s in live.items() if s.base_file is not None]
+    if not with_base:
+        return None
+    bucket = max(with_base)[1]
+    base = live[bucket].base_file
+    assert base is not None
+    path = join(partition, base.name.format())
+    with closing(open_parquet(storage, path)) as file:
+        if not file.metadata.num_row_groups:
+            return 0
+        keys = file.read_row_group(0, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
+    found = rule.bucket_of(keys)
+    strays = np.flatnonzero(found != bucket)
+    if len(strays):
+        row = int(strays[0])
+        raise Invalid(
+            f"{path} row {row:,}: expected keys of bucket {bucket:,}, found '{keys[row].as_py()}', which options "
+            f"'{BUCKET_COUNT}'='{rule.bucket_count}' and '{HASH_FIELDS}' put in bucket {int(found[row]):,}; set them "
+            "as the table was written"
+        )
+    return len(found)
