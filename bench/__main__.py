@@ -1,7 +1,7 @@
 """`python -m bench`: measure pyhudi beside plain Parquet, Apache Hudi, Delta, Iceberg, deltalake and hudi-rs.
 
 The first call makes what is needed: the reference environment (a few minutes) and the input files.
-Writes `build/bench/figures.md` and `.json`. Ends with 1 when a side failed.
+Writes `build/bench/figures-<workload>.md` and `.json`. Ends with 1 when a side failed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 
 from bench import in_process, on_spark, report
 from bench.data import make_input
+from bench.workload import WORKLOADS
 from tests.support.reference.environment import PROJECT
 
 OUTPUT = PROJECT / "build" / "bench"
@@ -30,11 +31,15 @@ def main() -> int:
         default=",".join(on_spark.SIDES_BY_KEY),
         help="sides on Spark, comma-separated, of: %(default)s; or none",
     )
+    parser.add_argument(
+        "--workload", default="cow", choices=WORKLOADS, help="kind of table and its index (%(default)s)"
+    )
     parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
     arguments = parser.parse_args()
     try:
         keys = [] if arguments.sides == "none" else arguments.sides.split(",")
         sides = [on_spark.SIDES_BY_KEY[key] for key in keys]
+        workload = WORKLOADS[arguments.workload]
     except KeyError as unknown:
         parser.error(f"no side {unknown}; there are {', '.join(on_spark.SIDES_BY_KEY)}")
 
@@ -51,17 +56,20 @@ def main() -> int:
     failures: dict[str, str] = {}
     spark = processes = None
     if not arguments.no_process:
-        processes = in_process.run(data, OUTPUT, rounds=arguments.rounds, say=say)
+        processes = in_process.run(data, OUTPUT, workload=workload, rounds=arguments.rounds, say=say)
         failures |= processes.failures
     if sides:
-        spark = on_spark.run(data, OUTPUT, warm_up=warm_up, sides=sides, rounds=arguments.rounds, say=say)
-        texts.append(report.format_spark(spark, data, warm_up=warm_up, rounds=arguments.rounds))
+        spark = on_spark.run(
+            data, OUTPUT, warm_up=warm_up, workload=workload, sides=sides, rounds=arguments.rounds, say=say
+        )
+        texts.append(report.format_spark(spark, data, workload, warm_up=warm_up, rounds=arguments.rounds))
         failures |= spark.failures
     if processes is not None:
-        texts.append(report.format_in_process(processes, data, rounds=arguments.rounds))
-    (OUTPUT / "figures.md").write_text("\n".join(texts))
+        texts.append(report.format_in_process(processes, data, workload, rounds=arguments.rounds))
+    stem = f"figures-{workload.key}"
+    (OUTPUT / f"{stem}.md").write_text("\n".join(texts))
     values = report.describe_results(spark, processes, data, rounds=arguments.rounds)
-    (OUTPUT / "figures.json").write_text(json.dumps(values, indent=2) + "\n")
+    (OUTPUT / f"{stem}.json").write_text(json.dumps(values, indent=2) + "\n")
     print("\n".join(texts))
     for name, reason in failures.items():
         print(f"FAILED {name}: {reason}", file=sys.stderr)

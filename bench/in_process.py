@@ -12,10 +12,11 @@ from pathlib import Path
 
 from bench.data import BenchInput
 from bench.processor import MemoryWatch
+from bench.workload import Workload
 from tests.support.reference.environment import PROJECT
 
-SIDES = ("pyhudi", "deltalake", "hudi-rs")
-STEPS = ("bulk insert", "upsert 10 %", "upsert 1,000 rows", "full scan")
+SIDES = {"COPY_ON_WRITE": ("pyhudi", "deltalake", "hudi-rs"), "MERGE_ON_READ": ("pyhudi", "hudi-rs")}
+STEPS = ("bulk insert", "upsert 10 %", "upsert 1,000 rows", "full scan", "compaction")
 
 
 @dataclass
@@ -27,17 +28,20 @@ class ProcessResults:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-def run(data: BenchInput, scratch: Path, *, rounds: int, say: Callable[[str], None]) -> ProcessResults:
+def run(
+    data: BenchInput, scratch: Path, *, workload: Workload, rounds: int, say: Callable[[str], None]
+) -> ProcessResults:
     """Measure. A round starts each side anew; within its process each step is done once to warm up."""
     results = ProcessResults()
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
-        for side in SIDES:
+        for side in SIDES[workload.table_type]:
             if side in results.failures:
                 continue
             folder = scratch / f"process-{side}"
             command = [sys.executable, "-m", "bench.process_worker", side, str(folder)]
             command += [str(data.inserted), str(data.changed), str(data.few)]
+            command += [workload.table_type, json.dumps(workload.properties)]
             process = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             with MemoryWatch(process.pid) as memory:
                 said, complaint = process.communicate()
@@ -47,7 +51,8 @@ def run(data: BenchInput, scratch: Path, *, rounds: int, say: Callable[[str], No
                 say(f"  {side:10} failed: {results.failures[side]}")
                 continue
             answer = json.loads(said)
-            expected = {"rows": data.rows, "total": data.sum_upserted_few}
+            scanned = data.sum_upserted if workload.table_type == "MERGE_ON_READ" else data.sum_upserted_few
+            expected = {"rows": data.rows, "total": scanned}
             if answer["answer"] != expected:
                 results.failures[side] = f"holds {answer['answer']}, expected {expected}"
                 continue

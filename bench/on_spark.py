@@ -16,9 +16,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.data import BenchInput
 from bench.processor import MemoryWatch, read_processor_seconds
+from bench.workload import AGGREGATE, BULK_INSERT, COMPACTION, SCAN, UPSERT, UPSERT_FEW, WRITES, Workload
 from tests.support.reference.client import ReferenceFailed, Worker, hudi_settings
 from tests.support.reference.environment import PROJECT, maven_jar, reference_java_home, reference_python
 
@@ -26,14 +28,6 @@ HUDI_VERSION, DELTA_VERSION, ICEBERG_VERSION = "1.2.0", "3.3.2", "1.10.0"
 STEP_WAIT_S = 1_800.0
 DRIVER_MEMORY = "4g"
 SOURCE = PROJECT / "src"
-
-BULK_INSERT = "bulk insert"
-UPSERT = "upsert 10 %"
-UPSERT_FEW = "upsert 1,000 rows"
-SCAN = "full scan"
-AGGREGATE = "aggregate"
-STEPS = (BULK_INSERT, UPSERT, UPSERT_FEW, SCAN, AGGREGATE)
-WRITES = (BULK_INSERT, UPSERT, UPSERT_FEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +39,9 @@ class Side:
     format: str
     judge: str = ""  # the session that reads back what this side wrote; empty: its own
 
-    @property
-    def steps(self) -> tuple[str, ...]:
-        return tuple(step for step in STEPS if self.format != "parquet" or step not in (UPSERT, UPSERT_FEW))
+    def can(self, step: str) -> bool:
+        """Whether the step makes sense of it: plain Parquet is only written once and read."""
+        return self.format != "parquet" or step in (BULK_INSERT, SCAN, AGGREGATE)
 
 
 SIDES_BY_KEY = {
@@ -79,7 +73,7 @@ class Measure:
 class Results:
     """Measures by step and side, and the sides that fell out, with the reason."""
 
-    measures: dict[str, dict[str, list[Measure]]] = field(default_factory=lambda: {step: {} for step in STEPS})
+    measures: dict[str, dict[str, list[Measure]]]
     failures: dict[str, str] = field(default_factory=dict)
 
     def median_wall_s(self, step: str, side: Side) -> float | None:
@@ -129,12 +123,13 @@ def run(
     scratch: Path,
     *,
     warm_up: BenchInput,
+    workload: Workload,
     sides: Sequence[Side],
     rounds: int,
     say: Callable[[str], None],
 ) -> Results:
     """Measure; a side that fails is left out from then on, and its failure told."""
-    results = Results()
+    results = Results({step: {} for step in workload.steps})
     tables = scratch / f"tables_{os.getpid()}"
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
@@ -146,11 +141,11 @@ def run(
         for number in range(rounds + 1):
             say("warm-up" if number == 0 else f"round {number} of {rounds}")
             with _fresh_folder(tables) as folder:
-                for step, side in ((step, side) for step in STEPS for side in sides if step in side.steps):
+                for step, side in ((step, side) for step in workload.steps for side in sides if side.can(step)):
                     if side.name in results.failures:
                         continue
                     try:
-                        measure = _run_step(side, step, warm_up if number == 0 else data, folder, workers)
+                        measure = _run_step(side, step, warm_up if number == 0 else data, workload, folder, workers)
                     except ReferenceFailed as failure:
                         results.failures[side.name] = f"{step}: {failure}"
                         say(f"  {step:18} {side.name:32} failed: {str(failure).splitlines()[0]}")
@@ -161,22 +156,25 @@ def run(
     return results
 
 
-def _run_step(side: Side, step: str, data: BenchInput, folder: Path, workers: dict[str, Worker]) -> Measure:
+def _run_step(
+    side: Side, step: str, data: BenchInput, workload: Workload, folder: Path, workers: dict[str, Worker]
+) -> Measure:
     worker = workers[side.session]
     path = folder / f"{side.session}_{side.format}"
-    arguments = {"path": str(path), "format": side.format}
+    arguments: dict[str, Any] = {"path": str(path), "format": side.format}
     if step in WRITES:
         source = {BULK_INSERT: data.inserted, UPSERT: data.changed, UPSERT_FEW: data.few}[step]
         arguments |= {"input": str(source), "operation": "bulk_insert" if step == BULK_INSERT else "upsert"}
-    command = {SCAN: "full_scan", AGGREGATE: "aggregate"}.get(step, "bench_write")
+        arguments |= {"table_type": workload.table_type, "properties": workload.properties}
+    command = {SCAN: "full_scan", AGGREGATE: "aggregate", COMPACTION: "compact"}.get(step, "bench_write")
     os.sync()  # what the side before left for the disk is not paid for by this one
     processor_before = read_processor_seconds(worker.pid)
     with MemoryWatch(worker.pid) as memory:
         wall_s = float(worker.ask(command, wait_s=STEP_WAIT_S, **arguments))
     processor_after = read_processor_seconds(worker.pid)
-    if step in WRITES:
+    if step in (*WRITES, COMPACTION):
         _check_answer(side, step, data, path, workers)
-    files = [file for file in path.rglob("*.parquet") if ".hoodie" not in file.relative_to(path).parts]
+    files = [file for file in path.rglob("*") if _is_data(file.relative_to(path)) and file.is_file()]
     return Measure(
         wall_s=wall_s,
         processor_s=None if processor_before is None or processor_after is None else processor_after - processor_before,
@@ -186,12 +184,18 @@ def _run_step(side: Side, step: str, data: BenchInput, folder: Path, workers: di
     )
 
 
+def _is_data(file: Path) -> bool:
+    """Of a base file, a log, or rows and deletes of others; not of what a table keeps of itself."""
+    is_own = not {".hoodie", "_delta_log", "metadata"} & set(file.parts)
+    return is_own and (file.suffix == ".parquet" or ".log." in file.name)
+
+
 def _check_answer(side: Side, step: str, data: BenchInput, path: Path, workers: dict[str, Worker]) -> None:
     """Rows, distinct keys and a sum must be those of the input; Apache Hudi reads what pyhudi wrote."""
     judge = workers[side.judge or side.session]
     format = "hudi" if side.format == "pyhudi" else side.format
     found = judge.ask("summary", wait_s=STEP_WAIT_S, path=str(path), format=format)
-    total = {BULK_INSERT: data.sum_inserted, UPSERT: data.sum_upserted, UPSERT_FEW: data.sum_upserted_few}[step]
+    total = {BULK_INSERT: data.sum_inserted, UPSERT: data.sum_upserted}.get(step, data.sum_upserted_few)
     expected = {"rows": data.rows, "keys": data.rows, "total": total}
     if found != expected:
         raise ReferenceFailed("WrongAnswer", f"after {step} the table holds {found}, expected {expected}")

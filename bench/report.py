@@ -10,7 +10,8 @@ from dataclasses import asdict
 
 from bench.data import BenchInput
 from bench.in_process import ProcessResults
-from bench.on_spark import BULK_INSERT, DRIVER_MEMORY, HUDI_VERSION, SIDES_BY_KEY, WRITES, Measure, Results, Side
+from bench.on_spark import DRIVER_MEMORY, HUDI_VERSION, SIDES_BY_KEY, Measure, Results, Side
+from bench.workload import AGGREGATE, BULK_INSERT, SCAN, Workload
 
 HEADINGS = (
     "step", "side", "wall s", "min to max", "processor s", "peak GB", "files", "MB", "× Hudi", "× Parquet"
@@ -18,7 +19,7 @@ HEADINGS = (
 PROCESS_HEADINGS = ("step", "side", "wall s", "min to max", "processor s", "× pyhudi")
 
 
-def format_spark(results: Results, data: BenchInput, *, warm_up: BenchInput, rounds: int) -> str:
+def format_spark(results: Results, data: BenchInput, workload: Workload, *, warm_up: BenchInput, rounds: int) -> str:
     """A table, one line a step and side, and under it how it was measured."""
     rows = [
         _row(results, step, side)
@@ -27,25 +28,26 @@ def format_spark(results: Results, data: BenchInput, *, warm_up: BenchInput, rou
         if side.name in results.measures[step]
     ]
     lines = [
-        f"### On Spark: {data.rows:,} rows",
+        f"### On Spark: {workload}, {data.rows:,} rows",
         "",
         *_table(HEADINGS, rows),
         "",
         f"Twelve columns, ten partitions; the changed rows are spread over all files. Medians of {rounds} "
         f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted. `local[2]`, "
-        f"driver memory {DRIVER_MEMORY}, {os.cpu_count()} processors ({platform.machine()}). Copy-on-write, "
-        "default settings; both Hudi sides with the SIMPLE index. Processor seconds and memory are those of all "
+        f"driver memory {DRIVER_MEMORY}, {os.cpu_count()} processors ({platform.machine()}). "
+        f"Default settings, {workload} on both Hudi sides. Processor seconds and memory are those of all "
         f"processes. “× Hudi” is the time of the side as a share of that of Apache Hudi {HUDI_VERSION} (Spark 3.5); "
-        "“× Parquet” as a share of that of Spark's plain partitioned Parquet on the same Spark, for an upsert of its "
-        "bulk write. Every write was read back, pyhudi's by Apache Hudi, and held the right rows. Files and MB are "
-        "all data files on disk, the replaced ones too.",
+        "“× Parquet” as a share of that of Spark's plain partitioned Parquet on the same Spark, for other writes of "
+        "its bulk write. Steps follow each other on one table, in the order of the lines. Every write was read back, "
+        "pyhudi's by Apache Hudi, and held the right rows. Files and MB are all data files on disk, the replaced ones "
+        "too.",
     ]
     for name, reason in results.failures.items():
         lines += ["", f"Left out: {name}. {reason.splitlines()[0]}"]
     return "\n".join(lines) + "\n"
 
 
-def format_in_process(results: ProcessResults, data: BenchInput, *, rounds: int) -> str:
+def format_in_process(results: ProcessResults, data: BenchInput, workload: Workload, *, rounds: int) -> str:
     """The same without Spark."""
     rows = []
     for step, by_side in results.measures.items():
@@ -57,7 +59,7 @@ def format_in_process(results: ProcessResults, data: BenchInput, *, rounds: int)
             rows.append((step, side, *_times(walls), f"{processor_s:.2f}", share))
     memory = ", ".join(f"{side} {size / 1e9:.1f} GB" for side, size in results.memory_bytes.items())
     lines = [
-        f"### In one process without Spark: {data.rows:,} rows",
+        f"### In one process without Spark: {workload}, {data.rows:,} rows",
         "",
         *_table(PROCESS_HEADINGS, rows),
         "",
@@ -104,7 +106,7 @@ def _row(results: Results, step: str, side: Side) -> tuple[str, ...]:
         f"{statistics.median(measure.files for measure in taken):.0f}",
         f"{statistics.median(measure.size_bytes for measure in taken) / 1e6:,.0f}",
         _ratio(results, step, side, SIDES_BY_KEY["hudi35"], step),
-        _ratio(results, step, side, plain, BULK_INSERT if step in WRITES else step),
+        _ratio(results, step, side, plain, step if step in (SCAN, AGGREGATE) else BULK_INSERT),
     )
 
 

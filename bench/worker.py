@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.support.reference.server import Handler, hudi_commands, serve, start_session
@@ -23,11 +24,17 @@ COLUMNS = (
 def bench_commands(spark: SparkSession) -> dict[str, Handler]:
     """Each step answers the seconds that it took here, without the way to and fro."""
 
-    def write(path: str, input: str, format: str, operation: str) -> float:
+    def write(path: str, input: str, format: str, operation: str, table_type: str, properties: dict[str, str]) -> float:
         frame = spark.read.parquet(input)
-        step = _WRITES[format]
+        step, target = _WRITES[format], Target(path, table_type, properties)
         started = time.perf_counter()
-        step(spark, frame, path, operation)
+        step(spark, frame, target, operation)
+        return time.perf_counter() - started
+
+    def compact(path: str, format: str) -> float:
+        """All logs, or deletes and small files, into base files."""
+        started = time.perf_counter()
+        _COMPACTIONS[format](spark, path)
         return time.perf_counter() - started
 
     def full_scan(path: str, format: str) -> float:
@@ -52,6 +59,7 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
     return {
         **hudi_commands(spark),
         "bench_write": write,
+        "compact": compact,
         "full_scan": full_scan,
         "aggregate": aggregate,
         "summary": summary,
@@ -66,48 +74,73 @@ def _open(spark: SparkSession, path: str, format: str) -> DataFrame:
     return spark.read.format(format).load(path)
 
 
-def _write_parquet(spark: SparkSession, frame: DataFrame, path: str, operation: str) -> None:
+@dataclass(frozen=True)
+class Target:
+    """The table to write. `properties`: of a Hudi table, its index among them."""
+
+    path: str
+    table_type: str
+    properties: dict[str, str]
+
+    @property
+    def has_logs(self) -> bool:
+        return self.table_type == "MERGE_ON_READ"
+
+
+def _write_parquet(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
     assert operation == "bulk_insert"
-    frame.write.partitionBy(PARTITION).parquet(path)
+    frame.write.partitionBy(PARTITION).parquet(target.path)
 
 
-def _write_hudi(spark: SparkSession, frame: DataFrame, path: str, operation: str) -> None:
-    """Apache Hudi with its default settings: copy-on-write, SIMPLE index, row writer."""
+def _write_hudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
+    """Apache Hudi with its default settings, but for the index: row writer."""
     options = {
         "hoodie.table.name": "bench",
+        "hoodie.datasource.write.table.type": target.table_type,
         "hoodie.datasource.write.operation": operation,
         "hoodie.datasource.write.recordkey.field": KEY,
         "hoodie.datasource.write.partitionpath.field": PARTITION,
         "hoodie.datasource.write.precombine.field": ORDERING,
-        "hoodie.index.type": "SIMPLE",
+        **target.properties,
     }
-    frame.write.format("hudi").options(**options).mode("append").save(path)
+    frame.write.format("hudi").options(**options).mode("append").save(target.path)
 
 
-def _write_pyhudi(spark: SparkSession, frame: DataFrame, path: str, operation: str) -> None:
+def _write_pyhudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
     from pyhudi import HudiTable
 
     if operation == "bulk_insert":
-        table = HudiTable.create(path, name="bench", record_key=KEY, partition_by=PARTITION, ordering=ORDERING)
+        table = HudiTable.create(
+            target.path, name="bench", record_key=KEY, partition_by=PARTITION, ordering=ORDERING,
+            table_type=target.table_type, properties=target.properties,
+        )  # fmt: skip
         table.bulk_insert(frame)
     else:
-        HudiTable.open(path).upsert(frame)
+        HudiTable.open(target.path).upsert(frame)
 
 
-def _write_delta(spark: SparkSession, frame: DataFrame, path: str, operation: str) -> None:
+def _write_delta(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
     if operation == "bulk_insert":
-        frame.write.format("delta").partitionBy(PARTITION).save(path)
+        frame.write.format("delta").partitionBy(PARTITION).save(target.path)
     else:
-        _merge(spark, frame, f"delta.`{path}`")
+        _merge(spark, frame, f"delta.`{target.path}`")
 
 
-def _write_iceberg(spark: SparkSession, frame: DataFrame, path: str, operation: str) -> None:
-    """`path` is that of `bench.<folder>.<table>` in a catalog whose warehouse is the folder above."""
-    name = "bench." + ".".join(path.split("/")[-2:])
+def _write_iceberg(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
+    name = _iceberg_name(target.path)
     if operation == "bulk_insert":
-        frame.writeTo(name).partitionedBy(frame[PARTITION]).create()
+        writer = frame.writeTo(name).partitionedBy(frame[PARTITION])
+        if target.has_logs:
+            for change in ("merge", "update", "delete"):
+                writer = writer.tableProperty(f"write.{change}.mode", "merge-on-read")
+        writer.create()
     else:
         _merge(spark, frame, name)
+
+
+def _iceberg_name(path: str) -> str:
+    """The path is that of `bench.<folder>.<table>` in a catalog whose warehouse is the folder above."""
+    return "bench." + ".".join(path.split("/")[-2:])
 
 
 def _merge(spark: SparkSession, frame: DataFrame, target: str) -> None:
@@ -119,7 +152,33 @@ def _merge(spark: SparkSession, frame: DataFrame, target: str) -> None:
     )
 
 
-_WRITES: dict[str, Callable[[SparkSession, DataFrame, str, str], None]] = {
+def _compact_hudi(spark: SparkSession, path: str) -> None:
+    due = "hoodie.compact.inline.max.delta.commits=1"
+    for step in ("schedule", "run"):
+        spark.sql(f"CALL run_compaction(op => '{step}', path => '{path}', options => '{due}')").collect()
+
+
+def _compact_pyhudi(spark: SparkSession, path: str) -> None:
+    from pyhudi import HudiTable
+
+    HudiTable.open(path).compact(spark=spark)
+
+
+def _compact_iceberg(spark: SparkSession, path: str) -> None:
+    table = _iceberg_name(path).removeprefix("bench.")
+    spark.sql(
+        f"CALL bench.system.rewrite_data_files(table => '{table}', options => map('delete-file-threshold', '1', "
+        "'min-input-files', '1'))"
+    ).collect()
+
+
+_COMPACTIONS: dict[str, Callable[[SparkSession, str], None]] = {
+    "hudi": _compact_hudi,
+    "pyhudi": _compact_pyhudi,
+    "iceberg": _compact_iceberg,
+}
+
+_WRITES: dict[str, Callable[[SparkSession, DataFrame, Target, str], None]] = {
     "parquet": _write_parquet,
     "hudi": _write_hudi,
     "pyhudi": _write_pyhudi,
