@@ -10,6 +10,7 @@ from pathlib import Path
 try:
     from rich.console import Console
 
+    from demo import board_steps
     from demo import flights_steps as steps
     from demo.flights_data import DataMissing, Flights, read_flights
     from demo.report import Report
@@ -51,9 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(path: Path, console: Console) -> None:
     """Every step, then the answers, then where the table lies."""
     start = time.perf_counter()
-    steps.make_way(path)
-    report = Report(console, steps.STEPS)
-    report.say("A year of flights out of New York City, into a copy-on-write table of version 8.\n")
+    board_path = path.with_name(f"{path.name}-board")
+    steps.make_way(path, steps.NAME)
+    steps.make_way(board_path, board_steps.NAME)
+    report = Report(console, steps.STEPS + board_steps.STEPS)
+    report.say(
+        "A year of flights out of New York City, into a copy-on-write table; then December's departures board, "
+        "merge-on-read.\n"
+    )
     answers: list[steps.Answer] = []
     with ExitStack() as stack:
         stack.enter_context(report.running())
@@ -72,6 +78,7 @@ def run(path: Path, console: Console) -> None:
             answers.append(steps.incremental_query(spark, flights, written, path))
         with report.step("check, without Spark"):
             steps.check_table(written.table, flights)
+        answers += board_steps.run_board(report, spark, flights, board_path).answers()
     for title, columns, rows in answers:
         report.table(title, columns, rows)
     say_what_was_shown(report, flights, path, time.perf_counter() - start)
@@ -83,7 +90,8 @@ def say_what_was_shown(report: Report, flights: Flights, path: Path, seconds: fl
         f"\nThe table holds the {flights.expected().num_rows:,} flights that it should: every row and column was "
         f"compared with the input. {seconds:.0f} seconds in all.\n"
     )
-    report.say(f"It lies in {path} ({size_bytes / 1e6:.0f} MB with the files of earlier commits). To look at it:\n")
+    report.say(f"It lies in {path} ({size_bytes / 1e6:.0f} MB with the files of earlier commits), the board beside it.")
+    report.say("To look at it:\n")
     report.code(LOOK.format(path=path))
     report.say(
         "That needs no Spark. With Spark: pyhudi.spark.register(spark), then "

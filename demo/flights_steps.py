@@ -43,11 +43,11 @@ class Written:
     corrections: WriteResult
 
 
-def make_way(path: Path) -> None:
-    """Remove the table of an earlier run. Raises: InTheWay for anything else that lies there."""
+def make_way(path: Path, name: str) -> None:
+    """Remove the table of an earlier run, which has this name. Raises: InTheWay for anything else that lies there."""
     if not path.exists():
         return
-    is_ours = HudiTable.exists(path) and HudiTable.open(path).name == NAME
+    is_ours = HudiTable.exists(path) and HudiTable.open(path).name == name
     if not is_ours and (not path.is_dir() or any(path.iterdir())):
         raise InTheWay(f"{path}: expected nothing or the demo's own table, found other files; choose another --path")
     shutil.rmtree(path)

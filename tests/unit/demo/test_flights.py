@@ -61,8 +61,8 @@ def test_the_delay_of_two_times_of_day(arrived: int, scheduled: int, minutes: in
 def test_the_table_of_an_earlier_run_makes_way(tmp_path: Path) -> None:
     HudiTable.create(tmp_path / "t", name=flights_steps.NAME, record_key="id")
 
-    flights_steps.make_way(tmp_path / "t")
-    flights_steps.make_way(tmp_path / "t")
+    flights_steps.make_way(tmp_path / "t", flights_steps.NAME)
+    flights_steps.make_way(tmp_path / "t", flights_steps.NAME)
 
     assert not (tmp_path / "t").exists()
 
@@ -74,7 +74,7 @@ def test_what_is_not_the_demos_stays(tmp_path: Path) -> None:
 
     for name in ("table", "folder", "folder/file"):
         with pytest.raises(flights_steps.InTheWay, match="choose another --path"):
-            flights_steps.make_way(tmp_path / name)
+            flights_steps.make_way(tmp_path / name, flights_steps.NAME)
         assert (tmp_path / name).exists()
 
 
