@@ -19,6 +19,21 @@ def read_pending_groups(storage: Storage, timeline: Timeline) -> dict[FileGroup,
     return {group: instant for instant in timeline.pending for group in _groups_of(storage, timeline, instant)}
 
 
+def read_planned_logs(storage: Storage, timeline: Timeline) -> dict[FileGroup, frozenset[str]]:
+    """The names of the logs that pending compactions will merge into new base files, by file group.
+
+    One get a pending compaction.
+    """
+    planned: dict[FileGroup, frozenset[str]] = {}
+    for instant in timeline.pending:
+        if instant.action == "compaction":
+            path = _plan_path(timeline, instant)
+            for one in decode_compaction_plan(storage.get(path), path=path).operations or ():
+                names = frozenset(log.rpartition("/")[2] for log in one.delta_file_paths or ())
+                planned[one.partition_path or "", one.file_id or ""] = names
+    return planned
+
+
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
     """Whether a pending instant is a clustering, under whichever name. One get for a replacecommit.
 

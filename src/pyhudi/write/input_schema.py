@@ -36,13 +36,14 @@ class TableColumns:
 
 
 def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
-    """Whether an input has the key, partition and ordering columns and only some of the others, and no new one: a
-    new one beside missing ones may be one of those, misspelled.
+    """Whether an input has the key, partition and ordering columns, those that are never null, only some of the others,
+    and no new one: a new one beside missing ones may be one of those, misspelled.
     """
     if settings.fills_missing_columns:
         return False
     given = {name for name in incoming.names if name not in META_FIELDS}
-    return {*table.keys, *table.ordering} <= given < set(table.schema.names)
+    needed = {*table.keys, *table.ordering, *required_columns(table.schema_text)}
+    return needed <= given < set(table.schema.names)
 
 
 def evolved_schema(

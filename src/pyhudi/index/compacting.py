@@ -1,0 +1,94 @@
+"""Keys of file groups that a pending compaction will rewrite: what counts is what their base files will hold then.
+
+A key that a log had deleted when the compaction was planned is not in that base file; a row appended for it now would
+be in the log alone, where no later look-up of base files finds it. One that was deleted since will be in it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.index.hits import Hits, Index, KeyBounds
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import SliceReader
+from pyhudi.table.pending import FileGroup
+
+
+@dataclass(frozen=True, slots=True)
+class CompactingIndex:
+    """`index`, for a table with pending compactions. `planned`: the names of the logs that each takes of a file group.
+
+    Memory: beside that of `index`, the keys of one such slice. Requests: its base file and the logs of the plan.
+    """
+
+    index: Index
+    planned: Mapping[FileGroup, frozenset[str]]
+    reader: SliceReader
+
+    @property
+    def is_global(self) -> bool:
+        return self.index.is_global
+
+    @property
+    def prunes(self) -> bool:
+        return self.index.prunes
+
+    def locate(
+        self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
+    ) -> dict[str, Hits]:
+        others, taken = split_compacting(slices, self.planned)
+        found = self.index.locate(storage, keys, [slices[at] for at in others], executor)
+        numbers = np.array(others, dtype=np.int32)
+        parts = {path: [_at(hits, numbers)] for path, hits in found.items()}
+
+        def look(at: int) -> dict[str, np.ndarray]:
+            piece = as_planned(slices[at], self.planned)
+            stored = one_array(self.reader.rows(storage, piece, [RECORD_KEY]).column(RECORD_KEY))
+            scopes = keys if self.is_global else [path for path in keys if path == piece.partition]
+            return {path: np.flatnonzero(np.asarray(pc.is_in(keys[path], value_set=stored))) for path in scopes}
+
+        for at, by_path in zip(taken, executor.run(look, taken), strict=True):
+            for path, rows in by_path.items():
+                none = np.full(len(rows), -1)
+                parts.setdefault(path, []).append(Hits(rows, np.full(len(rows), at, dtype=np.int32), none))
+        return {path: _together(of) for path, of in parts.items()}
+
+    def candidates(
+        self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
+    ) -> list[int]:
+        others, taken = split_compacting(slices, self.planned)
+        found = self.index.candidates(storage, bounds, [slices[at] for at in others], executor)
+        return sorted([*(others[at] for at in found), *taken])
+
+
+def split_compacting(
+    slices: Sequence[FileSlice], planned: Mapping[FileGroup, frozenset[str]]
+) -> tuple[list[int], list[int]]:
+    """Positions of the slices that no pending compaction takes, and of those that one does."""
+    taken = [at for at, piece in enumerate(slices) if (piece.partition, piece.file_id) in planned]
+    return [at for at in range(len(slices)) if at not in set(taken)], taken
+
+
+def as_planned(piece: FileSlice, planned: Mapping[FileGroup, frozenset[str]]) -> FileSlice:
+    """The slice as its pending compaction sees it: with the logs of the plan alone."""
+    names = planned[piece.partition, piece.file_id]
+    return replace(piece, log_files=tuple(log for log in piece.log_files if log.name.format() in names))
+
+
+def _at(hits: Hits, numbers: np.ndarray) -> Hits:
+    return Hits(hits.rows, numbers[hits.groups], hits.positions)
+
+
+def _together(parts: Sequence[Hits]) -> Hits:
+    rows = np.concatenate([of.rows for of in parts])
+    order = np.argsort(rows, kind="stable")
+    groups = np.concatenate([of.groups for of in parts])
+    positions = np.concatenate([of.positions for of in parts])
+    return Hits(rows[order], groups[order], positions[order])
