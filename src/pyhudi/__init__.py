@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyhudi.api import (
         ArchiveResult,
         CleanResult,
+        CompactionResult,
         Explanation,
         HudiTable,
         Instant,
@@ -36,6 +37,7 @@ __all__ = [
     "ArchiveResult",
     "Bug",
     "CleanResult",
+    "CompactionResult",
     "Conflict",
     "CorruptFile",
     "Explanation",

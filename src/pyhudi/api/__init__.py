@@ -6,12 +6,14 @@ from pyhudi.merge.mergers import RecordMerger, register_merger
 from pyhudi.model.instant import Instant
 from pyhudi.services.archive import ArchiveResult
 from pyhudi.services.clean import CleanResult
+from pyhudi.services.compaction import CompactionResult
 from pyhudi.table.read_plan import Explanation
 from pyhudi.write.operation import WriteResult
 
 __all__ = [
     "ArchiveResult",
     "CleanResult",
+    "CompactionResult",
     "Explanation",
     "HudiTable",
     "Instant",

@@ -78,3 +78,8 @@ def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
     if "schema" in extra:
         raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
     return extra
+
+
+def attempt_number(new_uuid: Callable[[], str]) -> int:
+    """A number that tells attempts at one action apart, below 2^28, as write tokens may have."""
+    return int(new_uuid().replace("-", "")[:7], 16)

@@ -1,12 +1,22 @@
 """The calls of a table that run its services when asked; most of them also follow writes by themselves."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from pyhudi.api import frames
 from pyhudi.api.writes import TableWrites
+from pyhudi.engine.local import LocalSliceWork
+from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive import ArchiveResult, run_archive
 from pyhudi.services.archive_settings import ArchiveSettings
 from pyhudi.services.clean import CleanResult, run_clean
 from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.services.compaction import CompactionJob, CompactionResult, run_compactions, schedule_compaction
+from pyhudi.services.compaction_inputs import CompactionKind, refuse_not_compactable
+from pyhudi.write.compaction_handle import SliceWork
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class TableServices(TableWrites):
@@ -34,3 +44,46 @@ class TableServices(TableWrites):
         archive = ArchiveSettings.from_options(merged)
         with self._session(self._access, settings, archive.clean, "archive") as session:
             return run_archive(session, archive)
+
+    def compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the logs of a merge-on-read table into base files: what is pending first, then what is there now.
+
+        Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
+        readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
+        pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
+        true. `spark`: the session to run it on; None: in this process.
+        Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
+        """
+        return run_compactions(self._job(CompactionKind.BASE, options, spark), is_asked=True)
+
+    def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
+        """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
+
+        Raises: as `compact`.
+        """
+        return schedule_compaction(self._job(CompactionKind.BASE, options, None), is_asked=True)
+
+    def log_compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the log files of slices that have many into one each; base files stay as they are.
+
+        How many is what `hoodie.log.compaction.blocks.threshold` says. Otherwise as `compact`.
+        Raises: as `compact`; Unsupported where a record is made of several (custom mergers, partial-update modes).
+        """
+        return run_compactions(self._job(CompactionKind.LOG, options, spark), is_asked=True)
+
+    def _job(
+        self, kind: CompactionKind, options: Mapping[str, object] | None, spark: "SparkSession | None"
+    ) -> CompactionJob:
+        refuse_not_compactable(self._access.snapshot())
+        _, merged, settings = self._prepare(options)
+        access, after = self._access, AfterCommitSettings.from_options(merged)
+        if spark is None:
+            work: SliceWork = LocalSliceWork(self._executor, access.storage)
+        else:
+            engine = frames.spark_engine()
+            access, work = engine.session_access(access, spark), engine.SparkSliceWork(spark)
+        return self._compaction_job(kind, access, settings, after, work)

@@ -6,18 +6,29 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.api import frames
-from pyhudi.api.access import commit_texts, metadata_upkeep
+from pyhudi.api.access import attempt_number, commit_texts, metadata_upkeep
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.engine.arrow_source import ArrowSource
+from pyhudi.engine.local import LocalSliceWork
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.model.options import PAYLOAD_CLASS, check_table_facts, is_delete_payload, merge_options
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit
+from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
 from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.services.compaction import CompactionJob
+from pyhudi.services.compaction_inputs import CompactionKind
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.write.compaction_handle import SliceWork
 from pyhudi.write.inserts import as_deletes
-from pyhudi.write.operation import WriteResult, nothing_to_do, prepare_write, run_delete_partitions, run_write
+from pyhudi.write.operation import (
+    WriteResult,
+    base_file_settings,
+    nothing_to_do,
+    prepare_write,
+    run_delete_partitions,
+    run_write,
+)
 from pyhudi.write.replacement import find_partitions, match_partitions
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation, WriteSource
@@ -181,7 +192,10 @@ class TableWrites:
                 )  # fmt: skip
         finally:
             source.close()
-        return self._tell(result, callback, on_commit)
+        self._tell(result, callback, on_commit)
+        if snapshot.config.table_type == "MERGE_ON_READ":
+            self._compact_after(access, settings, merged, data)
+        return result
 
     def _prepare(self, options: Mapping[str, object] | None) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
         """The table as it is, and the options and settings of a write to it, checked."""
@@ -211,6 +225,41 @@ class TableWrites:
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
             participants=lambda of, issue, hold: [metadata_upkeep(access, of, issue, settings, clean, hold)],
         )
+
+    def _compact_after(
+        self, access: TableAccess, settings: WriteSettings, options: Mapping[str, str], data: object
+    ) -> None:
+        """The compactions that follow a write, once the table is free for others."""
+        after = AfterCommitSettings.from_options(options)
+        run_after_turn(
+            access.location.uri, after.compaction, access.snapshot,
+            lambda kind: self._compaction_job(kind, access, settings, after, self._slice_work(access, data)),
+        )  # fmt: skip
+
+    def _compaction_job(
+        self,
+        kind: CompactionKind,
+        access: TableAccess,
+        settings: WriteSettings,
+        after: AfterCommitSettings,
+        work: SliceWork,
+    ) -> CompactionJob:
+        return CompactionJob(
+            kind, after.compaction, base_file_settings(settings), settings.logs,
+            open_session=lambda: self._session(access, settings, after.clean, kind.value),
+            work=work, clock=access.clock, new_attempt=lambda: attempt_number(access.new_uuid),
+        )  # fmt: skip
+
+    def _slice_work(self, access: TableAccess, data: object) -> SliceWork:
+        """Where slices are compacted after a write of this data: on its Spark cluster, or else in this process."""
+        dataframe = frames.spark_dataframe(data)
+        if dataframe is not None:
+            engine = frames.spark_engine()
+            spark = engine.session_of(dataframe)
+            if not engine.runs_on_this_machine(spark):
+                work: SliceWork = engine.SparkSliceWork(spark)
+                return work
+        return LocalSliceWork(self._executor, access.storage)
 
     def _tell(self, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None) -> WriteResult:
         """Tell whoever wants to know of a write that is done."""

@@ -6,6 +6,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
+from pyhudi.model.commit import WriteStat
+from pyhudi.storage.protocol import Storage
+from pyhudi.write.compaction_handle import CompactionTarget, SliceHandle, SliceTask
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,6 +54,19 @@ class LocalExecutor:
             if not future.cancelled():
                 future.result()
         return [future.result() for future in futures]
+
+
+class LocalSliceWork:
+    """Slices of a compaction as tasks of an executor in this process."""
+
+    def __init__(self, executor: Executor, storage: Storage) -> None:
+        self._executor, self._storage = executor, storage
+
+    def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
+        def one(task: SliceTask) -> list[WriteStat]:
+            return handle(target, task, task_attempt=0, storage=self._storage)
+
+        return [stat for stats in self._executor.run(one, tasks) for stat in stats]
 
 
 def _usable_processors() -> int:

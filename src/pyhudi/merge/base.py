@@ -20,15 +20,18 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Base rows that were replaced or changed, and that were dropped; rows of the log that met no base row."""
+    """Base rows that were replaced or changed, and that were dropped; rows of the log that met no base row, and
+    deletes of the log that met none.
+    """
 
     updated: int
     deleted: int
     inserted: int
+    deletes_unmet: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Met:
+class Met:
     """Base rows of a batch that have a record in the log: `at` ascending, `states` the records, `wins` which win."""
 
     at: np.ndarray
@@ -43,6 +46,9 @@ class _Met:
     @property
     def dropped(self) -> np.ndarray:
         return self.at[self.wins & self.is_delete]
+
+    def take(self, chosen: np.ndarray) -> "Met":
+        return Met(self.at[chosen], self.states[chosen], self.wins[chosen], self.is_delete[chosen])
 
 
 class BaseMerge:
@@ -65,7 +71,8 @@ class BaseMerge:
 
     @property
     def counts(self) -> MergeCounts:
-        return MergeCounts(self._updated, self._deleted, len(self._left()))
+        unmet = np.count_nonzero(~self._met & self._folded.entries.records.is_delete)
+        return MergeCounts(self._updated, self._deleted, len(self._left()), int(unmet))
 
     def merge(self, batch: pa.RecordBatch, start_position: int) -> pa.RecordBatch:
         """The rows of a base batch, replaced, changed or dropped by the log; the batch itself where none is.
@@ -76,14 +83,37 @@ class BaseMerge:
         folded = self._folded
         if not batch.schema.equals(folded.schema):
             raise Bug(f"{folded.path}: expected base rows of {folded.schema}, found {batch.schema}")
+        met = self.meet(batch, start_position)
+        return self.settled(batch, met) if len(met.at) else batch
+
+    def meet(self, batch: pa.RecordBatch, start_position: int) -> Met:
+        """The rows of a base batch that have a record in the log, and whether it wins.
+
+        `batch`: the record key, and what the rules compare, at least. Otherwise as `merge`.
+        """
         self._rows_seen = max(self._rows_seen, start_position + len(batch))
         match = self._match(batch, start_position)
         at = np.flatnonzero(match >= 0)
-        if not len(at):
-            return batch
         self._met[match[at]] = True
-        met = self._settle(batch, at, match[at])
-        merged, changed, dropped = self._customized(batch, met) if folded.rules.merger else self._replaced(batch, met)
+        return self._settle(batch, at, match[at])
+
+    def needs_base(self, met: Met) -> np.ndarray:
+        """Of these base rows, which have a value in the answer, as far as one can tell without their values."""
+        is_whole = self._folded.rules.merger is None and self._folded.rules.fill is None
+        is_whole = is_whole and not self._folded.entries.absent
+        return ~met.wins if is_whole else np.ones(len(met.at), np.bool_)
+
+    def replacements(self, met: Met) -> pa.RecordBatch:
+        """The log's rows in the place of base rows of which nothing is needed."""
+        replaced = met.states[met.replaced]
+        self._updated += len(replaced)
+        self._deleted += len(met.dropped)
+        return self._log_rows(replaced)
+
+    def settled(self, batch: pa.RecordBatch, met: Met) -> pa.RecordBatch:
+        """The rows of a base batch as the log leaves them. `met`: at their places in this batch."""
+        is_custom = self._folded.rules.merger is not None
+        merged, changed, dropped = self._customized(batch, met) if is_custom else self._replaced(batch, met)
         self._updated += changed
         self._deleted += len(dropped)
         if not len(dropped):
@@ -144,7 +174,7 @@ class BaseMerge:
             hint="The log's positions may be of another base file; merge by key.",
         )
 
-    def _settle(self, batch: pa.RecordBatch, at: np.ndarray, states: np.ndarray) -> _Met:
+    def _settle(self, batch: pa.RecordBatch, at: np.ndarray, states: np.ndarray) -> Met:
         folded = self._folded
         records = folded.entries.records.take(states)
         at_least = np.ones(len(at), np.bool_)
@@ -155,9 +185,9 @@ class BaseMerge:
                 [take_one(column, at) for column in normalized(stored)],
             )
         wins = log_wins(folded.rules, records, at_least=at_least)
-        return _Met(at, states, wins, records.is_delete)
+        return Met(at, states, wins, records.is_delete)
 
-    def _replaced(self, batch: pa.RecordBatch, met: _Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
+    def _replaced(self, batch: pa.RecordBatch, met: Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
         """The batch with values of log rows in it, the number of rows that have some, and rows to drop."""
         written = met.replaced
         if self._folded.rules.fill is not None:
@@ -202,7 +232,7 @@ class BaseMerge:
             takes &= ~absent[row]
         return None if takes.all() else takes
 
-    def _customized(self, batch: pa.RecordBatch, met: _Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
+    def _customized(self, batch: pa.RecordBatch, met: Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
         pairs = np.flatnonzero(~met.is_delete)
         if not len(pairs):
             return batch, 0, met.dropped

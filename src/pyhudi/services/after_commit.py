@@ -1,4 +1,5 @@
-"""What follows a commit, while its writer still holds the table: cleaning, then archiving."""
+"""What follows a commit: cleaning, then archiving, while its writer still holds the table; then, when others may
+have it, compaction."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,6 +10,10 @@ from pyhudi.services.archive import archive_when_due
 from pyhudi.services.archive_settings import ArchiveSettings
 from pyhudi.services.clean import is_possibly_due, run_clean
 from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.services.compaction import CompactionJob, may_be_due, run_compactions, schedule_compaction
+from pyhudi.services.compaction_inputs import CompactionKind
+from pyhudi.services.compaction_settings import CompactionSettings
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 
 log = logging.getLogger("pyhudi")
@@ -20,11 +25,16 @@ class AfterCommitSettings:
 
     clean: CleanSettings
     archive: ArchiveSettings
+    compaction: CompactionSettings
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """Raises: Invalid for a value that cannot be one."""
-        return cls(CleanSettings.from_options(options), ArchiveSettings.from_options(options))
+        return cls(
+            CleanSettings.from_options(options),
+            ArchiveSettings.from_options(options),
+            CompactionSettings.from_options(options),
+        )
 
 
 def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> None:
@@ -33,17 +43,44 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> No
     The guard is still held, so nobody writes between the commit and its clean and no second turn is waited for. The
     commit has landed: whatever fails here is logged, stays pending, and is finished after a later commit.
     """
+    uri = session.access.location.uri
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
-        _attempt("clean", session, lambda: run_clean(session, settings.clean, is_asked=False))
+        _attempt("clean", uri, lambda: run_clean(session, settings.clean, is_asked=False))
     if settings.archive.is_automatic:
-        _attempt("archival", session, lambda: archive_when_due(session, settings.archive))
+        _attempt("archival", uri, lambda: archive_when_due(session, settings.archive))
 
 
-def _attempt(what: str, session: WriteSession, run: Callable[[], object]) -> None:
+def run_after_turn(
+    uri: str,
+    settings: CompactionSettings,
+    snapshot: Callable[[], Snapshot],
+    job: Callable[[CompactionKind], CompactionJob],
+) -> None:
+    """Run the compactions that are due, once the writer has let go of the table; pending ones first.
+
+    As after a commit nothing fails here. `snapshot`: the table as it is; asked for where compactions are wanted only.
+    """
+    base, logs = CompactionKind.BASE, CompactionKind.LOG
+    if not (settings.is_inline or settings.is_scheduled_inline or settings.logs_inline):
+        return
+
+    def run() -> None:
+        now = snapshot()
+        if settings.is_inline and may_be_due(job(base), now):
+            run_compactions(job(base), is_asked=False)
+        elif settings.is_scheduled_inline and not settings.is_inline and may_be_due(job(base), now):
+            schedule_compaction(job(base), is_asked=False)
+        if settings.logs_inline and may_be_due(job(logs), now):
+            run_compactions(job(logs), is_asked=False)
+
+    _attempt("compaction", uri, run)
+
+
+def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:
     try:
         run()
     except Exception as error:  # of any kind: the write has succeeded, and must not be repeated for this
         log.warning(
             "%s: the commit landed, the %s after it failed and is tried again after the next one: %s: %s",
-            session.access.location.uri, what, type(error).__name__, error,
+            uri, what, type(error).__name__, error,
         )  # fmt: skip

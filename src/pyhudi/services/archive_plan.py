@@ -7,6 +7,7 @@ from pyhudi.model.commit import CleanerPlan, CleanMetadata
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.clean_plan import earliest_to_retain
 from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
+from pyhudi.services.compaction_trigger import newest_compaction, since_compaction
 from pyhudi.timeline.active import Timeline
 
 _COMPANIONS = frozenset({"clean", "rollback"})
@@ -121,21 +122,12 @@ def compaction_barrier(timeline: Timeline, deltacommits_max: int) -> Barrier | N
 
     Seen: 1.0.2 (`CompactionUtils.getEarliestInstantToRetainForCompaction`).
     """
-    writes = timeline.completed_writes
-    newest = newest_compaction(timeline)
-    deltas = [w for w in writes if w.action == "deltacommit"]
-    if newest is not None:
-        deltas = [w for w in deltas if (w.completed or w.requested) > newest.requested]
+    deltas = since_compaction(timeline).deltacommits
     if len(deltas) >= deltacommits_max:
         kept = deltas[len(deltas) - deltacommits_max]
         return Barrier(kept.requested, f"the {deltacommits_max} delta commits that make a compaction due")
-    first = newest or next(iter(deltas), None)
+    first = newest_compaction(timeline) or next(iter(deltas), None)
     return Barrier(first.requested, "the newest compaction") if first is not None else None
-
-
-def newest_compaction(timeline: Timeline) -> Instant | None:
-    """The completed compaction of a merge-on-read table that was requested last."""
-    return next((w for w in reversed(timeline.completed_writes) if w.action == "commit"), None)
 
 
 def replace_barrier(timeline: Timeline, clean: CleanMetadata | None, plan: CleanerPlan | None) -> Barrier | None:

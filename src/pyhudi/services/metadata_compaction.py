@@ -9,7 +9,7 @@ from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.model.commit import CommitMetadata, CompactionOperation, CompactionPlan
 from pyhudi.model.instant import Instant
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.services.slice_costs import slice_costs
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
 from pyhudi.write.metadata_table import write_base_file
@@ -86,25 +86,7 @@ def _operations(table: MetadataTable) -> list[CompactionOperation]:
             data_file_path=piece.base_file.name.format() if piece.base_file else None,
             file_id=piece.file_id,
             partition_path=piece.partition,
-            metrics=_metrics(piece),
+            metrics=slice_costs(piece),
         )
         for piece in table.slices(FILES)
     ]
-
-
-def _metrics(piece: FileSlice) -> dict[str, float]:
-    """What the plan says a slice costs, whole mebibytes where it says so.
-
-    Seen: Apache Hudi 1.0.2 carries out a plan that died before its own writes, and fails on one without
-    `TOTAL_LOG_FILES_SIZE` (a null pointer in `HoodieCompactor`). Spec: format/actions.md section 8.
-    """
-    base_bytes = piece.base_file.size_bytes if piece.base_file else 0
-    log_bytes = sum(log.size_bytes for log in piece.log_files)
-    read_mb, write_mb = (base_bytes + log_bytes) >> 20, (base_bytes or log_bytes) >> 20
-    return {
-        "TOTAL_LOG_FILES": float(len(piece.log_files)),
-        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-        "TOTAL_IO_READ_MB": float(read_mb),
-        "TOTAL_IO_WRITE_MB": float(write_mb),
-        "TOTAL_IO_MB": float(read_mb + write_mb),
-    }

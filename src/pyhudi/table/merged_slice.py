@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
-from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
@@ -14,7 +14,7 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
 from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.slice_log import SliceFiles, StoredLog, slice_blocks, slice_files
+from pyhudi.table.slice_log import LogTally, SliceFiles, StoredLog, slice_blocks, slice_files
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
 
@@ -65,6 +65,7 @@ def read_merged(
     columns: Sequence[str],
     *,
     use_threads: bool,
+    tally: LogTally | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The merged rows of a slice, as these columns of the table's and perhaps others that merging needs.
 
@@ -76,16 +77,28 @@ def read_merged(
     own = () if reading.keys is None else reading.keys.record_key
     names = reading.rules.columns_needed([*columns, *own], stored.names)
     schema = pa.schema([stored.field(name) for name in names])
-    logs = ((path, StoredLog(storage, path), size_bytes) for path, size_bytes in files.logs)
-    blocks = slice_blocks(logs, reading.timeline.is_committed)
+    blocks = stored_blocks(storage, files, reading, tally)
     if not blocks:
         yield from _base_batches(storage, files, schema, use_threads=use_threads)
         return
-    passes = -(-sum(_DECODED.get(block.type, 1) * block.content_size for block in blocks) // reading.log_size_bytes_max)
-    for number in range(max(1, passes)):
+    for part in key_parts(blocks, reading):
         base = _base_batches(storage, files, schema, use_threads=use_threads)
-        part = KeyPart(number, max(1, passes))
-        yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part)
+        yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part, tally)
+
+
+def stored_blocks(
+    storage: Storage, files: SliceFiles, reading: LogReading, tally: LogTally | None = None
+) -> list[LogBlock]:
+    """The blocks of a slice's log that count for this reader, in the order in which they do."""
+    logs = ((path, StoredLog(storage, path), size_bytes) for path, size_bytes in files.logs)
+    return slice_blocks(logs, reading.timeline.is_committed, tally)
+
+
+def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:
+    """The parts of the keys to read a log in, so that what is held of it at once stays within `log_size_bytes_max`."""
+    size_bytes = sum(_DECODED.get(block.type, 1) * block.content_size for block in blocks)
+    count = max(1, -(-size_bytes // reading.log_size_bytes_max))
+    return [KeyPart(number, count) for number in range(count)]
 
 
 def _base_batches(

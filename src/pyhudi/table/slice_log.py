@@ -39,6 +39,25 @@ class SliceFiles:
     logs: tuple[tuple[str, int], ...]
 
 
+@dataclass(slots=True)
+class LogTally:
+    """What reading a slice found in its log and made of it, added up while it is read.
+
+    `blocks`: of rows and deletes, those that were rolled back or replaced among them. `records`: taken in of the
+    blocks that count; `keys`: what they come to. `updated`, `inserted`, `deleted`: rows of the answer that the log
+    changed or added; keys that it deleted, stored or not.
+    """
+
+    blocks: int = 0
+    torn_blocks: int = 0
+    rollback_blocks: int = 0
+    records: int = 0
+    keys: int = 0
+    updated: int = 0
+    inserted: int = 0
+    deleted: int = 0
+
+
 def slice_files(piece: FileSlice) -> SliceFiles:
     """The files of a slice to be read with its logs."""
     base = piece.base_file
@@ -49,7 +68,9 @@ def slice_files(piece: FileSlice) -> SliceFiles:
     )
 
 
-def slice_blocks(logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool]) -> list[LogBlock]:
+def slice_blocks(
+    logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool], tally: LogTally | None = None
+) -> list[LogBlock]:
     """The data and delete blocks to merge, in the order in which they count; contents stay in the files.
 
     `logs`: path, source and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an
@@ -59,18 +80,22 @@ def slice_blocks(logs: Iterable[tuple[str, LogSource, int]], is_visible: Callabl
     Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dead writer
     leaves.
     """
+    found = tally if tally is not None else LogTally()
     by_instant: dict[str, list[LogBlock]] = {}
     for path, source, size_bytes in logs:
         for block in scan_log(source, size_bytes, path=path):
             if block.damage is not None:
                 if not block.damage.is_torn:
                     raise block.damage.error
+                found.torn_blocks += 1
                 log.warning(
                     "%s: %d bytes that a writer left which died are passed over", block.damage.error, block.size
                 )
             elif block.type is BlockType.COMMAND:
+                found.rollback_blocks += 1
                 by_instant.pop(rolled_back_instant(block), None)
             elif block.type in (*DATA_TYPES, BlockType.DELETE) and is_visible(instant_time(block)):
+                found.blocks += 1
                 by_instant.setdefault(instant_time(block), []).append(block)
     whole = {instant: _of_best_attempt(blocks) for instant, blocks in by_instant.items()}
     return [block for instant in _compacted_order(whole) for block in whole[instant]]

@@ -76,9 +76,11 @@ class BlockStyle:
     compacted: tuple[str, ...] = ()
 
 
-def write_log(place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows) -> list[WrittenLog]:
+def write_log(
+    place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows, *, first_version: int = 1
+) -> list[WrittenLog]:
     """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`); into a further file each time that
-    one is large enough.
+    one is large enough. `first_version`: of the first file, where the instant has written some already.
 
     Memory: one block encoded. Spec: format/log-format.md section 4, "Writers". Raises: Conflict when the write ended.
     """
@@ -86,7 +88,7 @@ def write_log(place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRow
     blocks = _blocks(place.instant, style, rows, deletes)
     block = next(blocks, None)
     while block is not None:
-        name = LogFileName(place.file_id, place.instant, len(written) + 1, place.write_token)
+        name = LogFileName(place.file_id, place.instant, first_version + len(written), place.write_token)
         file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), "CREATE")
         size_bytes = row_count = delete_count = 0
         file.begin()
@@ -116,7 +118,8 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
             positions_base_instant=part.base_instant, is_partial=style.is_partial, compacted_instants=style.compacted,
         )  # fmt: skip
         yield _Block(_data_block(style, part.rows, header), len(part.rows), 0)
-    for part in _parts(deletes, style.settings.block_size_max_bytes):
+    size_max_bytes = style.settings.block_size_max_bytes
+    for part in (part for of in _by_kind(deletes) for part in _parts(of, size_max_bytes)):
         batch = part.rows.combine_chunks().to_batches()[0]
         content = encode_delete_block(
             batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
@@ -154,6 +157,22 @@ def _parts(of: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
     for start in range(0, count, step):
         positions = None if of.positions is None else of.positions[start : start + step]
         yield LogRows(of.rows.slice(start, step), positions, of.base_instant)
+
+
+def _by_kind(deletes: LogRows) -> Iterator[LogRows]:
+    """The deletes with one kind of ordering value after the other: those that carry none have a kind of their own.
+
+    Seen: hudi-rs 0.5 refuses a block that mixes them. Blocks of one instant settle a key alike in either order.
+    """
+    if not len(deletes.rows):
+        return
+    kinds = np.asarray(one_array(deletes.rows.column("ordering_kind")))
+    found = np.unique(kinds)
+    for kind in found:
+        chosen = kinds == kind
+        positions = None if deletes.positions is None else deletes.positions[chosen]
+        rows = deletes.rows if len(found) == 1 else deletes.rows.filter(pa.array(chosen))
+        yield LogRows(rows, positions, deletes.base_instant)
 
 
 def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | None) -> LogRows:

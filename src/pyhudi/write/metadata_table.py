@@ -58,9 +58,11 @@ class MetadataTableWriter:
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """One deltacommit at the write's own time, complete before the write is.
 
-        Spec: format/metadata-table.md section 8.
+        A compaction that died after this is done anew under its time, with other files: then what is there under that
+        time is written anew too. Spec: format/metadata-table.md section 8.
         """
         table = open_metadata_table(self.storage, self.zone)
+        undo_deltacommit(table, requested, confirm=self.hold.confirm)
         write_deltacommit(
             table, requested, files_records(metadata), issue_instant=self.issue_instant, confirm=self.hold.confirm
         )

@@ -37,9 +37,13 @@ def is_classic(spark: SparkSession) -> bool:
 
 
 def spark_access(access: TableAccess, dataframe: DataFrame) -> TableAccess:
+    """The same table, reached from the session of a DataFrame."""
+    return session_access(access, session_of(dataframe))
+
+
+def session_access(access: TableAccess, spark: SparkSession) -> TableAccess:
     """The same table, with instants of a LOCAL table in the driver JVM's zone."""
     refuse_unshared(access.location)
-    spark = session_of(dataframe)
     use_running_interpreter(spark)
     return replace(access, process_zone=lambda: driver_zone(spark))
 

@@ -1,0 +1,239 @@
+"""Compacting a table: its plan under the guard, the work beside other writers and readers, the commit under the guard.
+
+Every step can be repeated. A compaction that was stopped stays pending, and is done anew from its plan under the same
+instant; it is never rolled back, for other writers may count on it. Log compaction is the same with other files.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
+from pyhudi.model.commit import CommitMetadata, CompactionPlan, WriteStat
+from pyhudi.model.instant import Instant
+from pyhudi.services.compaction_inputs import (
+    CompactionKind,
+    Scheduled,
+    compaction_target,
+    find_overtaking,
+    read_plan,
+    schedule,
+    slice_tasks,
+)
+from pyhudi.services.compaction_settings import CompactionSettings
+from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.commits import SCHEMA
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.rollback import run_rollback
+from pyhudi.txn.service_action import (
+    OpenSession,
+    awaited_session,
+    begin_attempt,
+    complete_attempt,
+    refuse_running,
+)
+from pyhudi.txn.session import WriteSession
+from pyhudi.write.base_file_writer import BaseFileSettings
+from pyhudi.write.compaction_handle import CompactionTarget, SliceTask, SliceWork
+from pyhudi.write.log_settings import LogSettings
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What compactions did, those included that had been left pending.
+
+    `requested`, `completed`: of the newest one; None where there was none, or where it was scheduled only.
+    `file_groups`, `rows`, `size_bytes`: of all of them; rows and bytes of the files that were written. `reason`: why
+    nothing, or nothing new, was done; empty otherwise.
+    """
+
+    requested: str | None
+    completed: str | None
+    file_groups: int
+    rows: int
+    size_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class CompactionJob:
+    """What compactions need. `work`: where slices are worked on. `new_attempt`: a number that tells attempts apart."""
+
+    kind: CompactionKind
+    settings: CompactionSettings
+    base_files: BaseFileSettings
+    logs: LogSettings
+    open_session: OpenSession
+    work: SliceWork
+    clock: Clock
+    new_attempt: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    requested: str
+    completed: str
+    stats: tuple[WriteStat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An attempt that is ours: `target` as it stands inflight."""
+
+    storage: Storage
+    target: Instant
+    plan: CompactionPlan
+    work: CompactionTarget
+    tasks: list[SliceTask]
+
+
+def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
+    """Do every pending compaction, oldest first, then schedule a new one and do that.
+
+    `is_asked`: somebody wants it now, whether or not the trigger says that one is due. The table is held for the
+    beginning and the end of each only.
+
+    Raises: Conflict while another process runs one of them, or holds the table at the beginning.
+    """
+    done: list[_Done] = []
+    while True:
+        with ExitStack() as life:
+            with job.open_session() as session:
+                pending = _pending(session.snapshot.timeline, job.kind)
+                if pending and _give_up_overtaken(session, pending[0]):
+                    continue
+                scheduled = (
+                    None if pending else schedule(session, job.kind, job.settings, job.base_files, is_asked=is_asked)
+                )
+                instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
+                if instant is None:
+                    return _result(done, reason=scheduled.reason if scheduled is not None else "")
+                begun = _begin(job, session, instant, life)
+            done.append(_finish(job, begun, life))
+        if not pending:
+            return _result(done, reason="")
+
+
+def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
+    """Put the plan of a compaction on the timeline; whoever runs compactions next carries it out."""
+    with job.open_session() as session:
+        pending = _pending(session.snapshot.timeline, job.kind)
+        if pending and not is_asked:
+            return _nothing(f"{job.kind.value} '{pending[0].requested}' is pending")
+        scheduled: Scheduled = schedule(session, job.kind, job.settings, job.base_files, is_asked=is_asked)
+        if scheduled.instant is None:
+            return _nothing(scheduled.reason)
+        groups = len(scheduled.plan.file_groups) if scheduled.plan is not None else 0
+        return CompactionResult(scheduled.instant.requested, None, groups, 0, 0, "")
+
+
+def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
+    """Whether a run that nobody asked for can find anything to do, by the timeline alone. No request."""
+    if _pending(snapshot.timeline, job.kind):
+        return True
+    if job.kind is CompactionKind.LOG:
+        return not why_logs_not_due(snapshot.timeline, job.settings)
+    return not why_not_due(snapshot.timeline, job.settings, now_ms=job.clock.now_ms(), zone=snapshot.zone)
+
+
+def _pending(timeline: Timeline, kind: CompactionKind) -> list[Instant]:
+    """Oldest first."""
+    return [instant for instant in timeline.pending if instant.action == kind.value]
+
+
+def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
+    """Roll a log compaction back that a compaction has overtaken. Whether it was."""
+    if instant.action != CompactionKind.LOG.value:
+        return False
+    other = find_overtaking(session.snapshot, instant, read_plan(session.snapshot, instant).file_groups)
+    if other is None:
+        return False
+    refuse_running(session, instant)
+    log.info("log compaction '%s' is given up: '%s' took its file groups", instant.requested, other.requested)
+    run_rollback(
+        session.access.storage, session.snapshot.timeline, instant, issue_instant=session.issue_instant,
+        participants=session.participants, confirm=session.hold.confirm,
+    )  # fmt: skip
+    return True
+
+
+def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: ExitStack) -> _Begun:
+    """Make a pending compaction ours, with a heartbeat for as long as `life`."""
+    plan = read_plan(session.snapshot, instant)
+    tasks = slice_tasks(session.snapshot, instant, plan)
+    work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
+    target = begin_attempt(session, instant, frozenset(plan.file_groups))
+    life.enter_context(beating(session.access.storage, instant.requested, interval_ms=session.heartbeat.interval_ms))
+    return _Begun(session.access.storage, target, plan, work, tasks)
+
+
+def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
+    """Do the work and complete it. Where it fails it stays pending, without a heartbeat: the next run can begin."""
+    target, what = begun.target, f"{begun.target.action} '{begun.target.requested}'"
+    try:
+        stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
+        with awaited_session(job.open_session, job.clock, what=what) as session:
+            if job.kind is CompactionKind.LOG:
+                _refuse_overtaken(session, target, begun.plan)
+            metadata = _metadata(job.kind, stats, session.snapshot.schema_text)
+            completed = complete_attempt(session, target, metadata)
+            life.close()
+            session.forget(target)
+    except (Conflict, OutcomeUnknown):  # it may be another's by now, or have landed
+        raise
+    except Exception:
+        life.close()
+        with suppress(Unavailable):
+            remove_heartbeat(begun.storage, target.requested)
+        raise
+    log.info("%s: compacted %d file groups", what, len(begun.tasks))
+    return _Done(target.requested, completed, stats)
+
+
+def _refuse_overtaken(session: WriteSession, target: Instant, plan: CompactionPlan) -> None:
+    other = find_overtaking(session.snapshot, target, plan.file_groups)
+    if other is not None:
+        raise Conflict(
+            f"{target.action} '{target.requested}': the compaction '{other.requested}' took file groups of its "
+            "meanwhile; its next run gives it up"
+        )
+
+
+def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str | None) -> CommitMetadata:
+    """The commit's metadata; its schema is the table's of now, which a write may have changed since the work began.
+
+    Seen: the plan's own extra metadata goes into the commit with 1.0.2, and does not with 1.2.0, nor here.
+    """
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda s: (s.partition_path or "", s.file_id or "")):
+        by_partition.setdefault(stat.partition_path or "", []).append(stat)
+    return CommitMetadata(
+        {partition: tuple(of) for partition, of in by_partition.items()},
+        kind.operation,
+        {SCHEMA: schema_text} if schema_text is not None else {},
+        compacted=True,
+    )
+
+
+def _result(done: Sequence[_Done], *, reason: str) -> CompactionResult:
+    stats = [stat for one in done for stat in one.stats]
+    newest = done[-1] if done else None
+    return CompactionResult(
+        requested=newest.requested if newest else None,
+        completed=newest.completed if newest else None,
+        file_groups=sum(len({(stat.partition_path, stat.file_id) for stat in one.stats}) for one in done),
+        rows=sum(stat.num_writes or 0 for stat in stats),
+        size_bytes=sum(stat.file_size_in_bytes or 0 for stat in stats),
+        reason=reason,
+    )
+
+
+def _nothing(reason: str) -> CompactionResult:
+    return CompactionResult(None, None, 0, 0, 0, reason)

@@ -1,0 +1,238 @@
+"""What a compaction reads of the table: its slices for a new plan, a pending plan and the files that it names."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from pyhudi.errors import Conflict, CorruptFile, Invalid, NotFound, Unsupported
+from pyhudi.format.commit import decode_compaction_plan, encode_compaction_plan
+from pyhudi.format.log.headers import instant_time, is_partial
+from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.format.schema import arrow_from_avro, with_meta_fields
+from pyhudi.model.commit import CompactionOperation, CompactionPlan
+from pyhudi.model.instant import Instant
+from pyhudi.services.compaction_plan import partitions_to_compact, plan_compaction, plan_log_compaction
+from pyhudi.services.compaction_settings import CompactionSettings
+from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
+from pyhudi.table.commits import read_commit
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.merged_slice import LogReading, stored_blocks
+from pyhudi.table.pending import FileGroup, read_pending_groups
+from pyhudi.table.read_plan import log_reading
+from pyhudi.table.slice_log import slice_files
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.txn.session import WriteSession
+from pyhudi.write.base_file_writer import BaseFileSettings
+from pyhudi.write.compaction_handle import CompactionTarget, SliceHandle, SliceTask, compact_slice
+from pyhudi.write.log_compaction_handle import compact_log
+from pyhudi.write.log_settings import LogSettings
+
+
+class CompactionKind(StrEnum):
+    """Base files of base files and logs; or logs of logs. The value is the action while it is pending."""
+
+    BASE = "compaction"
+    LOG = "logcompaction"
+
+    @property
+    def operation(self) -> str:
+        return "COMPACT" if self is CompactionKind.BASE else "LOG_COMPACT"
+
+    @property
+    def handle(self) -> SliceHandle:
+        return compact_slice if self is CompactionKind.BASE else compact_log
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A compaction that was put on the timeline, as it stands requested, and its plan; or None, and why."""
+
+    instant: Instant | None
+    plan: CompactionPlan | None
+    reason: str = ""
+
+
+def refuse_not_compactable(snapshot: Snapshot) -> None:
+    """Raises: Invalid for a table that has no logs."""
+    if snapshot.config.table_type != "MERGE_ON_READ":
+        raise Invalid(
+            f"{snapshot.storage.location.uri}: expected a merge-on-read table to compact, found "
+            f"{snapshot.config.table_type}, whose writes leave no logs"
+        )
+
+
+def schedule(
+    session: WriteSession, kind: CompactionKind, settings: CompactionSettings, base_files: BaseFileSettings,
+    *, is_asked: bool,
+) -> Scheduled:  # fmt: skip
+    """Plan a compaction and put it on the timeline, where anything qualifies.
+
+    The guard is held: no delta commit completes between the plan and its instant, so that each log of the plan is of
+    one that completed before. Requests: a listing of each partition that the strategy looks into, a get for each
+    pending service and, for a log compaction, one for each log file.
+    """
+    snapshot, now_ms = session.snapshot, session.access.clock.now_ms()
+    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
+    partitions = snapshot.listing.partitions()
+    new_base = base_files.file_size_max_bytes
+    if kind is CompactionKind.BASE:
+        early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
+        if early and not is_asked:
+            return Scheduled(None, None, early)
+        today = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).date()
+        chosen = partitions_to_compact(partitions, settings, today=today)
+        plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
+    else:
+        early = why_logs_not_due(snapshot.timeline, settings)
+        if early and not is_asked:
+            return Scheduled(None, None, early)
+        reading = _reading(snapshot)
+        _refuse_unfit_rules(snapshot, reading)
+        plan = plan_log_compaction(
+            _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
+            is_worth_it=lambda piece: _is_worth_log_compaction(snapshot, piece, reading, settings),
+        )  # fmt: skip
+    if not plan.operations:
+        return Scheduled(None, None, _why_empty(taken))
+    instant = Instant(session.issue_instant(), kind.value, "REQUESTED")
+    session.hold.confirm()
+    path = snapshot.timeline.layout.path(instant)
+    if not snapshot.storage.put_new(path, encode_compaction_plan(plan)):
+        raise Conflict(f"{kind.value} '{instant.requested}': another writer requested one under this name; retry")
+    return Scheduled(instant, plan)
+
+
+def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
+    """The plan of a pending compaction. Raises: Unsupported for one over the sources of a bootstrapped table."""
+    path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
+    plan = decode_compaction_plan(snapshot.storage.get(path), path=path)
+    for operation in plan.operations or ():
+        if operation.bootstrap_file_path:
+            raise Unsupported(
+                f"{path}: file group '{operation.file_id}' stands upon '{operation.bootstrap_file_path}', a source of "
+                "a bootstrapped table; let Apache Hudi carry it out"
+            )
+    return plan
+
+
+def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> list[SliceTask]:
+    """What a plan wants done, the largest slices first. Plans of version 1 name files by whole paths, also such as
+    the table had before it was moved; here they are looked for by name. One listing a partition.
+
+    Raises: NotFound for a file that is gone; CorruptFile for a name that no older file has.
+    """
+    sizes: dict[str, dict[str, int]] = {}
+    for partition in {partition for partition, _ in plan.file_groups}:
+        sizes[partition] = {file.name: file.size_bytes for file in snapshot.listing.files(partition)}
+    tasks = [
+        _task(instant, operation, number, sizes[operation.partition_path or ""])
+        for number, operation in enumerate(plan.operations or ())
+    ]
+    return sorted(tasks, key=lambda task: -task.log_size_bytes)
+
+
+def compaction_target(
+    session: WriteSession, requested: str, attempt: int, base_files: BaseFileSettings, logs: LogSettings
+) -> CompactionTarget:
+    """What the slices of an attempt share. Rows come in the table's schema of now.
+
+    Raises: Unsupported for rules of merging that only Java code knows.
+    """
+    snapshot = session.snapshot
+    if snapshot.schema_text is None:
+        raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
+    avro_schema = with_meta_fields(snapshot.schema_text)
+    return CompactionTarget(
+        location=session.access.location,
+        requested=requested,
+        attempt=attempt,
+        schema=arrow_from_avro(avro_schema),
+        avro_schema=avro_schema,
+        settings=base_files,
+        reading=_reading(snapshot),
+        logs=logs,
+    )
+
+
+def find_overtaking(snapshot: Snapshot, instant: Instant, groups: Collection[FileGroup]) -> Instant | None:
+    """A compaction, pending or completed, that was requested after this log compaction and takes a group of its.
+
+    The merged log would come to lie upon that compaction's base file, and bring back what it has merged already.
+    Seen: Apache Hudi plans compactions of groups whose log compaction is pending, and gives the latter up when it runs
+    (1.0.2 `BaseHoodieTableServiceClient.logCompact`).
+    """
+    for other in snapshot.timeline:
+        if other.requested <= instant.requested:
+            continue
+        theirs: Collection[FileGroup] = ()
+        if other.action == "compaction" and not other.is_completed:
+            theirs = read_plan(snapshot, other).file_groups
+        elif other.action == "commit" and other.is_completed:
+            stats = read_commit(snapshot.storage, snapshot.timeline, other).partition_to_write_stats
+            theirs = [(partition, stat.file_id or "") for partition, of in stats.items() for stat in of]
+        if set(theirs) & set(groups):
+            return other
+    return None
+
+
+def _slices(snapshot: Snapshot, partitions: list[str]) -> Iterator[FileSlice]:
+    for partition in partitions:
+        yield from snapshot.slices(partition)
+
+
+def _reading(snapshot: Snapshot) -> LogReading:
+    reading = log_reading(snapshot)
+    assert reading is not None, "a merge-on-read table"
+    return reading
+
+
+def _refuse_unfit_rules(snapshot: Snapshot, reading: LogReading) -> None:
+    """Merging records of the log beforehand comes to the same only where whole records win or lose."""
+    if reading.rules.merger is not None or reading.rules.fill is not None:
+        raise Unsupported(
+            f"{snapshot.storage.location.uri}: its merge mode makes a record of several; expected one in which a "
+            "record wins whole (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING) for a log compaction; compact the table "
+            "instead"
+        )
+
+
+def _is_worth_log_compaction(
+    snapshot: Snapshot, piece: FileSlice, reading: LogReading, settings: CompactionSettings
+) -> bool:
+    """Whether a slice's log has enough blocks, of more than one write, all of whole rows: rows with some columns only
+    are left for the compaction, which has the stored ones beside them.
+    """
+    blocks = stored_blocks(snapshot.storage, slice_files(piece), reading)
+    has_many = len(blocks) >= settings.log_blocks_min and len({instant_time(block) for block in blocks}) > 1
+    return has_many and not any(map(is_partial, blocks))
+
+
+def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: dict[str, int]) -> SliceTask:
+    partition = operation.partition_path or ""
+    logs = [path.rpartition("/")[2] for path in operation.delta_file_paths or ()]
+    base = (operation.data_file_path or "").rpartition("/")[2] or None
+    what = f"{instant.action} '{instant.requested}'"
+    for name in (*logs, *([base] if base is not None else [])):
+        own, logged = BaseFileName.parse(name), LogFileName.parse(name)
+        written_at = own.requested if own is not None else logged.instant if logged is not None else None
+        if written_at is None or written_at >= instant.requested:
+            raise CorruptFile(
+                f"{instant.requested}.{instant.action}.requested", 0, expected="names of older files", found=f"'{name}'"
+            )
+        if name not in sizes:
+            raise NotFound(
+                f"{what}: its plan names '{join(partition, name)}', which is gone; roll it back with Apache Hudi"
+            )
+    parsed = BaseFileName.parse(base) if base is not None else None
+    return SliceTask(
+        number, partition, operation.file_id or "",
+        parsed.requested if parsed is not None else operation.base_instant_time or "",
+        base, tuple((name, sizes[name]) for name in logs),
+    )  # fmt: skip
+
+
+def _why_empty(taken: Collection[FileGroup]) -> str:
+    if taken:
+        return f"no slice qualifies: {len(taken):,} file groups are in pending services already"
+    return "no slice has logs that qualify"

@@ -1,0 +1,100 @@
+"""What compaction takes, and when it runs: options as typed settings."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from pyhudi.errors import Invalid
+from pyhudi.model.option_values import OptionValues
+from pyhudi.model.table_facts import short_class_name
+
+TRIGGER = "hoodie.compact.inline.trigger.strategy"
+STRATEGY = "hoodie.compaction.strategy"
+REGEX = "hoodie.compaction.partition.path.regex"
+
+
+class CompactionTrigger(StrEnum):
+    """What makes a compaction due: delta commits since the last one that completed (or, with AFTER_LAST_REQUEST, that
+    was scheduled), the time since then, either of them, or both.
+    """
+
+    COMMITS = "NUM_COMMITS"
+    COMMITS_AFTER_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
+    TIME = "TIME_ELAPSED"
+    COMMITS_OR_TIME = "NUM_OR_TIME"
+    COMMITS_AND_TIME = "NUM_AND_TIME"
+
+
+class CompactionStrategy(StrEnum):
+    """Which of the slices that have logs a compaction takes; each after the class of Apache Hudi's that does so."""
+
+    LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
+    LOG_COUNT = "LogFileNumBasedCompactionStrategy"
+    BOUNDED_IO = "BoundedIOCompactionStrategy"
+    UNBOUNDED = "UnBoundedCompactionStrategy"
+    NEWEST_DAYS = "DayBasedCompactionStrategy"
+    RECENT_DAYS = "BoundedPartitionAwareCompactionStrategy"
+    OLDER_DAYS = "UnBoundedPartitionAwareCompactionStrategy"
+    PARTITION_REGEX = "PartitionRegexBasedCompactionStrategy"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """Settings of compaction and log compaction; the defaults are Apache Hudi's.
+
+    `is_inline`: a compaction that is due follows each write; `is_scheduled_inline`: only its plan does.
+    `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may read
+    and write together. `log_size_bytes_min`, `log_files_min`: of a slice, for the strategies that ask.
+    `days_max`: partitions, or days back, for those by day. `log_blocks_min`: blocks that make a slice worth a log
+    compaction. Spec: format/actions.md section 8.
+    """
+
+    is_inline: bool = False
+    is_scheduled_inline: bool = False
+    trigger: CompactionTrigger = CompactionTrigger.COMMITS
+    deltacommits_max: int = 5
+    seconds_max: int = 3_600
+    strategy: CompactionStrategy = CompactionStrategy.LOG_SIZE
+    io_mb_max: int = 512_000
+    log_size_bytes_min: int = 0
+    log_files_min: int = 0
+    days_max: int = 10
+    partition_regex: str = ".*"
+    logs_inline: bool = False
+    log_blocks_min: int = 5
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """The settings that options ask for; options of other concerns are left alone.
+
+        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
+        """
+        o, d = OptionValues(options), cls()
+        strategies = OptionValues({STRATEGY: short_class_name(options.get(STRATEGY, ""))})
+        return cls(
+            is_inline=o.flag("hoodie.compact.inline", d.is_inline),
+            is_scheduled_inline=o.flag("hoodie.compact.schedule.inline", d.is_scheduled_inline),
+            trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
+            deltacommits_max=o.count("hoodie.compact.inline.max.delta.commits", d.deltacommits_max),
+            seconds_max=o.count("hoodie.compact.inline.max.delta.seconds", d.seconds_max, least=0),
+            strategy=CompactionStrategy(
+                strategies.choice(STRATEGY, d.strategy.value, tuple(s.value for s in CompactionStrategy))
+            ),
+            io_mb_max=o.count("hoodie.compaction.target.io", d.io_mb_max),
+            log_size_bytes_min=o.count("hoodie.compaction.logfile.size.threshold", d.log_size_bytes_min, least=0),
+            log_files_min=o.count("hoodie.compaction.logfile.num.threshold", d.log_files_min, least=0),
+            days_max=o.count("hoodie.compaction.daybased.target.partitions", d.days_max),
+            partition_regex=_pattern(options.get(REGEX, "") or d.partition_regex),
+            logs_inline=o.flag("hoodie.log.compaction.enable", False) and o.flag("hoodie.log.compaction.inline", False),
+            log_blocks_min=o.count("hoodie.log.compaction.blocks.threshold", d.log_blocks_min),
+        )
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise Invalid(f"option '{REGEX}'='{text}': expected a regular expression; {error}") from error
+    return text
