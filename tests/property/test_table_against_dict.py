@@ -154,6 +154,20 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.check_result(result, "insert", *counts, 0)
         self.model.committed(result.requested or "", result.completed or "", put, set())
 
+    @precondition(lambda self: self.has_logs and self.model.past)
+    @rule()
+    def compact(self) -> None:
+        result = self.table.compact()
+        assert (result.completed is None) == bool(result.reason)
+        assert isinstance(self.model, LogModel)
+        self.model.compacted()
+
+    @precondition(lambda self: self.has_logs and self.model.past)
+    @rule(blocks=st.sampled_from(["1", "2", "3"]))
+    def compact_logs(self, blocks: str) -> None:
+        """No answer changes."""
+        self.table.log_compact(options={"hoodie.log.compaction.blocks.threshold": blocks})
+
     @rule()
     def reopen(self) -> None:
         self.table = self.handles.open()

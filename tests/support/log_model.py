@@ -24,6 +24,10 @@ class LogModel(Model):
 
     bases: dict[Key, Stored] = field(default_factory=dict)
     logs: dict[Key, Logged] = field(default_factory=dict)
+    planned: dict[Key, Stored] | None = None
+    """What a pending compaction will make of the bases."""
+    later: dict[Key, Logged] = field(default_factory=dict)
+    """What the logs since then come to."""
     _pending: list[tuple[Key, Row | None, int | None]] = field(default_factory=list)
 
     def upsert(self, batch: Iterable[Row]) -> tuple[dict[Key, Row], int, int]:
@@ -56,8 +60,8 @@ class LogModel(Model):
         """Takes in what the last call prepared or, where that is nothing, what replaces file groups as a whole."""
         if not self._pending:
             for key in gone:
-                self.bases.pop(key, None)
-                self.logs.pop(key, None)
+                for of in (self.bases, self.logs, self.planned or {}, self.later):
+                    of.pop(key, None)
             self._pending = [(key, row, row.ts) for key, row in put.items()]
         for key, row, ts in self._pending:
             if row is not None and key not in self.bases:
@@ -65,13 +69,30 @@ class LogModel(Model):
             elif key in self.bases:
                 stored = None if row is None else Stored(row, requested)
                 self.logs[key] = self._after(self.logs.get(key), Logged(stored, ts))
+                if self.planned is not None and key in self.planned:
+                    self.later[key] = self._after(self.later.get(key), Logged(stored, ts))
         self._pending = []
-        self.rows = {key: of for key in self.bases if (of := self._visible(key)) is not None}
+        self._look()
         super().committed(requested, completed, {}, set())
 
-    def compacted(self, requested: str, completed: str) -> None:
-        """Every log becomes part of its base; a compaction writes no row anew."""
-        self.bases, self.logs = dict(self.rows), {}
+    def scheduled(self) -> None:
+        """A compaction is planned. Keys that are deleted by now will be in no base file: their next row is new."""
+        self.planned, self.later = dict(self.rows), {}
+        for key in self.bases.keys() - self.rows.keys():
+            del self.bases[key], self.logs[key]
+
+    def compacted(self) -> None:
+        """A pending compaction is done, then one of everything; none writes a row anew."""
+        if self.planned is not None:
+            self.bases |= self.planned
+            for key in self.planned:
+                self.logs.pop(key, None)
+            self.logs |= self.later
+            self._look()
+        self.bases, self.logs, self.planned, self.later = dict(self.rows), {}, None, {}
+
+    def _look(self) -> None:
+        self.rows = {key: of for key in self.bases if (of := self._visible(key)) is not None}
 
     def _after(self, before: Logged | None, new: Logged) -> Logged:
         if before is None or not self.event_time:
