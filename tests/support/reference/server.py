@@ -77,7 +77,34 @@ def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
     def sql(text: str) -> dict[str, Any] | None:
         return store(spark, spark.sql(text))
 
-    return {"read": read, "write": write, "sql": sql}
+    def read_by_hbase(path: str, wanted: list[str]) -> dict[str, Any]:
+        """The cells of an HFile as HBase's own reader in the bundle gives them, and which of the keys it finds."""
+        return scan_hfile(spark, path, wanted)
+
+    return {"read": read, "write": write, "sql": sql, "read_by_hbase": read_by_hbase}
+
+
+def scan_hfile(spark: SparkSession, path: str, wanted: list[str]) -> dict[str, Any]:
+    """Rows and values of all cells, in hexadecimal, in order; then what `seekTo` answers for each wanted key."""
+    jvm: Any = spark._jvm
+    hbase = jvm.org.apache.hudi.org.apache.hadoop.hbase
+    settings = spark._jsc.hadoopConfiguration()
+    file = jvm.org.apache.hadoop.fs.Path(path)
+    reader = hbase.io.hfile.HFile.createReader(
+        file.getFileSystem(settings), file, hbase.io.hfile.CacheConfig(settings), True, settings
+    )
+    scanner = reader.getScanner(False, True)
+    cells = []
+    going = scanner.seekTo()
+    while going:
+        cell = scanner.getCell()
+        key, value = hbase.CellUtil.cloneRow(cell), hbase.CellUtil.cloneValue(cell)
+        cells.append([bytes(key).hex(), bytes(value).hex()])
+        going = scanner.next()
+    found = {key: scanner.seekTo(hbase.KeyValue(key.encode(), None, None, None)) == 0 for key in wanted}
+    answer = {"cells": cells, "found": found, "entries": reader.getEntries()}
+    reader.close()
+    return answer
 
 
 def store(spark: SparkSession, frame: DataFrame) -> dict[str, Any] | None:
