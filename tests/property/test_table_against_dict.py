@@ -32,6 +32,7 @@ LONG = settings(QUICK, max_examples=300, stateful_step_count=30)
 ONLY_LOGS = {"hoodie.parquet.small.file.limit": "0"}
 """No base file is rewritten to take new rows, which would settle its rows as copy-on-write does."""
 
+WRITES = ("commit", "deltacommit", "replacecommit")
 CITIES = ("oslo", "rome")
 keys = st.integers(0, 14).map(lambda n: f"k{n:02}")
 rows = st.builds(
@@ -123,6 +124,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.check_result(result, "delete", 0, 0, len(gone))
         self.model.committed(result.requested or "", result.completed or "", {}, gone)
 
+    @precondition(lambda self: not self.is_compacting)  # what is about to be rewritten must not be replaced
     @rule(batch=batches, whole=st.booleans())
     def overwrite(self, batch: Sequence[Row], whole: bool) -> None:
         """Overwrite the partitions of the rows, or the whole table."""
@@ -134,7 +136,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         put = {self.model.key(row): row for row in batch}
         self.model.committed(result.requested or "", result.completed or "", put, gone)
 
-    @precondition(lambda self: self.model.rows)
+    @precondition(lambda self: self.model.rows and not self.is_compacting)
     @rule(data=st.data())
     def delete_partitions(self, data: st.DataObject) -> None:
         """Delete some partitions, such as have rows or had some; where it cleans, the latter may be gone."""
@@ -161,6 +163,14 @@ class TableAgainstDict(RuleBasedStateMachine):
         assert (result.completed is None) == bool(result.reason)
         assert isinstance(self.model, LogModel)
         self.model.compacted()
+
+    @precondition(lambda self: self.has_logs and self.model.past)
+    @rule()
+    def schedule_compaction(self) -> None:
+        """Whoever writes next meets a pending compaction. No answer changes."""
+        assert isinstance(self.model, LogModel)
+        if self.model.planned is None and self.table.schedule_compaction().requested is not None:
+            self.model.scheduled()
 
     @precondition(lambda self: self.has_logs and self.model.past)
     @rule(blocks=st.sampled_from(["1", "2", "3"]))
@@ -206,7 +216,8 @@ class TableAgainstDict(RuleBasedStateMachine):
 
     @invariant()
     def storage_is_in_order(self) -> None:
-        assert problems_on(self.storage, has_metadata_table=bool(self.model.past)) == []
+        problems = problems_on(self.storage, has_metadata_table=bool(self.model.past))
+        assert [text for text in problems if not (self.is_compacting and "table: pending compaction" in text)] == []
 
     def teardown(self) -> None:
         if not hasattr(self, "model"):
@@ -227,9 +238,18 @@ class TableAgainstDict(RuleBasedStateMachine):
         assert (newest.requested, newest.completed) == (result.requested, result.completed)
 
     @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction is planned and not done."""
+        return isinstance(self.model, LogModel) and self.model.planned is not None
+
+    @property
     def first_retained(self) -> int:
-        """The first of the past commits whose readers must find every file."""
-        return 0 if self.retained is None else max(0, len(self.model.past) - self.retained)
+        """The first of the past commits whose readers must find every file. Compactions are commits, too."""
+        if self.retained is None:
+            return 0
+        done = [i.requested for i in self.table.timeline(history=True) if i.action in WRITES and i.completed]
+        oldest = sorted(done)[-self.retained :][0] if done else ""
+        return sum(past.requested < oldest for past in self.model.past)
 
     def check_past(self, at: int) -> None:
         past = self.model.past[at]

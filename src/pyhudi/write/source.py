@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.hits import Index
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.pending import FileGroup
 
 if TYPE_CHECKING:  # a Spark worker that stages rows does without what reads logs and writes files
     from pyhudi.table.merged_slice import SliceReader
@@ -98,6 +99,7 @@ class Tagging:
     of its greatest row. `ordering`: the columns that settle that; empty: the last to arrive counts.
     `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
     `drops_stored`: rows whose key is stored go nowhere. `reader`: of slices with logs; None: there are none.
+    `planned`: the logs that pending compactions take, by file group; `index` knows of them.
     """
 
     index: Index
@@ -107,6 +109,7 @@ class Tagging:
     settles: bool
     drops_stored: bool = False
     reader: SliceReader | None = None
+    planned: Mapping[FileGroup, frozenset[str]] = field(default_factory=dict)
 
 
 class WriteSource(Protocol):

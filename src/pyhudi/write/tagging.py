@@ -6,10 +6,12 @@ from dataclasses import replace
 from pyhudi.errors import Unsupported
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.choice import choose_index
+from pyhudi.index.compacting import CompactingIndex
 from pyhudi.merge.rules import MergeMode
 from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.merged_slice import SliceReader
+from pyhudi.table.pending import read_planned_logs
 from pyhudi.table.read_plan import log_reading
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import WorkloadProfile
@@ -46,13 +48,17 @@ def plan_tagging(operation: Operation, config: TableConfig, spec: InputSpec, set
 def tagging_of_table(snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings) -> Tagging:
     """As `plan_tagging`, with what reading logs takes: an index looks into base files only.
 
-    Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted.
+    Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted; of every
+    index on the logs that pending compactions take. One get for each of those.
     """
     tagging = plan_tagging(operation, snapshot.config, spec, settings)
     logs = log_reading(snapshot)
     if logs is None:
         return tagging
-    return replace(tagging, reader=SliceReader(snapshot.schema_with_meta, logs))
+    reader = SliceReader(snapshot.schema_with_meta, logs)
+    planned = read_planned_logs(snapshot.storage, snapshot.timeline)
+    index = CompactingIndex(tagging.index, planned, reader) if planned else tagging.index
+    return replace(tagging, index=index, reader=reader, planned=planned)
 
 
 def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:

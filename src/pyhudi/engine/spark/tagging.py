@@ -20,6 +20,7 @@ from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.task import BUCKET
 from pyhudi.format.names import join
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
@@ -208,14 +209,10 @@ def with_buckets(
 
 def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
     """Stored keys, as logs leave them, with partition and position of their slice, and ordering values if asked for."""
-    spark, reader, logged = session_of(lookup.rows), lookup.tagging.reader, _logged(lookup, candidates)
+    logged = _logged(lookup, candidates)
     if not logged:
         return _located_in_bases(lookup, candidates, ordering)
-    assert reader is not None
-    rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
-    paths = small_table(spark, [(at, piece.partition) for at, piece in logged], f"{TARGET} int, {_STORED_PATH} string")
-    columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
-    located = rows.join(f.broadcast(paths), TARGET).select(*columns)
+    located = _located_in_logged(lookup, logged, ordering)
     others = sorted(set(candidates) - {at for at, _ in logged})
     return located.unionByName(_located_in_bases(lookup, others, ordering)) if others else located
 
@@ -225,7 +222,30 @@ def _stored_order(lookup: Lookup, ordering: Sequence[str]) -> list[Column]:
 
 
 def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    """As `_located`, of what base files hold."""
+    """As `_located`, of what base files hold, or will hold once pending compactions are done."""
+    others, taken = split_compacting([lookup.slices[at] for at in candidates], lookup.tagging.planned)
+    if not taken:
+        return _located_in_stored_bases(lookup, candidates, ordering)
+    planned = [(candidates[n], as_planned(lookup.slices[candidates[n]], lookup.tagging.planned)) for n in taken]
+    located = _located_in_logged(lookup, planned, ordering)
+    return (
+        located.unionByName(_located_in_stored_bases(lookup, [candidates[n] for n in others], ordering))
+        if others
+        else located
+    )
+
+
+def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], ordering: Sequence[str]) -> DataFrame:
+    """As `_located`, of numbered slices with logs."""
+    spark, reader = session_of(lookup.rows), lookup.tagging.reader
+    assert reader is not None
+    rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
+    paths = small_table(spark, [(at, piece.partition) for at, piece in logged], f"{TARGET} int, {_STORED_PATH} string")
+    columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
+    return rows.join(f.broadcast(paths), TARGET).select(*columns)
+
+
+def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []
