@@ -43,6 +43,10 @@ handle.run_file_group = _faulty
 """
 
 
+def is_data(name: str) -> bool:
+    return name.endswith(".parquet") or (".log." in name and not name.endswith(".crc"))
+
+
 def files_of(table: Any) -> dict[str, list[str]]:
     """Data files, as the storage, the metadata table and the newest commit's statements name them."""
     from pyhudi.table.commits import read_commit
@@ -54,18 +58,19 @@ def files_of(table: Any) -> dict[str, list[str]]:
         snapshot.listing,
     )
     return {
-        "storage": sorted(p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if ".hoodie" not in p.parts),
+        "storage": sorted(
+            path.relative_to(root).as_posix()
+            for path in root.rglob("*")
+            if ".hoodie" not in path.parts and is_data(path.name)
+        ),
         "metadata": sorted(
-            f"{path}/{file.name}"
-            for path in listing.partitions()
-            for file in listing.files(path)
-            if file.name.endswith(".parquet")
+            f"{path}/{file.name}" for path in listing.partitions() for file in listing.files(path) if is_data(file.name)
         ),
         "commits": sorted(stat.path or "" for stat in of),
     }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, table_type: str) -> None:
     """The writes, in a process whose workers have the hook; prints what became of them."""
     from pyspark.sql import SparkSession
 
@@ -77,7 +82,7 @@ def main(folder: Path) -> None:
     faults = folder / "faults"
     spark = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
     rows = spark.range(300).selectExpr("id", "concat('p', id % 3) part", "id n")
-    table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part")
+    table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part", table_type=table_type)
     seen: dict[str, Any] = {}
 
     (faults / "once").touch()
@@ -105,8 +110,8 @@ def main(folder: Path) -> None:
     (folder / "seen.json").write_text(json.dumps(seen))
 
 
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, Any]:
     pytest.importorskip("pyspark")
     folder = tmp_path_factory.mktemp("failures")
     (folder / "faults").mkdir()
@@ -117,7 +122,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PYHUDI_TEST_FAULTS": str(folder / "faults"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, str(folder)],
+        [sys.executable, __file__, str(folder), request.param],
         env=environment,
         capture_output=True,
         text=True,
@@ -125,7 +130,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4_000:]
-    return json.loads((folder / "seen.json").read_text())
+    return {"type": request.param, **json.loads((folder / "seen.json").read_text())}
 
 
 def test_a_retried_task_counts_once(seen: dict[str, Any]) -> None:
@@ -145,7 +150,8 @@ def test_a_write_that_fails_leaves_the_table_as_it_was(seen: dict[str, Any]) -> 
     assert "the worker was lost after it wrote" in seen["error"]
     assert seen["after failure"] == seen["after retries"]
     assert {state for _, state in seen["timeline"]} == {"COMPLETED"}
-    assert [action for action, _ in seen["timeline"]].count("commit") == 2
+    action = "deltacommit" if seen["type"] == "MERGE_ON_READ" else "commit"
+    assert [one for one, _ in seen["timeline"]].count(action) == 2
     assert seen["markers"] == []
 
 
@@ -157,4 +163,4 @@ def test_the_next_write_works(seen: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])
