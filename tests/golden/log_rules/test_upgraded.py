@@ -144,3 +144,16 @@ def test_blocks_are_told_by_their_own_instants(version: int) -> None:
     table.begin(t(6))
 
     assert table.shown() == {"a": "three", "b": "five", "c": "five"}
+
+
+@BY_COMPLETION
+def test_logs_of_two_writes_under_one_name_and_number_are_both_read(version: int) -> None:
+    """Each has the write token of its own task; the commit that the name tells wrote neither."""
+    table = upgraded(version)
+    table.named_log(t(1), t(6), table.rows(t(6), row("a", 0, "six")), number=1, token="7-8-9")
+    for by in (t(1), t(2), t(3), t(5), t(6)):
+        table.commit(by)
+    table.begin(t(4), action="compaction", state="REQUESTED")
+
+    assert table.shown()["b"] == "five"
+    assert table.shown(as_of=t(3)) == {"a": "three", "b": "two", "c": "base"}
