@@ -49,12 +49,15 @@ class SliceByName:
 class SliceByCompletion:
     """Table versions 8 and later: the newest slice whose base instant is not after the log's completion.
 
-    An archived log's completion time, which costs requests, is only asked for where a later slice might take it.
-    Spec: format/timeline.md section 7.
+    A log of before an upgrade is called after its base file, or after a compaction that was pending then and may be
+    still: which of its blocks count is told by their instants. An archived log's completion time, which costs
+    requests, is only asked for where a later slice might take it.
+
+    Spec: format/timeline.md section 7; format/versions.md section 3, "Hazards".
     """
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
-        if log.instant in slices:
+        if log.instant in slices or _is_pending_compaction(log.instant, timeline):
             return log.instant
         if not timeline.is_committed(log.instant):
             return None
@@ -62,6 +65,10 @@ class SliceByCompletion:
         if any(base > log.instant for base in slices):
             completed = timeline.completion_time(log.instant) or log.instant
         return max((base for base in slices if base <= completed), default=log.instant)
+
+
+def _is_pending_compaction(requested: str, timeline: Timeline) -> bool:
+    return any(i.requested == requested and i.action == "compaction" for i in timeline.pending_services)
 
 
 @dataclass
@@ -128,8 +135,8 @@ def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> di
 def _latest(partition: str, file_id: str, group: _Group, slices: Mapping[str, list[LogFile]]) -> FileSlice:
     """What a reader sees of a group: its newest base file and all logs since.
 
-    Up to version 6 logs written after a compaction was scheduled carry its time; until that has made its base file,
-    they stand on the slice before.
+    Up to version 6 logs written after a compaction was scheduled carry its time, and do so after an upgrade; until
+    that has made its base file, they stand on the slice before.
     """
     base = max(group.bases, default=min(slices))
     logs = [log for instant in sorted(slices) if instant >= base for log in slices[instant]]

@@ -101,7 +101,8 @@ class Snapshot:
     def _lost_logs(self, partition: str, files: list[ListedFile]) -> set[str]:
         """Of several logs of one group, instant and version those that the commit does not name: of lost attempts.
 
-        Before version 8 a log's name does not tell the instant, and its blocks do.
+        Before version 8 a log's name does not tell the instant, and its blocks do; of such logs, which an upgraded table
+        has, the commit of that instant names none.
         """
         if not self.config.layout.has_completion_times:
             return set()
@@ -109,15 +110,15 @@ class Snapshot:
         for file in files:
             if name := LogFileName.parse(file.name):
                 alike.setdefault((name.instant, name.file_id, name.version, name.suffix), []).append(file.name)
-        doubtful: dict[str, set[str]] = {}
+        doubtful: dict[str, list[set[str]]] = {}
         for (instant, *_), names in alike.items():
             if len(names) > 1:
-                doubtful.setdefault(instant, set()).update(names)
+                doubtful.setdefault(instant, []).append(set(names))
         lost: set[str] = set()
         for write in self._writes_at(set(doubtful)):
             stats = read_commit(self.storage, self.timeline, write).partition_to_write_stats.get(partition, ())
             named = {path.rpartition("/")[2] for stat in stats for path in (stat.path or "", *(stat.log_files or ()))}
-            lost |= doubtful[write.requested] - named
+            lost.update(*(names - named for names in doubtful[write.requested] if names & named))
         return lost
 
     def _writes_at(self, requested_times: set[str]) -> list[Instant]:

@@ -162,3 +162,16 @@ def test_a_log_that_carries_a_base_instant_is_in_its_slice_on_an_upgraded_table(
     name = LogFileName("a", t(1), 1, "0-1-0")
 
     assert SliceByCompletion().base_instant(name, {t(1), t(3)}, timeline((1, 4), 3)) == t(1)
+
+
+def test_a_log_that_carries_a_pending_compaction_stands_upon_the_base_file_before_it_on_an_upgraded_table() -> None:
+    """And before those of after the upgrade, which carry their own instants; not so that of a log compaction."""
+    of = timeline(1, 3, 5)
+    pending = Instant(t(2), "compaction", "REQUESTED"), Instant(t(4), "logcompaction", "INFLIGHT")
+    of = replace(of, instants=tuple(sorted((*of.instants, *pending), key=lambda i: i.requested)))
+    files = [base("a", 1), log("a", 1), log("a", 2), log("a", 4), log("a", 5)]
+
+    (piece,) = view(files, of)
+
+    assert piece.base_instant == t(1)
+    assert logs(piece) == [f"{t(1)}.1", f"{t(2)}.1", f"{t(5)}.1"]
