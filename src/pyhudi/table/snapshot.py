@@ -101,8 +101,8 @@ class Snapshot:
     def _lost_logs(self, partition: str, files: list[ListedFile]) -> set[str]:
         """Of several logs of one group, instant and version those that the commit does not name: of lost attempts.
 
-        Before version 8 a log's name does not tell the instant, and its blocks do; of such logs, which an upgraded table
-        has, the commit of that instant names none.
+        Before version 8 a log's name does not tell the instant, and its blocks do; of such logs, which an upgraded
+        table has, the commit of that instant names none.
         """
         if not self.config.layout.has_completion_times:
             return set()
