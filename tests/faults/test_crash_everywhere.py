@@ -46,6 +46,8 @@ CHANGES = [
 ]
 NEXT = [Row("k0", "oslo", 9, 1000), Row("last", "bonn", 9, 1001), Row("far", "york", 1, 1)]
 
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "8"}
+
 Values = dict[Key, Row]
 Write = Callable[[HudiTable], object]
 
@@ -88,6 +90,16 @@ def with_logs(storage: Storage, **properties: str) -> None:
     create_with_logs(storage, **properties).upsert(arrow(STORED[:6]))
     handles(storage, later_ms=1_000).open().upsert(arrow(STORED[6:]))
     handles(storage, later_ms=1_500).open().upsert(arrow(STORED[1:3]))
+
+
+def with_buckets(storage: Storage) -> None:
+    """Groups with logs and without; the changes make a new one beside them, and a partition of new ones."""
+    create_with_logs(storage, **BUCKETS).upsert(arrow(STORED[:6]))
+    handles(storage, later_ms=1_000).open().upsert(arrow(STORED[6:9]))
+
+
+def create_with_rings(storage: Storage) -> None:
+    create_with_logs(storage, **BUCKETS, **{"hoodie.index.bucket.engine": "CONSISTENT_HASHING"})
 
 
 def with_a_dead_delta_commit(storage: Storage) -> None:
@@ -189,6 +201,8 @@ SCENARIOS = {
     "a delete to logs": Scenario(with_logs, delete_some),
     "an upsert to logs that rolls a dead one back": Scenario(with_a_dead_delta_commit, upsert_changes),
     "moves between partitions with logs": Scenario(with_logs, move_some),
+    "an upsert by bucket": Scenario(with_buckets, upsert_changes),
+    "the first write of rings": Scenario(create_with_rings, upsert_changes),
 }
 NAMES = list(SCENARIOS)
 LIKE_OTHERS = (

@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
+from pyhudi.model.commit import WriteStat
+from pyhudi.table.commits import read_commit
+from tests.golden.test_buckets import bucket_options
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names
 
@@ -22,24 +25,22 @@ REFUSED = {
     ),
     **dict.fromkeys(("mor_nondefaults_v9_h120", "mor_partial_payload_v9_h120"), "hoodie.table.partial.update.mode"),
     "mor_delete_field_v9_h120": "hoodie.record.merge.property.hoodie.payload.delete.field",
-    **dict.fromkeys(
-        (
-            "mor_logonly_compact_v9_h120", "mor_logonly_v8_h102", "mor_logonly_v9_h120", "mor_nbcc_v8_h102",
-            "mor_nbcc_v9_h120",
-        ),
-        "has logs only",
-    ),
+    **dict.fromkeys(("mor_logonly_compact_v9_h120", "mor_logonly_v8_h102", "mor_logonly_v9_h120"), "has logs only"),
     "mor_no_meta_v9_h120": "hoodie.populate.meta.fields='false'",
 }  # fmt: skip
 RENAMED = "mor_schema_on_read_v9_h120"  # not even read
 NAMES = [n for n in golden_names() if "mor_" in n and ("_v8_" in n or "_v9_" in n) and n not in (*REFUSED, RENAMED)]
+BUCKETED = [name for name in NAMES if "bucket" in name or "nbcc" in name]
 FORMATS = dict(zip(NAMES, cycle(["parquet", "avro", "hfile"]), strict=False))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_after_writes_are_those_before_as_the_writes_change_them(tmp_path: Path, name: str) -> None:
     options = {"hoodie.logfile.data.block.format": FORMATS[name]}
-    table = HudiTable.open(GoldenTables(tmp_path).get(name).path, options=options)
+    golden = GoldenTables(tmp_path).get(name)
+    if name in BUCKETED:
+        options |= bucket_options(golden)
+    table = HudiTable.open(golden.path, options=options)
     before = table.scan(meta_fields=True).to_arrow()
     assert len(before) > 3
     rows = before.drop_columns(
@@ -58,6 +59,69 @@ def test_rows_after_writes_are_those_before_as_the_writes_change_them(tmp_path: 
     assert_same_rows(
         table.scan(as_of=newest[0].requested, meta_fields=False).to_arrow().select(rows.column_names), rows
     )
+
+
+@pytest.mark.parametrize("name", BUCKETED)
+def test_new_rows_join_the_groups_that_the_bucket_index_of_apache_hudi_made(tmp_path: Path, name: str) -> None:
+    """A group a bucket, and none of our own beside them; what no base file was read for is told apart on reading."""
+    golden = GoldenTables(tmp_path).get(name)
+    table = HudiTable.open(golden.path, options=bucket_options(golden))
+    before = table.scan(meta_fields=False).to_arrow()
+    groups = live_groups(table)
+    rename = pc.binary_join_element_wise(before.column("id").cast(pa.string()), "-new", "")
+    new = before.set_column(before.column_names.index("id"), before.schema.field("id"), rename)
+
+    table.insert(new)
+    table.upsert(new)
+
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), pa.concat_tables([before, new]))
+    assert groups <= live_groups(table)
+    numbers = [(path, file_id[:8]) for path, file_id in live_groups(table)]
+    assert len(numbers) == len(set(numbers))
+    assert all(stat.is_log for stat in newest_stats(table) if (stat.partition_path, stat.file_id) in groups)
+
+
+@pytest.mark.parametrize("name", BUCKETED)
+@pytest.mark.parametrize("index", ["SIMPLE", None])
+def test_an_index_that_looks_keys_up_is_refused_where_buckets_place_rows(
+    tmp_path: Path, name: str, index: str | None
+) -> None:
+    """Rows would come to lie in groups, and deletes miss rows, that no write by bucket looks at."""
+    table = HudiTable.open(GoldenTables(tmp_path).get(name).path)
+    rows = table.scan(meta_fields=False).to_arrow()
+    options = {} if index is None else {"hoodie.index.type": index}
+    timeline = table.timeline()
+
+    for write in (table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite):
+        with pytest.raises(Invalid, match=r"expected options 'hoodie\.index\.type'='BUCKET'"):
+            write(rows, options=options)
+
+    assert table.timeline() == timeline
+
+
+@pytest.mark.parametrize("name", [name for name in BUCKETED if "nbcc" not in name])
+def test_another_count_of_buckets_is_refused(tmp_path: Path, name: str) -> None:
+    golden = GoldenTables(tmp_path).get(name)
+    given = {**bucket_options(golden), "hoodie.bucket.index.num.buckets": "64"}
+    table = HudiTable.open(golden.path, options=given)
+    rows = table.scan(meta_fields=False).to_arrow()
+
+    if "consistent" in name:  # each ring says itself how many there are
+        table.upsert(rows)
+        return
+    with pytest.raises(Invalid, match="expected keys of bucket"):
+        table.upsert(rows)
+
+
+def live_groups(table: HudiTable) -> set[tuple[str, str]]:
+    snapshot = table._access.snapshot()
+    return {(path, piece.file_id) for path in snapshot.listing.partitions() for piece in snapshot.slices(path)}
+
+
+def newest_stats(table: HudiTable) -> list[WriteStat]:
+    snapshot = table._access.snapshot()
+    metadata = read_commit(snapshot.storage, snapshot.timeline, snapshot.timeline.completed_writes[-1])
+    return [stat for of in metadata.partition_to_write_stats.values() for stat in of]
 
 
 @pytest.mark.parametrize("name", REFUSED)

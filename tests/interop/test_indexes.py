@@ -90,3 +90,65 @@ def test_both_find_keys_by_the_filters_of_the_other(tmp_path: Path, hudi_102: Re
         result = HudiTable.open(path).upsert(again, options=by)
         assert (result.inserted, result.updated) == (0, 24)
         assert [row[4] for row in shown(hudi_102.read(path))] == [turn] * 24
+
+
+ENGINES = {
+    "fixed": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    "rings": {
+        "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("begins", ["we", "hudi"])
+@pytest.mark.parametrize("version, table_type, engine", [
+    (8, "COPY_ON_WRITE", "fixed"), (9, "MERGE_ON_READ", "fixed"), (9, "MERGE_ON_READ", "rings"),
+])  # fmt: skip
+def test_both_put_a_key_into_the_same_bucket(
+    tmp_path: Path,
+    hudi_102: ReferenceHudi,
+    hudi_120: ReferenceHudi,
+    version: int,
+    table_type: str,
+    engine: str,
+    begins: str,
+) -> None:
+    """In turns, with keys that are stored and new ones, new buckets and new partitions among them; a group a bucket."""
+    hudi, by, path = (hudi_102 if version == 8 else hudi_120), ENGINES[engine], tmp_path / "rides"
+    facts = {**FACTS, **by, "hoodie.datasource.write.table.type": table_type}
+    held: dict[tuple[str, str], tuple[int, int]] = {}
+    if begins == "we":
+        HudiTable.create(
+            path, name="rides", record_key="id", partition_by="city", ordering="ts", table_type=table_type,
+            table_version=version, properties=by,
+        )  # fmt: skip
+
+    for turn in range(1, 7):
+        batch = rows(
+            *((f"k{n:02}", ("oslo", "rome")[n % 2], turn, n) for n in range(turn, 2 + 4 * turn)),
+            (f"n{turn}", f"city{turn // 2}", turn, 0),
+        )
+        if (turn % 2 == 1) == (begins == "we"):
+            HudiTable.open(path, options=by).upsert(batch)
+        else:
+            hudi.write(path, batch, operation="upsert", **facts)
+        held |= {(row["city"], row["id"]): (row["ts"], row["v"]) for row in batch.to_pylist()}
+
+        found = shown(HudiTable.open(path).scan().to_arrow())
+        assert found == sorted((key, city, key, ts, v) for (city, key), (ts, v) in held.items())
+        assert found == shown(hudi.read(path))
+        groups = live_groups(HudiTable.open(path))
+        assert engine == "rings" or len({(city, of[:8]) for city, of in groups}) == len(groups)
+        assert all(sum(city == of for of, _ in groups) <= 3 for city, _ in groups)
+
+    gone = rows(*((f"k{n:02}", ("oslo", "rome")[n % 2], 9, n) for n in range(4, 9)))
+    HudiTable.open(path, options=by).delete(gone.slice(0, 2).select(["id", "city"]))
+    hudi.write(path, gone.slice(2), operation="delete", **facts)
+    left = [row for row in found if row[0] not in gone.column("id").to_pylist()]
+    assert shown(HudiTable.open(path).scan().to_arrow()) == left == shown(hudi.read(path))
+
+
+def live_groups(table: HudiTable) -> list[tuple[str, str]]:
+    snapshot = table._access.snapshot()
+    return [(path, piece.file_id) for path in snapshot.listing.partitions() for piece in snapshot.slices(path)]

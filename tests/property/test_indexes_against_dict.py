@@ -91,6 +91,7 @@ def new_table(
         table_version=8 + seed % 2,
         properties={
             "hoodie.index.type": index,
+            **({"hoodie.bucket.index.num.buckets": "3"} if index == "BUCKET" else {}),
             **FALSE_POSITIVES,
             **options,
             **({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"} if order == "commit time, ordered" else {}),
@@ -165,7 +166,7 @@ def test_a_key_is_one_row_of_the_table(
         assert problems_on(handles.storage) == []
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET"])
 @BRIEF
 @given(steps=steps, order=orders, seed=st.integers(0, 99), options=options, executor=executors)
 def test_a_key_is_one_row_of_its_partition(

@@ -17,6 +17,7 @@ from pyhudi.errors import NotFound
 from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.write.operation import WriteResult
+from tests.support.bucket_model import BUCKETS, BucketModel
 from tests.support.log_model import LogModel
 from tests.support.model import Handles, Key, Model, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 
@@ -49,9 +50,18 @@ variants = st.fixed_dictionaries(
         "retained": st.sampled_from([None, None, 1, 2, 4]),  # commits whose files are not cleaned; None: nothing is
         "commits_max": st.sampled_from(["2", "3", "30"]),  # on the timeline: more are archived
         "row_group_size": st.sampled_from(["1", "125829120"]),
+        "index": st.sampled_from(["SIMPLE", "BUCKET", "BUCKET rings"]),  # rings: where there are logs
         "executor": st.sampled_from([SerialExecutor(), LocalExecutor(2)]),
     }
 )
+
+
+def bucket_properties(has_rings: bool) -> dict[str, str]:
+    return {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": str(BUCKETS),
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if has_rings else "SIMPLE",
+    }
 
 
 class TableAgainstDict(RuleBasedStateMachine):
@@ -64,6 +74,8 @@ class TableAgainstDict(RuleBasedStateMachine):
         assert isinstance(executor, SerialExecutor | LocalExecutor)
         self.retained: int | None = variant["retained"]  # type: ignore[assignment]
         self.has_logs = variant["logs"] is not None
+        self.is_bucketed = variant["index"] != "SIMPLE"
+        self.has_rings = self.has_logs and variant["index"] == "BUCKET rings"
         clock = StepClock()
         self.storage = MemoryStorage(clock_ms=lambda: clock.ms)
         self.handles = Handles(self.storage, clock, seeded_uuids(seed), executor)
@@ -81,11 +93,14 @@ class TableAgainstDict(RuleBasedStateMachine):
                 "hoodie.keep.min.commits": "1",
                 "hoodie.timeline.compaction.batch.size": "2",
                 "hoodie.parquet.block.size": variant["row_group_size"],
+                **(bucket_properties(self.has_rings) if self.is_bucketed else {}),
                 **({"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"} if order != "event time" else {}),
             },
         )
-        kind = LogModel if self.has_logs else Model
+        kind = Model if not self.has_logs else BucketModel if self.is_bucketed else LogModel
         self.model = kind(is_partitioned, ordered=order != "commit time", event_time=order == "event time")
+        if isinstance(self.model, BucketModel):
+            self.model.has_rings = self.has_rings
         self.fresh = 0
 
     @rule(batch=batches)
@@ -106,8 +121,9 @@ class TableAgainstDict(RuleBasedStateMachine):
         batch = [Row(f"n{self.fresh + n}", city, n % 7, n) for n in reversed(range(count))]
         self.fresh += count
         write = self.table.bulk_insert if is_bulk else self.table.insert
+        expected = self.model.insert_counts(map(self.model.key, batch))
         result = write(arrow(batch), options={"hoodie.bulkinsert.sort.mode": sort})
-        self.check_result(result, "bulk_insert" if is_bulk else "insert", count, 0, 0)
+        self.check_result(result, "bulk_insert" if is_bulk else "insert", *expected, 0)
         self.model.committed(
             result.requested or "", result.completed or "", {self.model.key(row): row for row in batch}, set()
         )
@@ -124,7 +140,8 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.check_result(result, "delete", 0, 0, len(gone))
         self.model.committed(result.requested or "", result.completed or "", {}, gone)
 
-    @precondition(lambda self: not self.is_compacting)  # what is about to be rewritten must not be replaced
+    # What is about to be rewritten must not be replaced.
+    @precondition(lambda self: not self.has_rings and not self.is_compacting)
     @rule(batch=batches, whole=st.booleans())
     def overwrite(self, batch: Sequence[Row], whole: bool) -> None:
         """Overwrite the partitions of the rows, or the whole table."""
@@ -136,7 +153,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         put = {self.model.key(row): row for row in batch}
         self.model.committed(result.requested or "", result.completed or "", put, gone)
 
-    @precondition(lambda self: self.model.rows and not self.is_compacting)
+    @precondition(lambda self: self.model.rows and not self.has_rings and not self.is_compacting)
     @rule(data=st.data())
     def delete_partitions(self, data: st.DataObject) -> None:
         """Delete some partitions, such as have rows or had some; where it cleans, the latter may be gone."""
@@ -148,6 +165,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.check_result(result, "delete_partition", 0, 0, 0)
         self.model.committed(result.requested or "", result.completed or "", {}, gone)
 
+    @precondition(lambda self: not self.is_bucketed)
     @rule(batch=batches)
     def insert_what_is_new(self, batch: Sequence[Row]) -> None:
         """Insert rows, but for those whose key is stored."""
@@ -160,11 +178,11 @@ class TableAgainstDict(RuleBasedStateMachine):
     @rule()
     def compact(self) -> None:
         result = self.table.compact()
-        assert (result.completed is None) == bool(result.reason)
+        assert result.completed is not None or result.reason
         assert isinstance(self.model, LogModel)
         self.model.compacted()
 
-    @precondition(lambda self: self.has_logs and self.model.past)
+    @precondition(lambda self: self.has_logs and self.model.past and not self.is_bucketed)
     @rule()
     def schedule_compaction(self) -> None:
         """Whoever writes next meets a pending compaction. No answer changes."""

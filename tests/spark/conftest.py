@@ -48,6 +48,7 @@ def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)
     if way == "files and shuffle":
         monkeypatch.setattr("pyhudi.engine.spark.staged_source.TAGGED_ROWS_MAX", 0)
+        monkeypatch.setattr("pyhudi.engine.spark.staged_source.BUCKETED_ROWS_MAX", 0)
     return way
 
 

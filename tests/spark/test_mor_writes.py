@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from pyhudi import HudiTable
 from pyhudi.table.commits import read_commit
 from tests.spark.test_indexes import SMALL, first_rows, moving_rows, rows
 from tests.spark.test_writes import Twins, rows_of_all_types
@@ -53,6 +54,37 @@ def test_operations_on_spark_are_those_in_this_process(
     stats = read_commit(snapshot.storage, snapshot.timeline, newest).partition_to_write_stats
     assert newest.action == "deltacommit"
     assert all(stat.is_log for of in stats.values() for stat in of)
+
+
+@pytest.mark.parametrize(
+    "table_type, engine",
+    [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
+)
+def test_rows_go_to_the_same_buckets_as_in_this_process(
+    spark: Any, tmp_path: Path, handover: str, table_type: str, engine: str
+) -> None:
+    properties = {
+        "hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": engine, "hoodie.bucket.index.num.buckets": "5",
+    }  # fmt: skip
+    twins = Twins(spark, tmp_path, **{**FACTS, "table_type": table_type}, ordering="ts", properties=properties)
+
+    twins.write("bulk_insert", rows_of_all_types(0, 20, version=2), {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
+    twins.write("upsert", rows_of_all_types(10, 60, version=3))
+    twins.write("upsert", rows_of_all_types(0, 30, version=1))  # late
+    twins.write("insert", rows_of_all_types(60, 70, version=1))
+    twins.write("delete", rows_of_all_types(55, 80, version=4).select(["id", "part"]))
+    twins.write("delete", rows_of_all_types(0, 9, version=3, parts=("p1", "absent", "p2")))
+    if engine == "SIMPLE":
+        twins.write("insert_overwrite", rows_of_all_types(0, 3, version=1, parts=("p3", "p4")))
+
+    assert buckets(twins.on_spark) == buckets(twins.here)
+    assert_read_alike(spark, twins)
+
+
+def buckets(table: HudiTable) -> set[tuple[str, str, str]]:
+    """Of each row its partition, key and, but for the random part of it, file group."""
+    rows = table.scan(["_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"]).to_arrow()
+    return {(path, key, file[:8]) for path, key, file in zip(*(c.to_pylist() for c in rows.columns), strict=True)}
 
 
 @pytest.mark.parametrize("is_ordered", [True, False], ids=["event time", "commit time"])

@@ -189,6 +189,14 @@ class Model:
             del self.rows[key]
         for key, row in put.items():
             self.rows[key] = Stored(row, requested)
+        self.note(requested, completed)
+
+    def insert_counts(self, keys: Iterable[Key]) -> tuple[int, int]:
+        """Of an insert of new keys, the rows that count as inserted and as updated."""
+        return len(list(keys)), 0
+
+    def note(self, requested: str, completed: str) -> None:
+        """Keep the table as it now is."""
         self.past.append(Past(requested, completed, dict(self.rows)))
 
     def between(self, start: int, end: int) -> dict[Key, Stored]:

@@ -14,6 +14,7 @@ from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import read_request_from_options
 from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.table.bucket_facts import BUCKET_OPTIONS, INDEX_TYPE
 from pyhudi.table.creation import NewTable, new_table_properties
 from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW
 from pyhudi.txn.guard import open_guard
@@ -138,6 +139,7 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
     name = find_fact(options, Fact.NAME)
     if not isinstance(name, str):
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
+    stored = {name: text for name, text in options.items() if name in _STORED or name.startswith(PREFIX)}
     return NewTable(
         name,
         record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
@@ -146,8 +148,15 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
         table_version=int(str(find_fact(options, Fact.VERSION) or 8)),
         create_schema=None,
-        properties={name: text for name, text in options.items() if name in _STORED or name.startswith(PREFIX)},
+        properties={**_bucket_options(options), **stored},
     )
+
+
+def _bucket_options(options: Mapping[str, str]) -> dict[str, str]:
+    """What is said of buckets, where they place the rows: each later write must do so alike."""
+    if options.get(INDEX_TYPE, "").strip().upper() != "BUCKET":
+        return {}
+    return {name: options[name] for name in BUCKET_OPTIONS if name in options}
 
 
 def _create(path: str, options: Mapping[str, str]) -> HudiTable:

@@ -12,6 +12,7 @@ from pyhudi.engine.partitioned import PartitionedInput
 from pyhudi.executor import Executor
 from pyhudi.format.keys import partition_paths, record_keys
 from pyhudi.format.schema import RECORD_KEY
+from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
 from pyhudi.table.file_system_view import FileSlice
@@ -34,6 +35,10 @@ class ArrowSource:
     def schema(self) -> pa.Schema:
         return self._input.schema
 
+    @property
+    def executor(self) -> Executor:
+        return self._executor
+
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         columns = [_conform(self._input, field) for field in spec.schema]
         rows = pa.Table.from_arrays(columns, schema=spec.schema)
@@ -48,6 +53,9 @@ class ArrowSource:
 
     def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
         return self._placed.tag(slices, tagging)
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        return self._placed.count_buckets(rules)
 
     def stored_keys(self) -> tuple[int, str]:
         return self._placed.stored_keys()

@@ -34,6 +34,11 @@ class PartitionRows:
         """The record keys, one array."""
         return self.column(self.key_column)
 
+    def key_chunks(self) -> pa.ChunkedArray:
+        """The record keys, as they lie where they need not be gathered."""
+        keys = self.table.column(self.key_column)
+        return keys if self.rows is None else keys.take(pa.array(self.rows))
+
     def column(self, name: str) -> pa.Array:
         """A column of the rows, one array."""
         column = self.table.column(name)

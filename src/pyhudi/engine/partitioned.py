@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.engine.code_order import stable_order
 from pyhudi.engine.key_order import split_by_key
 from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.tagging import settle_partitions, tag_partitions
 from pyhudi.executor import Executor
+from pyhudi.index.bucket import BucketRule
 from pyhudi.index.moves import Tagged
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
@@ -35,8 +37,8 @@ class Segment:
 class PartitionedInput:
     """Rows by partition path, looked up and written by threads of this process.
 
-    Memory: beside the rows, the keys and a few numbers a row where keys are looked up; nothing a row where rows
-    are only appended, unless by key.
+    Memory: beside the rows, the keys and a few numbers a row where keys are looked up; two numbers a row by bucket,
+    and the keys of a partition a worker; nothing a row where rows are only appended, unless by key.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class PartitionedInput:
         self._splits_by_key = splits_by_key
         self._tagged: Mapping[str, Tagged] = {}
         self._slices: Sequence[FileSlice] = ()
+        self._bucketed: Mapping[str, np.ndarray] = {}
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -72,6 +75,18 @@ class PartitionedInput:
             updates={(s.partition, s.file_id): int(n) for s, n in zip(slices, by_group, strict=True) if n},
         )
 
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        def numbers(path: str) -> np.ndarray:
+            return rules[path].bucket_of(self._partitions[path].key_chunks())
+
+        paths = list(self._partitions)
+        self._bucketed = dict(zip(paths, self._executor.run(numbers, paths), strict=True))
+        counts: dict[tuple[str, int], int] = {}
+        for path, of in self._bucketed.items():
+            buckets, rows = np.unique(of, return_counts=True)
+            counts |= {(path, bucket): n for bucket, n in zip(buckets.tolist(), rows.tolist(), strict=True)}
+        return counts
+
     def stored_keys(self) -> tuple[int, str]:
         found = []
         for path, tagged in self._tagged.items():
@@ -81,10 +96,11 @@ class PartitionedInput:
         return count, next((keys[0].as_py() for keys in found if len(keys)), "")
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        segments = self._segments(plan, keys_meet=target.combines)
+        segments = self._of_buckets(plan) if self._bucketed else self._segments(plan, keys_meet=target.combines)
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
-            wants_positions = task.kind is TaskKind.APPEND and target.logs.writes_positions
+            is_tagged = task.index_bucket is None
+            wants_positions = is_tagged and task.kind is TaskKind.APPEND and target.logs.writes_positions
             batches = self._batches(segments[task.bucket], wants_positions=wants_positions)
             return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
 
@@ -104,6 +120,21 @@ class PartitionedInput:
                     batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
                 start += len(batch)
                 yield batch
+
+    def _of_buckets(self, plan: WritePlan) -> dict[int, list[Segment]]:
+        """As `_segments`, where the rows of a bucket of the index go together."""
+        by_path: dict[str, list[FileGroupTask]] = {}
+        for task in plan.tasks:
+            by_path.setdefault(task.partition, []).append(task)
+        segments: dict[int, list[Segment]] = {}
+        for path, tasks in by_path.items():
+            numbers = self._bucketed[path]
+            order = stable_order(numbers, int(numbers.max(initial=0)) + 1)
+            buckets = np.array([task.index_bucket for task in tasks], dtype=np.int64)
+            ends = np.searchsorted(numbers[order], buckets, side="right").tolist()
+            for task, end in zip(tasks, ends, strict=True):
+                segments[task.bucket] = [Segment(path, order[end - task.inserts - task.updates : end])]
+        return segments
 
     def _segments(self, plan: WritePlan, *, keys_meet: bool) -> dict[int, list[Segment]]:
         """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.

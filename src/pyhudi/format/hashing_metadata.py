@@ -18,7 +18,11 @@ from pyhudi.errors import CorruptFile
 from pyhudi.format.names import HOODIE
 from pyhudi.format.pretty_json import pretty_json
 
-RINGS = f"{HOODIE}/.bucket_index/consistent_hashing_metadata"
+BUCKET_INDEX = f"{HOODIE}/.bucket_index"
+RINGS = f"{BUCKET_INDEX}/consistent_hashing_metadata"
+COUNTS_BY_PARTITION = f"{BUCKET_INDEX}/partition_bucket_index_meta"
+"""Rules by which partitions of fixed buckets have counts of their own. Spec: format/indexes.md section 4."""
+
 INITIAL_INSTANT = "00000000000000"
 """The instant of a ring that no resizing made."""
 

@@ -7,11 +7,14 @@ from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import Index
 from pyhudi.index.simple import SimpleSearch
 
-IndexType: TypeAlias = Literal["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
-"""Indexes that writes can use, as `hoodie.index.type` names them."""
+LookupType: TypeAlias = Literal["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
+"""Indexes that look keys up."""
+
+IndexType: TypeAlias = Literal[LookupType, "BUCKET"]
+"""Indexes that writes can use, as `hoodie.index.type` names them; by buckets nothing is looked up."""
 
 
-def choose_index(kind: IndexType, *, prunes_by_range: bool) -> Index:
+def choose_index(kind: LookupType, *, prunes_by_range: bool) -> Index:
     """The index of a name. `prunes_by_range`: of Bloom indexes, whether key ranges are looked at."""
     match kind:
         case "SIMPLE" | "GLOBAL_SIMPLE":

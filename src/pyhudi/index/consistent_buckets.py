@@ -98,20 +98,24 @@ def open_rings(
     bucket_count: int,
     timeline: Timeline,
     live_file_ids: Callable[[str], Collection[str]],
+    check: Callable[[HashingMetadata], None],
     executor: Executor,
 ) -> dict[str, HashingMetadata]:
     """The ring of each partition, for a write: one that has none gets the initial one of `bucket_count` buckets.
 
-    Call it under the guard, once the write is announced. What it leaves of a write that dies is the same for every
-    writer. Requests: as `find_ring`, a put for a new ring, and one for the marker of a resizing that has none.
+    `check`: raises where the ring that counts, or is about to be put, must not be written by.
+    Call it under the guard. What it leaves of a write that dies is the same for every writer.
+    Requests: as `find_ring`, a put for a new ring, and one for the marker of a resizing that has none.
     """
 
     def open_ring(partition: str) -> HashingMetadata:
         ring = find_ring(storage, partition, timeline, lambda: live_file_ids(partition))
-        if ring is None:
-            ring = HashingMetadata.initial(partition, bucket_count)
-            if not storage.put_new(ring.path, ring.encode()):
-                ring = _read_ring(storage, partition, ring.instant)
+        is_new = ring is None
+        ring = HashingMetadata.initial(partition, bucket_count) if ring is None else ring
+        check(ring)
+        if is_new and not storage.put_new(ring.path, ring.encode()):
+            ring = _read_ring(storage, partition, ring.instant)
+            check(ring)
         if ring.instant != INITIAL_INSTANT:
             marker = HashingFileName(ring.instant, is_marker=True).format()
             storage.put_new(f"{ring_folder(partition)}/{marker}", b"")

@@ -19,6 +19,7 @@ INDEX_TYPE = "hoodie.index.type"
 ENGINE = "hoodie.index.bucket.engine"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
+BUCKET_OPTIONS = (INDEX_TYPE, ENGINE, BUCKET_COUNT, HASH_FIELDS)
 
 BUCKET_COUNT_DEFAULT = 256
 BUCKET_COUNT_MAX = 99_999_999

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
@@ -10,6 +10,7 @@ from pyhudi.format.properties import encode_table_properties
 from pyhudi.model.option_table import fact_names
 from pyhudi.model.table_facts import Fact, parse_fact
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.bucket_facts import new_bucket_properties
 from pyhudi.table.config import WRITABLE_VERSIONS, TableType
 from pyhudi.table.key_properties import SPELLED_ANEW, bare_name, key_properties
 
@@ -102,7 +103,9 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         properties["hoodie.table.create.schema"] = new.create_schema
     anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
     given = {name: text for name, text in new.properties.items() if name not in anew}
-    return {**properties, **given}
+    table_type = cast(TableType, new.table_type)
+    buckets = new_bucket_properties(new.properties, record_key=new.record_key, table_type=table_type)
+    return {**properties, **given, **buckets}
 
 
 def _merge_mode(new: NewTable) -> str:

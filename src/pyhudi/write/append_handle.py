@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema import META_FIELDS, select_fields
+from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, delete_rows, in_base_order, write_log
 from pyhudi.write.plan import FileGroupTask
@@ -25,6 +26,8 @@ def append_rows(
     partition carries none, and wins over all before it.
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
+    if target.is_partial:
+        rows = _marked(target, rows)
     chosen, gone = rows.filter(pa.array(~is_delete)), rows.filter(pa.array(is_delete))
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
     names = [name for name in target.schema.names if name in META_FIELDS or name in rows.column_names]
@@ -64,6 +67,20 @@ def append_rows(
             )
         )
     return statuses
+
+
+def _marked(target: WriteTarget, rows: pa.Table) -> pa.Table:
+    """Rows with some columns, the one that marks deletes among them where the table has it.
+
+    Seen: where a partial block lacks that column, 1.2.0 looks for the mark among the values of others: it takes rows
+    of Parquet blocks for deleted, and fails on Avro blocks.
+    """
+    if IS_DELETED not in target.schema.names or IS_DELETED in rows.column_names:
+        return rows
+    field = target.schema.field(IS_DELETED)
+    if not pa.types.is_boolean(field.type):
+        return rows
+    return rows.append_column(field, pa.repeat(pa.scalar(False), len(rows)))
 
 
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -116,11 +116,13 @@ def _create(
     batches: Iterator[pa.RecordBatch],
     write_token: str,
 ) -> list[WriteStatus]:
-    """New rows into new file groups: the task's own, and further ones each time the size is reached."""
+    """New rows into new file groups: the task's own, and further ones each time the size is reached; those of a bucket
+    all into its one.
+    """
     statuses: list[WriteStatus] = []
     first = next(batches, None)
     prefix, _, number = task.file_id.rpartition("-")
-    sequence = 0
+    sequence, is_bucket = 0, task.index_bucket is not None
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
@@ -128,7 +130,7 @@ def _create(
         constants = {COMMIT_TIME: target.requested, **place.constants}
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         with _open_writer(file, target, constants=constants) as writer:
-            while first is not None and writer.size_bytes < target.settings.file_size_max_bytes:
+            while first is not None and (is_bucket or writer.size_bytes < target.settings.file_size_max_bytes):
                 keys = first.column(RECORD_KEY)
                 writer.write(stored_rows(place, first, writer.given, sequence), new_keys=keys)
                 sequence += len(first)

@@ -19,13 +19,14 @@ from pyhudi.format.schema import (
 )
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.commit import CommitMetadata, WriteStat
-from pyhudi.table.commits import SCHEMA, read_commit
+from pyhudi.table.bucket_facts import facts_of_table
+from pyhudi.table.commits import SCHEMA
 from pyhudi.table.config import KeyKind, TableConfig
-from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
+from pyhudi.write.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
 from pyhudi.write.input_schema import (
     TableColumns,
     carries_some_columns,
@@ -34,14 +35,15 @@ from pyhudi.write.input_schema import (
     first_schema,
     refuse_unwritable_types,
 )
-from pyhudi.write.inserts import refuse_stored_keys, refuse_unchecked, row_order
+from pyhudi.write.inserts import refuse_unchecked, row_order
 from pyhudi.write.key_settings import refuse_unplaceable
 from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
-from pyhudi.write.plan import Sizing, TaskKind, WorkloadProfile, WritePlan, plan_write, record_size
-from pyhudi.write.replacement import clustering_groups, find_partitions, plan_replacement, requested_content
+from pyhudi.write.placement import place_rows
+from pyhudi.write.plan import TaskKind, WritePlan
+from pyhudi.write.replacement import find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import InputSpec, Operation, RowOrder, WriteSource
-from pyhudi.write.tagging import find_slices, keys_for, looks_keys_up, plan_tagging, tag_input, tagging_of_table
+from pyhudi.write.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.tagging import keys_for, plan_tagging
 from pyhudi.write.target import WriteStatus, WriteTarget
 
 
@@ -64,22 +66,6 @@ class WriteResult:
     replaced: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedWrite:
-    """An input that was checked and counted, before anything of the table was touched.
-
-    `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
-    `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are.
-    """
-
-    operation: Operation
-    spec: InputSpec
-    schema_text: str
-    schema_before: str | None
-    counts: Mapping[str, int]
-    is_partial: bool = False
-
-
 def prepare_write(
     snapshot: Snapshot,
     source: WriteSource,
@@ -94,8 +80,36 @@ def prepare_write(
     """
     config = snapshot.config
     refuse_unchecked(operation, settings, table_name=config.name)
+    buckets = facts_of_table(config, settings.bucket_options)
     refuse_without_keys(config, operation, settings, source.schema.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
+    schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
+    if buckets is not None:
+        refuse_unfit_for_buckets(operation, settings, table_name=config.name, is_partial=is_partial)
+    if finds_made_keys(config, operation):
+        keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
+    _refuse_missing_facts(config, keys, schema, operation)
+    refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+    ordering = tuple(name for name in config.ordering if name in schema.names)
+    required = tuple(name for name in required_columns(text) if name in schema.names)
+    order = row_order(operation, keys, settings)
+    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
+    settles = buckets is None and plan_tagging(operation, config, spec, settings).settles
+    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
+    counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
+    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts, is_partial, buckets)
+
+
+def _checked_columns(
+    snapshot: Snapshot,
+    incoming: pa.Schema,
+    operation: Operation,
+    keys: KeySpec,
+    settings: WriteSettings,
+    is_unordered: bool,
+) -> tuple[pa.Schema, str, bool]:
+    """The columns to carry, the table's schema from this write on, and whether rows hold some of its columns only."""
+    config = snapshot.config
     text, is_partial = snapshot.schema_text, False
     if text is not None:
         refuse_unwritable_types(text, table_name=config.name)
@@ -105,14 +119,14 @@ def prepare_write(
                 f"delete from table '{config.name}': expected rows to delete from, found a table without a schema"
             )
         schema = columns_for_delete(
-            source.schema,
+            incoming,
             snapshot.schema,
             needed=keys.columns,
             ordering=() if is_unordered else config.ordering,
             table_name=config.name,
         )
     elif text is None:
-        schema = first_schema(source.schema)
+        schema = first_schema(incoming)
         text = avro_from_arrow(schema, record_name=record_name(config.name))
         schema = arrow_from_avro(text)
     else:
@@ -120,24 +134,13 @@ def prepare_write(
         is_partial = (
             operation is Operation.UPSERT
             and config.is_merge_on_read
-            and carries_some_columns(source.schema, table, settings)
+            and carries_some_columns(incoming, table, settings)
         )
-        text = evolved_schema(source.schema, table, settings, is_partial=is_partial)
+        text = evolved_schema(incoming, table, settings, is_partial=is_partial)
         schema = arrow_from_avro(text)
         if is_partial:
-            schema = pa.schema([field for field in schema if field.name in source.schema.names])
-    if finds_made_keys(config, operation):
-        keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
-    _refuse_missing_facts(config, keys, schema, operation)
-    refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
-    ordering = tuple(name for name in config.ordering if name in schema.names)
-    required = tuple(name for name in required_columns(text) if name in schema.names)
-    order = row_order(operation, keys, settings)
-    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
-    settles = plan_tagging(operation, config, spec, settings).settles
-    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
-    counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
-    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts, is_partial)
+            schema = pa.schema([field for field in schema if field.name in incoming.names])
+    return schema, text, is_partial
 
 
 def run_write(
@@ -148,27 +151,18 @@ def run_write(
     *,
     extra_metadata: Mapping[str, str],
 ) -> WriteResult:
-    """Tag, plan, write, commit, under the session's guard.
+    """Place the rows, write, commit, under the session's guard.
 
     Requests: one listing, what the index reads of the base files in the input's partitions, or in all of them for
-    a global index (upsert and delete), one read and write a file group that changes, and a dozen small timeline files.
+    a global index (upsert and delete; nothing by bucket), one read and write a file group that changes, and a dozen
+    small timeline files.
     """
     snapshot = session.snapshot
     if snapshot.schema_text not in (prepared.schema_before, prepared.schema_text):
         raise Conflict(
             f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
         )
-    slices = find_slices(snapshot, prepared.operation, prepared.counts, settings)
-    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
-    replaced = plan_replacement(snapshot, prepared.operation, prepared.counts, pending)
-    if replaced is not None:
-        slices = {partition: [] for partition in slices}  # new rows never join what is replaced
-    tagging = tagging_of_table(snapshot, prepared.operation, prepared.spec, settings)
-    looks_up = looks_keys_up(prepared.operation, settings)
-    profile = tag_input(source, prepared.operation, prepared.counts, slices, tagging, looks_up=looks_up)
-    if tagging.drops_stored:
-        refuse_stored_keys(source, settings, table_name=snapshot.config.name)
-    plan = _plan(session, snapshot, prepared, profile, slices, clustering_groups(pending), settings)
+    plan, replaced = place_rows(session, source, prepared, settings)
     if not plan.tasks and not any((replaced or {}).values()) and not settings.allow_empty_commit:
         return nothing_to_do(prepared.operation)
     return commit_write(
@@ -190,6 +184,7 @@ def run_delete_partitions(
     """
     snapshot, operation = session.snapshot, Operation.DELETE_PARTITION
     chosen = find_partitions(snapshot.listing.partitions(), partitions)
+    refuse_replacing_rings(snapshot, chosen)
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
     replaced = plan_replacement(snapshot, operation, chosen, pending)
     extra = {**extra_metadata, **({SCHEMA: snapshot.schema_text} if snapshot.schema_text is not None else {})}
@@ -263,52 +258,6 @@ def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, .
             )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
-
-
-def _plan(
-    session: WriteSession,
-    snapshot: Snapshot,
-    prepared: PreparedWrite,
-    profile: WorkloadProfile,
-    slices: Mapping[str, Sequence[FileSlice]],
-    frozen: frozenset[tuple[str, str]],
-    settings: WriteSettings,
-) -> WritePlan:
-    clash = sorted(key for key in profile.updates if key in frozen)
-    if clash:
-        raise Conflict(
-            f"file group '{clash[0][1]}' in partition '{clash[0][0]}' is being clustered; run or roll back the pending "
-            "clustering, then retry"
-        )
-    fills = prepared.operation is not Operation.BULK_INSERT
-    free = {p: [s for s in of if (p, s.file_id) not in frozen] for p, of in slices.items()}
-    appends = snapshot.config.is_merge_on_read
-    sizing = Sizing(
-        record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
-        file_size_max_bytes=settings.file_size_max_bytes,
-        small_file_limit_bytes=settings.small_file_limit_bytes if fills and not prepared.is_partial else 0,
-        small_groups_max=settings.logs.small_groups_max if appends else None,
-    )
-    return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
-
-
-def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings) -> int:
-    """Bytes a stored row, as the newest write with rows measured it; before that an estimate from the columns."""
-    guess = min(settings.record_size_estimate_bytes, 40 + sum(_width(field.type) for field in schema))
-    for instant in reversed(snapshot.timeline.completed_writes[-3:]):
-        metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
-        stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes and not s.is_log]
-        rows = sum(s.num_writes or 0 for s in stats)
-        if rows >= 1_000:
-            return record_size(rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess)
-    return guess
-
-
-def _width(kind: pa.DataType) -> int:
-    try:
-        return max(1, kind.bit_width // 8)
-    except ValueError:
-        return 24
 
 
 def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:

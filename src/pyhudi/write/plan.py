@@ -32,7 +32,8 @@ class FileGroupTask:
     """One file group to write. `bucket` counts from 0.
 
     `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
-    `inserts`: rows planned to be new in it; `updates`: rows tagged with it.
+    `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
+    group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
     """
 
     bucket: int
@@ -44,6 +45,7 @@ class FileGroupTask:
     inserts: int
     updates: int
     is_new_partition: bool
+    index_bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

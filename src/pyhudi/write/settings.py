@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias, cast, get_args
 
 from pyhudi.errors import Invalid
-from pyhudi.index.choice import IndexType
+from pyhudi.index.choice import IndexType, LookupType
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
+from pyhudi.table.bucket_facts import BUCKET_OPTIONS
 from pyhudi.write.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
 
@@ -36,6 +37,7 @@ class WriteSettings:
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
     `combine_before_insert`: off, since an insert promises no uniqueness and then needs no sort.
     `insert_duplicates`: rows whose key is stored already: kept, dropped, or an error.
+    `bucket_options`: what was said of the index and its buckets, to be held against the table (`facts_of_table`).
     `bloom_prunes_by_range`: Bloom indexes pass over files whose key range does not fit.
     `updates_partition_path`: by a global index, a row whose key lies in another partition moves from there to its own;
     off, it stays where the key lies.
@@ -65,6 +67,7 @@ class WriteSettings:
     combine_before_delete: bool = True
     insert_duplicates: DuplicatePolicy = "none"
     index_type: IndexType = "SIMPLE"
+    bucket_options: Mapping[str, str] = field(default_factory=dict)
     bloom_prunes_by_range: bool = True
     updates_partition_path: bool = True
     bulk_insert_sort_mode: SortMode = "NONE"
@@ -108,8 +111,9 @@ class WriteSettings:
             combine_before_delete=o.flag("hoodie.combine.before.delete", d.combine_before_delete),
             insert_duplicates=_insert_duplicates(o, d.insert_duplicates),
             index_type=index_type,
+            bucket_options={name: options[name] for name in BUCKET_OPTIONS if options.get(name, "").strip()},
             bloom_prunes_by_range=o.flag("hoodie.bloom.index.prune.by.ranges", d.bloom_prunes_by_range),
-            updates_partition_path=o.flag(_MOVES_BY[index_type], d.updates_partition_path),
+            updates_partition_path=index_type == "BUCKET" or o.flag(_MOVES_BY[index_type], d.updates_partition_path),
             bulk_insert_sort_mode=sort_mode,
             metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
             metadata_deltacommits_max=metadata_max,
@@ -137,8 +141,8 @@ class WriteSettings:
 
 
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
-_MOVES_BY: Mapping[IndexType, str] = {
-    kind: f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path" for kind in get_args(IndexType)
+_MOVES_BY: Mapping[LookupType, str] = {
+    kind: f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path" for kind in get_args(LookupType)
 }
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
 

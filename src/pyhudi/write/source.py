@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from pyhudi.executor import Executor
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.hits import Index
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import FileGroup
 
-if TYPE_CHECKING:  # a Spark worker that stages rows does without what reads logs and writes files
+if TYPE_CHECKING:  # a Spark worker that stages rows does without what hashes keys, reads logs and writes files
+    from pyhudi.index.bucket import BucketRule
+    from pyhudi.table.bucket_facts import BucketFacts
     from pyhudi.table.merged_slice import SliceReader
     from pyhudi.write.plan import WorkloadProfile, WritePlan
     from pyhudi.write.target import WriteStatus, WriteTarget
@@ -91,6 +94,24 @@ class InputSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedWrite:
+    """An input that was checked and counted, before anything of the table was touched.
+
+    `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
+    `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are. `buckets`: of a table
+    whose rows are placed by bucket.
+    """
+
+    operation: Operation
+    spec: InputSpec
+    schema_text: str
+    schema_before: str | None
+    counts: Mapping[str, int]
+    is_partial: bool = False
+    buckets: BucketFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tagging:
     """How the input's keys are looked up, and what a key means that lies in another partition than its row.
 
@@ -119,6 +140,10 @@ class WriteSource(Protocol):
     def schema(self) -> pa.Schema:
         """The input's own columns and types."""
 
+    @property
+    def executor(self) -> Executor:
+        """What runs the small tasks of a plan, beside this process's storage."""
+
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         """Rows by partition path. Called first, once.
 
@@ -132,6 +157,9 @@ class WriteSource(Protocol):
         A row that moves counts as an update of the file group that it leaves and as an insert; one that is dropped
         as neither.
         """
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        """Rows by partition path and bucket, by the rule of each partition: instead of `tag`."""
 
     def stored_keys(self) -> tuple[int, str]:
         """How many of the input's distinct keys are left out because they are stored, and one of them."""

@@ -33,6 +33,7 @@ def plan_tagging(operation: Operation, config: TableConfig, spec: InputSpec, set
 
     Seen: 1.0.2 settles the rows of a key over all partitions before it asks a global index, when it combines at all.
     """
+    assert settings.index_type != "BUCKET"
     reaches_out = settings.has_global_index and operation is Operation.UPSERT and bool(spec.keys.partition_by)
     ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     return Tagging(

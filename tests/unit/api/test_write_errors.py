@@ -229,7 +229,7 @@ FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
         {"hoodie.table.keygenerator.type": "USER_PROVIDED"},
         ["hoodie.table.keygenerator.type='USER_PROVIDED'"],
     ),
-    "a bucket index": ({"hoodie.index.type": "BUCKET"}, ["hoodie.index.type"]),
+    "an index outside of the table": ({"hoodie.index.type": "HBASE"}, ["hoodie.index.type='HBASE'"]),
 }
 
 

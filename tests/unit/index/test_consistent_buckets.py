@@ -6,7 +6,7 @@ left; each of these, and what a dead resizing leaves, is a case here.
 
 import hashlib
 import pickle
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.engine.local import SerialExecutor
-from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.bucket_hash import ring_hashes
 from pyhudi.format.hashing_metadata import HashingMetadata, RingNode, ring_folder
 from pyhudi.index.bucket import FixedBuckets
@@ -170,13 +170,20 @@ def test_a_ring_in_the_wrong_place_is_an_error(other: HashingMetadata) -> None:
         found(storage, timeline())
 
 
-def open_one(storage: MemoryStorage, at: Timeline, partition: str = "p", count: int = 4) -> HashingMetadata:
+def open_one(
+    storage: MemoryStorage,
+    at: Timeline,
+    partition: str = "p",
+    count: int = 4,
+    check: Callable[[HashingMetadata], None] = lambda ring: None,
+) -> HashingMetadata:
     return open_rings(
         storage,
         [partition],
         bucket_count=count,
         timeline=at,
         live_file_ids=lambda partition: (),
+        check=check,
         executor=SerialExecutor(),
     )[partition]
 
@@ -201,6 +208,17 @@ def test_of_two_first_writers_the_second_takes_what_the_first_one_made() -> None
             return super().put_new(path, content)
 
     assert open_one(Late(), timeline()).initial_count == 7
+
+
+def test_a_ring_that_does_not_fit_the_table_is_not_put() -> None:
+    storage = MemoryStorage()
+
+    def refuse(ring: HashingMetadata) -> None:
+        raise Invalid(f"{ring.initial_count} buckets do not fit")
+
+    with pytest.raises(Invalid, match="4 buckets do not fit"):
+        open_one(storage, timeline(), check=refuse)
+    assert list(storage.list("", recursive=True)) == []
 
 
 def test_a_write_marks_a_resizing_so_that_it_counts_once_archived() -> None:

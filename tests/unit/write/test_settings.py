@@ -35,6 +35,15 @@ EACH = [
     ("insert_duplicates", "hoodie.datasource.write.insert.drop.duplicates", "true", "drop"),
     ("index_type", "hoodie.index.type", "simple", "SIMPLE"),
     ("index_type", "hoodie.index.type", "global_bloom", "GLOBAL_BLOOM"),
+    ("index_type", "hoodie.index.type", "bucket", "BUCKET"),
+    *(
+        ("bucket_options", option, text, {option: text})
+        for option, text in (
+            ("hoodie.bucket.index.num.buckets", "4"),
+            ("hoodie.bucket.index.hash.field", "id"),
+            ("hoodie.index.bucket.engine", "SIMPLE"),
+        )
+    ),
     ("bloom_prunes_by_range", "hoodie.bloom.index.prune.by.ranges", "false", False),
     ("updates_partition_path", "hoodie.simple.index.update.partition.path", "false", False),
     ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "", "NONE"),
@@ -69,7 +78,8 @@ def test_an_option_arrives_in_its_field_and_nowhere_else(field: str, option: str
     settings, default = WriteSettings.from_options({option: text}), WriteSettings()
 
     assert getattr(settings, field) == value
-    assert all(getattr(settings, f.name) == getattr(default, f.name) for f in fields(settings) if f.name != field)
+    others = [f.name for f in fields(settings) if f.name not in (field, "bucket_options")]  # these: as they are given
+    assert all(getattr(settings, name) == getattr(default, name) for name in others)
 
 
 def test_each_index_has_its_own_switch_for_moves() -> None:
@@ -135,7 +145,7 @@ def test_an_empty_text_is_the_default_but_for_the_prefix(option: str) -> None:
         ("hoodie.bloom.index.filter.type", "DYNAMIC", "DYNAMIC_V0 or SIMPLE"),
         ("hoodie.combine.before.upsert", "yes", "true or false"),
         ("hoodie.datasource.insert.dup.policy", "ignore", "none or drop or fail"),
-        ("hoodie.index.type", "BUCKET", "SIMPLE or BLOOM or GLOBAL_SIMPLE or GLOBAL_BLOOM"),
+        ("hoodie.index.type", "HBASE", "SIMPLE or BLOOM or GLOBAL_SIMPLE or GLOBAL_BLOOM or BUCKET"),
         (
             "hoodie.bulkinsert.sort.mode",
             "SORT",

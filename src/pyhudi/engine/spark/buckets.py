@@ -75,6 +75,16 @@ def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
     return f.element_at(f.transform(f.array(value), use), 1)
 
 
+def with_rule_buckets(
+    rows: DataFrame, rules: Mapping[str, BucketRule], *, path: str, key: str, bucket: str
+) -> DataFrame:
+    """The rows with a column `bucket`, by the rule of the partition that the column `path` names."""
+    distinct = set(rules.values())
+    if len(distinct) == 1 and isinstance(fixed := distinct.pop(), FixedBuckets):
+        return rows.withColumn(bucket, fixed_bucket(f.col(key), fixed))
+    return with_ring_buckets(rows, rules, path=path, key=key, bucket=bucket)
+
+
 def with_ring_buckets(
     rows: DataFrame, rules: Mapping[str, BucketRule], *, path: str, key: str, bucket: str
 ) -> DataFrame:

@@ -7,7 +7,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.spark.buckets import with_rule_buckets
 from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.key_ranges import with_key_ranges
 from pyhudi.engine.spark.keys import partition_path, quoted, record_key, refuse_bad_times
@@ -17,6 +19,7 @@ from pyhudi.engine.spark.shuffle import to_tasks
 from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.tagging import (
     BROADCAST_ROWS_MAX,
+    FOOTER_THREADS,
     NEW,
     NOWHERE,
     TARGETS,
@@ -29,8 +32,10 @@ from pyhudi.engine.spark.tagging import (
 )
 from pyhudi.engine.spark.task import BUCKET, STATUS_SCHEMA, write_task
 from pyhudi.errors import Bug, Invalid
+from pyhudi.executor import Executor
 from pyhudi.format.keys import check_partition_path, null_key_message
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.write.plan import WorkloadProfile, WritePlan
@@ -43,9 +48,9 @@ TASKS_PER_CORE = 8
 class SparkSource:
     """A Spark DataFrame as the input of a write.
 
-    Jobs: one to count; for upsert and delete one that joins the input's keys with the stored keys; one that
-    shuffles the rows to their file groups and writes them. The payload is shuffled once while the tagged keys
-    fit a broadcast (`BROADCAST_ROWS_MAX`); beyond that Spark's join shuffles it as well.
+    Jobs: one to count; for upsert and delete one that joins the input's keys with the stored keys, or by bucket one
+    that counts; one that shuffles the rows to their file groups and writes them. The payload is shuffled once while
+    the tagged keys fit a broadcast (`BROADCAST_ROWS_MAX`), and by bucket; beyond that Spark's join shuffles it as well.
     """
 
     def __init__(self, rows: DataFrame, location: StorageLocation, *, is_stable: bool = False) -> None:
@@ -61,12 +66,17 @@ class SparkSource:
         self._tagged: DataFrame | None = None
         self._tagged_rows = 0
         self._moves = False
+        self._is_bucketed = False
         self._slices: Sequence[FileSlice] = ()
         self._order = RowOrder.AS_ARRIVED
 
     @property
     def schema(self) -> pa.Schema:
         return arrow_schema(self._input.schema)
+
+    @property
+    def executor(self) -> Executor:
+        return LocalExecutor(FOOTER_THREADS)
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema, self._order = spec.schema, spec.order
@@ -119,6 +129,12 @@ class SparkSource:
         self._tagged = self._kept(tagged_keys(lookup, candidates))
         return self._profile(slices)
 
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        self._is_bucketed = True
+        self._rows = with_rule_buckets(self._rows, rules, path=PARTITION_PATH, key=RECORD_KEY, bucket=_INDEX_BUCKET)
+        found = self._rows.groupBy(PARTITION_PATH, _INDEX_BUCKET).count().collect()
+        return {(row[PARTITION_PATH], row[_INDEX_BUCKET]): row["count"] for row in found}
+
     def stored_keys(self) -> tuple[int, str]:
         if self._tagged is None:
             return 0, ""
@@ -130,7 +146,8 @@ class SparkSource:
         rows = self._rows
         if target.combines and ARRIVAL not in rows.columns:
             rows = rows.withColumn(ARRIVAL, f.monotonically_increasing_id())
-        placed = self._placed(rows, plan, only_tagged=target.is_delete)
+        place = self._of_buckets if self._is_bucketed else self._placed
+        placed = place(rows, plan, only_tagged=target.is_delete)
         placed = placed.drop(PARTITION_PATH) if self._key_column is None else placed.drop(PARTITION_PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(self._spark))
         shuffled = to_tasks(placed, BUCKET, task_count)
@@ -187,6 +204,14 @@ class SparkSource:
                 inserts[row[PARTITION_PATH]] = max(0, inserts[row[PARTITION_PATH]] - row["count"])
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
+    def _of_buckets(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:
+        """As `_placed`, where the rows of a bucket of the index go together."""
+        groups = [(task.partition, task.index_bucket or 0, task.bucket) for task in plan.tasks]
+        table = small_table(self._spark, groups, f"{PARTITION_PATH} string, {_INDEX_BUCKET} int, {BUCKET} int")
+        at = [PARTITION_PATH, _INDEX_BUCKET]
+        going = rows.join(f.broadcast(table), at, "inner" if only_tagged else "left").drop(_INDEX_BUCKET)
+        return going.withColumn(BUCKET, _must_have(f.col(BUCKET)))
+
     def _placed(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:
         """The rows with the bucket of each, by what tagging found, then by where new rows go."""
         bucket: Column | None = None
@@ -227,6 +252,7 @@ class SparkSource:
         return rows.join(f.broadcast(table), PARTITION_PATH, "left"), f.element_at(_SLOTS, at)
 
 
+_INDEX_BUCKET = "__pyhudi_index_bucket"
 _SLOTS = "__pyhudi_slots"
 _SLOTS_MAX = 1_024
 

@@ -16,7 +16,9 @@ from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.source import SparkSource, as_table_types
 from pyhudi.engine.spark.staging import StagedInput, runs_on_this_machine, stage
 from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
 from pyhudi.format.keys import null_key_message
+from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
@@ -27,13 +29,16 @@ from pyhudi.write.target import WriteStatus, WriteTarget
 TAGGED_ROWS_MAX = 2_000_000
 """Rows up to which keys are looked up in this process's memory (some 200 bytes a row); beyond that by Spark."""
 
+BUCKETED_ROWS_MAX = 20_000_000
+"""Rows up to which this process notes the bucket of each (12 bytes a row); beyond that Spark finds it."""
+
 
 class StagedSource:
     """A DataFrame as the input of a write where Spark runs on this machine only.
 
     One job evaluates it into memory-mapped Arrow files; the rest is the same as for Arrow data. Disk: the input's
-    Arrow bytes in Spark's local folder, until `close`. An upsert or delete of more than `TAGGED_ROWS_MAX` rows is
-    left to `SparkSource`, which reads the staged rows.
+    Arrow bytes in Spark's local folder, until `close`. An upsert or delete of more than `TAGGED_ROWS_MAX` rows (by
+    bucket any write of more than `BUCKETED_ROWS_MAX`) is left to `SparkSource`, which reads the staged rows.
     """
 
     def __init__(self, rows: DataFrame, location: StorageLocation) -> None:
@@ -50,6 +55,10 @@ class StagedSource:
     def schema(self) -> pa.Schema:
         return arrow_schema(self._input.schema)
 
+    @property
+    def executor(self) -> Executor:
+        return LocalExecutor(core_count(self._spark))
+
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._spec = spec
         if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
@@ -65,26 +74,35 @@ class StagedSource:
             raise Invalid(null_key_message(spec.keys.record_key, staged.bad_keys, f"one row has {staged.example}"))
         refuse_null_ordering({name: staged.nulls[name] for name in spec.ordering})
         refuse_null_required({name: staged.nulls[name] for name in spec.required})
-        executor = LocalExecutor(core_count(self._spark))
         splits = spec.order is RowOrder.BY_KEY_IN_PARTITION and not self._is_sorted
         placed = PartitionedInput(
-            staged.partitions(), open_storage(self._location), executor, splits_by_key=splits
+            staged.partitions(), open_storage(self._location), self.executor, splits_by_key=splits
         )  # fmt: skip
         self._by, self._total = placed, sum(placed.counts.values())
         return placed.counts
 
     def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
         if self._total > TAGGED_ROWS_MAX:
-            assert self._spec is not None
-            assert self._staged is not None
-            schema = self._spec.schema
-            if self._spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
-                schema = schema.append(pa.field(ARRIVAL, pa.int64()))
-            rows = self._staged.dataframe(self._spark, schema)
-            self._by = SparkSource(rows, self._location, is_stable=True)
-            self._by.count(self._spec)
+            self._leave_to_spark()
         assert self._by is not None
         return self._by.tag(slices, tagging)
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        if self._total > BUCKETED_ROWS_MAX:
+            self._leave_to_spark()
+        assert self._by is not None
+        return self._by.count_buckets(rules)
+
+    def _leave_to_spark(self) -> None:
+        """Have Spark read the staged rows, and find where they go."""
+        assert self._spec is not None
+        assert self._staged is not None
+        schema = self._spec.schema
+        if self._spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
+            schema = schema.append(pa.field(ARRIVAL, pa.int64()))
+        rows = self._staged.dataframe(self._spark, schema)
+        self._by = SparkSource(rows, self._location, is_stable=True)
+        self._by.count(self._spec)
 
     def stored_keys(self) -> tuple[int, str]:
         assert self._by is not None
