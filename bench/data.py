@@ -46,12 +46,12 @@ def make_input(folder: Path, *, rows: int) -> BenchInput:
         # Each id belongs to one partition; the changed ones are spread over all of them.
         partitions = random.integers(0, PARTITIONS, rows)
         changed_ids = np.sort(random.choice(rows, changed_rows, replace=False))
-        first = _make_rows(random, np.arange(rows), partitions, ts=1)
-        second = _make_rows(random, changed_ids, partitions[changed_ids], ts=2)
+        first = make_rows(random, np.arange(rows), partitions, ts=1)
+        second = make_rows(random, changed_ids, partitions[changed_ids], ts=2)
         _write(first, home / "inserted", files=INPUT_FILES)
         _write(second.take(random.permutation(changed_rows)), home / "changed", files=2)
         few_ids = np.sort(random.choice(rows, FEW_ROWS, replace=False))
-        third = _make_rows(random, few_ids, partitions[few_ids], ts=3)
+        third = make_rows(random, few_ids, partitions[few_ids], ts=3)
         _write(third.take(random.permutation(FEW_ROWS)), home / "few", files=1)
         values = first["n_long"].to_numpy().copy()
         sums = {"sum_inserted": int(values.sum())}
@@ -70,7 +70,7 @@ def make_input(folder: Path, *, rows: int) -> BenchInput:
     )
 
 
-def _make_rows(random: np.random.Generator, ids: np.ndarray, partitions: np.ndarray, *, ts: int) -> pa.Table:
+def make_rows(random: np.random.Generator, ids: np.ndarray, partitions: np.ndarray, *, ts: int) -> pa.Table:
     count = len(ids)
     days = random.integers(18_000, 20_000, count).astype(np.int32)
     micros = random.integers(1_600_000_000_000_000, 1_790_000_000_000_000, count)

@@ -40,19 +40,19 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
     def full_scan(path: str, format: str) -> float:
         """Every row and column into a sink that drops them."""
         started = time.perf_counter()
-        _open(spark, path, format).select(*COLUMNS).write.format("noop").mode("overwrite").save()
+        open_rows(spark, path, format).select(*COLUMNS).write.format("noop").mode("overwrite").save()
         return time.perf_counter() - started
 
     def aggregate(path: str, format: str) -> float:
         started = time.perf_counter()
-        rows = _open(spark, path, format).groupBy(PARTITION)
+        rows = open_rows(spark, path, format).groupBy(PARTITION)
         rows.agg({"n_long": "sum", "n_double": "avg", "price": "max", "*": "count"}).collect()
         return time.perf_counter() - started
 
     def summary(path: str, format: str) -> dict[str, Any]:
         """What a table holds, by this session's reader."""
         texts = ("count(*) AS rows", f"count(DISTINCT {KEY}) AS keys", "sum(n_long) AS total")
-        row = _open(spark, path, format).selectExpr(*texts).first()
+        row = open_rows(spark, path, format).selectExpr(*texts).first()
         assert row is not None
         return row.asDict()
 
@@ -66,7 +66,7 @@ def bench_commands(spark: SparkSession) -> dict[str, Handler]:
     }
 
 
-def _open(spark: SparkSession, path: str, format: str) -> DataFrame:
+def open_rows(spark: SparkSession, path: str, format: str) -> DataFrame:
     if format == "pyhudi":
         from pyhudi import HudiTable
 

@@ -15,6 +15,7 @@ from pyhudi.table.merged_slice import read_merged
 from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 from pyhudi.table.row_groups import matching_row_groups
+from pyhudi.table.touched_rows import read_touched
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -36,15 +37,21 @@ def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
 
-def read_planned(storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer."""
+def read_planned(
+    storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool, touched_only: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer.
+
+    `touched_only`: of a slice with logs only what `read_touched` gives.
+    """
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
     if file.logs:
         assert plan.log_reading is not None
         files, schema = file.slice_files, plan.stored_schema
-        batches = read_merged(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
+        read = read_touched if touched_only else read_merged
+        batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
     else:
         batches = read_stored_batches(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)

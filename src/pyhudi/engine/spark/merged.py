@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -9,27 +10,59 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, use_running_interpreter
 from pyhudi.storage.open import open_storage
-from pyhudi.storage.protocol import StorageLocation
+from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.merged_slice import SliceReader
 from pyhudi.table.read_files import read_planned
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
 _TASKS_A_CORE = 4
+_SHARE_BYTES = 64 << 20
+"""Bytes of base files and logs that are worth a task: each takes a tenth of a second before it reads anything."""
 
 
 def read_merged_slices(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[PlannedFile],
+    *,
+    touched_only: bool = False,
 ) -> DataFrame:
     """The plan's rows of these slices, filtered and projected; each task merges a share of them, one at a time.
 
+    `touched_only`: without the base rows that the logs do not touch.
     Memory of a task: what the log of one slice comes to, of the columns that are read.
     """
-    use_running_interpreter(spark)
-    shares = _shares(slices, _TASKS_A_CORE * core_count(spark))
-    numbers = spark.range(0, len(shares), 1, len(shares))
     lean = replace(plan, files=())  # each task is told its own files only by number; the rest of the plan is small
-    return numbers.mapInArrow(_merge_task(location, lean, shares), spark_schema(plan.schema))
+    read = partial(read_planned, plan=lean, use_threads=False, touched_only=touched_only)
+
+    def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
+        return read(storage, file=piece)
+
+    return map_slices(spark, location, slices, run, plan.schema)
+
+
+def map_slices(
+    spark: SparkSession,
+    location: StorageLocation,
+    slices: Sequence[PlannedFile],
+    read: Callable[[Storage, PlannedFile], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """What `read` gives of each slice, in tasks that take a share of them each."""
+    use_running_interpreter(spark)
+    shares = _shares(slices, _share_count(slices, core_count(spark)))
+    numbers = spark.range(0, len(shares), 1, len(shares))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = open_storage(location)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in shares[number]:
+                    yield from read(storage, piece)
+
+    return numbers.mapInArrow(run, spark_schema(schema))
 
 
 def read_standing_rows(
@@ -56,6 +89,12 @@ def read_standing_rows(
     return tasks.mapInArrow(run, spark_schema(schema))
 
 
+def _share_count(slices: Sequence[PlannedFile], cores: int) -> int:
+    """The same number for each core: one to `_TASKS_A_CORE`, by the bytes that there are to read."""
+    a_core = -(-sum(piece.size_bytes for piece in slices) // (cores * _SHARE_BYTES))
+    return cores * min(max(1, a_core), _TASKS_A_CORE)
+
+
 def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]:
     """So many lists of slices at most, of about as many bytes each."""
     shares: list[list[PlannedFile]] = [[] for _ in range(min(most, len(slices)))]
@@ -65,16 +104,3 @@ def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]
         shares[at].append(piece)
         sizes[at] += piece.size_bytes
     return shares
-
-
-def _merge_task(
-    location: StorageLocation, plan: ReadPlan, shares: Sequence[Sequence[PlannedFile]]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        storage = open_storage(location)
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for piece in shares[number]:
-                    yield from read_planned(storage, plan, piece, use_threads=False)
-
-    return run

@@ -13,7 +13,9 @@ from pyspark.sql import types as t
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.merge_design import base_size_bytes, split_by_design
 from pyhudi.engine.spark.merged import read_merged_slices
+from pyhudi.engine.spark.native_merge import row_places, without_touched
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import (
     core_count,
@@ -38,23 +40,38 @@ _CALENDAR = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
 
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
-    """The plan's rows: a native scan of its files, with native filters and projection; slices with logs are merged by
-    tasks.
+    """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
 
-    A predicate that came as an Arrow expression is evaluated by Arrow on the executors.
+    Of slices with logs tasks merge all rows or, where that pays (`split_by_design`), those that the log touches: the
+    others are a native scan, too. A predicate that came as an Arrow expression is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
     plain = [file for file in plan.files if not file.logs]
-    logged = [file for file in plan.files if file.logs]
-    if not logged:
-        return _native(spark, location, plan, plain)
-    merged = read_merged_slices(spark, location, plan, logged)
-    return _native(spark, location, plan, plain).union(merged) if plain else merged
+    apart, whole = split_by_design([file for file in plan.files if file.logs])
+    parts = []
+    if plain or not (apart or whole):
+        parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
+    if apart:
+        places = row_places()
+        rows = without_touched(spark, location, plan, apart, _scanned(spark, location, plan, apart, *places))
+        parts.append(_native(spark, location, plan, rows))
+        parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
+    if whole:
+        parts.append(read_merged_slices(spark, location, plan, whole))
+    return reduce(DataFrame.union, parts)
 
 
-def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile]) -> DataFrame:
+def _scanned(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile], *more: Column
+) -> DataFrame:
+    """The base files' rows, of the columns that reading needs, and `more` ones."""
     stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
-    rows = read_as(spark, location, [(file.path, file.size_bytes) for file in files], stored)
+    return read_as(spark, location, [(file.path, base_size_bytes(file)) for file in files], stored, *more)
+
+
+def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:
+    """Rows as they are stored, filtered and projected natively."""
+    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
     rows = as_shown(rows, stored, plan.shown)

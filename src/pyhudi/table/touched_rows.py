@@ -1,0 +1,157 @@
+"""The rows of a slice that its log touches, apart from all others, which a reader may take as they are stored.
+
+A base row is touched if a record of the log is of its key or, where the log has positions, of its place: whatever
+becomes of it. What is left of the touched rows, with the log's own, and the untouched rows are the rows of the slice.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.data import read_row_count
+from pyhudi.format.log.delete import read_deletes
+from pyhudi.format.log.headers import positions_base_instant, record_positions
+from pyhudi.merge.base import BaseMerge, Met
+from pyhudi.merge.rules import MergeRules
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.key_parts import KeyPart
+from pyhudi.table.log_merge import fold_blocks, keyed
+from pyhudi.table.merged_slice import LogReading, key_parts, stored_blocks
+from pyhudi.table.parquet_files import BATCH_ROWS, read_stored_batches
+from pyhudi.table.slice_log import LogTally, SliceFiles
+
+
+def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, stored: pa.Schema) -> np.ndarray:
+    """The places in the base file of the rows that the log touches, ascending.
+
+    Reads no rows where every block has positions; otherwise the keys of the log and of the base file.
+    Memory: the keys of the log, and 8 bytes for each row that is touched.
+    """
+    blocks = stored_blocks(storage, files, reading)
+    if not blocks or files.base_path is None:
+        return np.zeros(0, np.int64)
+    if all(positions_base_instant(block) == files.base_instant for block in blocks):
+        return np.unique(np.concatenate([_positions(block) for block in blocks]))
+    by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
+    found = []
+    for part in key_parts(blocks, by_key):
+        touched = _TouchedRows(storage, files, by_key, stored, (), blocks, part)
+        found.append(touched.met.at)
+    return np.unique(np.concatenate(found))
+
+
+def read_touched(
+    storage: Storage,
+    files: SliceFiles,
+    reading: LogReading,
+    stored: pa.Schema,
+    columns: Sequence[str],
+    *,
+    use_threads: bool,
+) -> Iterator[pa.RecordBatch]:
+    """What is left of the rows of `find_touched`, and the log's rows that meet none. Otherwise as `read_merged`.
+
+    Reads of the base file what decides, and other columns only of row groups of which a value stays.
+    Memory: as `read_merged`, and 18 bytes for each row that is touched.
+    """
+    blocks = stored_blocks(storage, files, reading)
+    for part in key_parts(blocks, reading) if blocks else ():
+        touched = _TouchedRows(storage, files, reading, stored, columns, blocks, part, use_threads=use_threads)
+        yield from touched.rows()
+
+
+class _TouchedRows:
+    """The touched rows of the keys of a part. `met`: at their places in the base file."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        files: SliceFiles,
+        reading: LogReading,
+        stored: pa.Schema,
+        columns: Sequence[str],
+        blocks: Sequence[LogBlock],
+        part: KeyPart,
+        *,
+        use_threads: bool = False,
+    ) -> None:
+        rules = reading.rules
+        self._storage, self._files, self._keys, self._use_threads = storage, files, reading.keys, use_threads
+        own = () if reading.keys is None else reading.keys.record_key
+        self._schema = pa.schema([stored.field(name) for name in rules.columns_needed([*columns, *own], stored.names)])
+        ordering = (name.partition(".")[0] for name in rules.ordering)
+        deciding = {rules.key, *own, *ordering}
+        self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
+        self._merge = BaseMerge(fold_blocks(blocks, files, rules, reading.keys, self._schema, part, LogTally()))
+        self._group_ends = np.zeros(1, np.int64)
+        self.met = self._find()
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """What is left of them, then the log's rows that met none."""
+        needs_base = self._merge.needs_base(self.met)
+        replaced = self.met.take(np.flatnonzero(~needs_base))
+        for start in range(0, len(replaced.at), BATCH_ROWS):
+            yield self._merge.replacements(replaced.take(np.arange(start, min(start + BATCH_ROWS, len(replaced.at)))))
+        yield from self._settled(self.met.take(np.flatnonzero(needs_base)))
+        yield from self._merge.remaining()
+
+    def _find(self) -> Met:
+        none = np.zeros(0, np.int64)
+        found = [Met(none, none, none.astype(np.bool_), none.astype(np.bool_))]
+        position = 0
+        for batch in self._base_batches(self._deciding, None):
+            met = self._merge.meet(batch, position)
+            found.append(Met(met.at + position, met.states, met.wins, met.is_delete))
+            position += len(batch)
+        return Met(
+            np.concatenate([met.at for met in found]),
+            np.concatenate([met.states for met in found]),
+            np.concatenate([met.wins for met in found]),
+            np.concatenate([met.is_delete for met in found]),
+        )
+
+    def _settled(self, met: Met) -> Iterator[pa.RecordBatch]:
+        """These rows merged, with their values in the base file, of which only row groups that have one are read."""
+        if not len(met.at):
+            return
+        ends = self._group_ends
+        group_of = np.searchsorted(ends, met.at, side="right") - 1
+        groups = np.unique(group_of)
+        sizes = np.diff(ends)[groups]
+        starts = np.cumsum(sizes) - sizes  # of the chosen groups, one after the other, as they are read
+        places = met.at - ends[group_of] + starts[np.searchsorted(groups, group_of)]
+        start = 0
+        for batch in self._base_batches(self._schema, groups.tolist()):
+            low, high = np.searchsorted(places, [start, start + len(batch)])
+            if low < high:
+                here = met.take(np.arange(low, high))
+                rows = batch.take(pa.array(places[low:high] - start))
+                yield self._merge.settled(rows, Met(np.arange(high - low), here.states, here.wins, here.is_delete))
+            start += len(batch)
+
+    def _base_batches(self, schema: pa.Schema, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+        """Base rows with their keys, of these row groups or all."""
+
+        def choose(file: pq.ParquetFile) -> Sequence[int]:
+            footer = file.metadata
+            sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+            self._group_ends = np.cumsum([0, *sizes])
+            return range(len(sizes)) if groups is None else groups
+
+        path = self._files.base_path
+        if path is None:
+            return
+        batches = read_stored_batches(self._storage, path, schema.names, use_threads=self._use_threads, choose=choose)
+        for batch in batches:
+            yield keyed(conform_batch(batch, schema, path=path), self._keys)
+
+
+def _positions(block: LogBlock) -> np.ndarray:
+    count = len(read_deletes(block)) if block.type is BlockType.DELETE else read_row_count(block)
+    positions = record_positions(block, count)
+    assert positions is not None
+    return positions.astype(np.int64)
