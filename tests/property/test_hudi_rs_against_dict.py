@@ -52,6 +52,8 @@ class HudiRsAgainstDict(TableAgainstDict):
         for at, past in enumerate(self.model.past):
             found = read_rows(read_hudi_rs(path, as_of=past.requested))
             assert found == past.rows or (at < self.first_retained and found.items() <= past.rows.items())
+            if self.has_logs:  # it reads a slice whole, rows of archived commits and late ones too: see second_reader
+                continue
             for end in range(at + 1, len(self.model.past) + 1):
                 changes = read_rows(read_hudi_rs(path, incremental=bounds(self.model, at, end)))
                 known = of_active_commits(self.table, self.model.between(at, end))
