@@ -68,6 +68,8 @@ PLAIN = SHAPES[0]
 class Shared:
     """One table, its writers on both sides and its model."""
 
+    table_type, action = "COPY_ON_WRITE", "commit"
+
     def __init__(self, path: Path, shape: Shape = PLAIN, *, version: int = 8) -> None:
         self.path, self.shape = path, shape
         self.ours = HudiTable.create(
@@ -76,6 +78,7 @@ class Shared:
             record_key=shape.record_key,
             partition_by=shape.partition_by or None,
             ordering=shape.ordering,
+            table_type=self.table_type,
             table_version=version,
             properties={**SEVERAL_GROUPS, **shape.properties},
         )
@@ -84,18 +87,18 @@ class Shared:
     # Our turn.
 
     def bulk_insert(self, new: list[Row]) -> str:
-        return self._took_in(self.ours.bulk_insert(table_of(new)).requested, new)
+        return self._took_in(self.ours.bulk_insert(self._as_table(new)).requested, new)
 
     def insert(self, new: list[Row]) -> str:
-        return self._took_in(self.ours.insert(table_of(new)).requested, new)
+        return self._took_in(self.ours.insert(self._as_table(new)).requested, new)
 
     def upsert(self, new: list[Row]) -> str:
-        return self._took_in(self.ours.upsert(table_of(new)).requested, new)
+        return self._took_in(self.ours.upsert(self._as_table(new)).requested, new)
 
     def delete(self, keys: Iterable[str]) -> str:
         """Delete by the key and partition columns alone: no ordering value, so the delete wins."""
         gone = self._stored(keys)
-        requested = self.ours.delete(table_of(gone).select(self._key_columns())).requested
+        requested = self.ours.delete(self._as_table(gone).select(self._key_columns())).requested
         assert requested is not None
         self.model.delete(requested, [row["id"] for row in gone])
         return requested
@@ -104,11 +107,11 @@ class Shared:
 
     def hudi_write(self, hudi: ReferenceHudi, operation: str, new: list[Row], **options: Any) -> str:
         known = {instant.requested for instant in self.ours.timeline()}
-        hudi.write(self.path, table_of(new), operation=operation, **self.hudi_options(), **options)
+        hudi.write(self.path, self._as_table(new), operation=operation, **{**self.hudi_options(), **options})
         requested = [
             instant.requested
             for instant in self.ours.timeline()
-            if instant.requested not in known and instant.action == "commit" and instant.completed is not None
+            if instant.requested not in known and instant.action == self.action and instant.completed is not None
         ]
         assert len(requested) == 1, requested
         if operation == "delete":
@@ -169,7 +172,7 @@ class Shared:
     def archived(self) -> set[str]:
         """The requested times of writes that are in the history alone."""
         active = {i.requested for i in self.ours.timeline()}
-        return {i.requested for i in self.ours.timeline(history=True) if i.action == "commit"} - active
+        return {i.requested for i in self.ours.timeline(history=True) if i.action == self.action} - active
 
     def index_definitions(self) -> set[str]:
         file = self.path / ".hoodie" / ".index_defs" / "index.json"
@@ -186,6 +189,9 @@ class Shared:
         assert requested is not None
         self.model.upsert(requested, new)
         return requested
+
+    def _as_table(self, of: list[Row]) -> pa.Table:
+        return table_of(of)
 
     def _stored(self, keys: Iterable[str]) -> list[Row]:
         rows = [self.model.rows[key] for key in keys]

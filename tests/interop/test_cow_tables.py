@@ -354,7 +354,7 @@ def uncommit(shared: Shared, requested: str, *, leaves_markers: bool, listed: bo
         folder.mkdir(parents=True)
         (folder / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
         stats = [stat for of in metadata.partition_to_write_stats.values() for stat in of]
-        kinds = ["CREATE" if stat.prev_commit == "null" else "MERGE" for stat in stats]
+        kinds = ["CREATE" if stat.prev_commit == "null" or stat.is_log else "MERGE" for stat in stats]
         lines = [f"{stat.path}.marker.{kind}\n" for stat, kind in zip(stats, kinds, strict=True)]
         (folder / "MARKERS0").write_text("".join(lines))
 
