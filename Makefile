@@ -18,6 +18,8 @@ test: venv  ## the tests of every change
 	@tools/run_tests.sh
 
 test-all: test  ## also: the real Apache Hudi, long random runs, every PySpark
+	@echo "== Servers that the interop tests take for Google Cloud Storage and Azure"
+	@tools/cloud_servers.sh
 	@echo "== Interop and long tests"
 	@java_home="$$(tools/find_java.sh 17 17)" && { \
 	  JAVA_HOME="$$java_home" $(PYTHON_VENV) -m pytest tests -m "interop or long" || [ $$? = 5 ]; }

@@ -7,6 +7,7 @@ import fsspec
 import pytest
 from obstore.store import MemoryStore
 
+from pyhudi.errors import Invalid
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.crashing import CrashingStorage
 from pyhudi.storage.fsspec_store import FsspecStorage
@@ -17,8 +18,8 @@ from pyhudi.storage.object_store import ObjectStorage
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.paths import check_file_path
 from pyhudi.storage.protocol import Storage, StorageLocation
-from tests.conformance.storage_contract import ReadContract, StorageContract
-from tests.support.s3_server import S3Server
+from tests.conformance.storage_contract import NAMES, ReadContract, StorageContract
+from tests.support.store_server import StoreServer
 
 
 class TestLocalStorage(StorageContract):
@@ -65,12 +66,30 @@ class TestObjectStorageInMemory(StorageContract):
         pytest.skip("obstore's memory has no place")
 
 
-class TestS3Storage(StorageContract):
+class TestObjectStores(StorageContract):
     has_folders = False
 
     @pytest.fixture
-    def storage(self, s3_server: S3Server) -> Storage:
-        return open_storage(parse_location(s3_server.new_path(), s3_server.options))
+    def storage(self, store_server: StoreServer) -> Storage:
+        return open_storage(parse_location(store_server.new_path(), store_server.options))
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_names_are_kept_as_they_are(self, storage: Storage, name: str) -> None:
+        if "\\" in name and storage.location.uri.startswith("az:"):
+            for call in (lambda: storage.put(f"{name}/file", b"x"), lambda: storage.list(name)):
+                with pytest.raises(Invalid, match="Azure changes names"):
+                    call()
+        else:
+            super().test_names_are_kept_as_they_are(storage, name)
+
+    @pytest.mark.parametrize("path", ["a./file", "a/file.", "a.b./c", ".a./b"])
+    def test_a_part_that_ends_in_a_dot_is_refused_where_it_would_change(self, storage: Storage, path: str) -> None:
+        if storage.location.uri.startswith("az:"):
+            with pytest.raises(Invalid, match="Azure changes names"):
+                storage.put(path, b"x")
+        else:
+            storage.put(path, b"x")
+            assert [file.path for file in storage.list("", recursive=True)] == [path]
 
 
 class FilledFsspecStorage(FsspecStorage):

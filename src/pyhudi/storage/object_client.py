@@ -91,7 +91,7 @@ def _sorted_options(
                 retry["retry_timeout"] = timedelta(seconds=int(value))
         else:
             config[name] = value
-    if config.get("endpoint", "").startswith("http://"):
+    if config.get("base_url" if place.kind == "gs" else "endpoint", "").startswith("http://"):
         client.setdefault("allow_http", "true")  # who writes it out wants it
     return config, client, retry
 

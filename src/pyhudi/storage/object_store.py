@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self, cast
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotSupportedError, PreconditionError
 
-from pyhudi.errors import NotFound, Unavailable
+from pyhudi.errors import Invalid, NotFound, Unavailable
 from pyhudi.storage.object_client import Clients, first_line, make_clients, store_errors
 from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput, ObjectOutput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
@@ -46,6 +46,7 @@ class ObjectStorage:
         """`prefix`: of the bucket; without slashes around it, and empty for the bucket itself."""
         self._store, self._once = clients.retrying, clients.once
         self._location = location
+        self._is_azure = location.uri.startswith(("az:", "abfss:"))
         self._prefix = prefix
         self._base = f"{prefix}/" if prefix else ""
 
@@ -261,10 +262,23 @@ class ObjectStorage:
         return FileInfo(found["path"][len(self._base) :], found["size"], int(found["last_modified"].timestamp()) * 1000)
 
     def _key(self, path: str) -> str:
-        return self._base + check_file_path(path)
+        return self._base + self._kept(check_file_path(path))
 
     def _folder(self, prefix: str) -> str | None:
-        return self._base + prefix if prefix else self._prefix or None
+        return self._base + self._kept(prefix) if prefix else self._prefix or None
+
+    def _kept(self, path: str) -> str:
+        """A path that the store keeps as it is.
+
+        Seen: Azure, and Azurite 3.35, put `/` for `\\`; Azure's rules for names also forbid parts that end in a dot.
+        Raises: Invalid for one that it would change.
+        """
+        if self._is_azure and ("\\" in path or path.endswith(".") or "./" in path):
+            raise Invalid(
+                f"{self._shown(path)}: Azure changes names with '\\', and parts of names that end in a dot; choose "
+                "others, or encode partition values (hoodie.datasource.write.partitionpath.urlencode)"
+            )
+        return path
 
     def _shown(self, path: str) -> str:
         return f"{self._location.uri}/{path}" if path else self._location.uri
