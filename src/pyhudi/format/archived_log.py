@@ -7,23 +7,33 @@ Spec: format/timeline.md section 6; format/log-format.md section 2.1.
 """
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format import action_schemas
-from pyhudi.format.avro_container import BROKEN_BYTES, decode_container, decode_record
-from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
+from pyhudi.format.archived_schema import archived_schema
+from pyhudi.format.avro_container import BROKEN_BYTES, decode_container, decode_record, encode_record
+from pyhudi.format.commit import (
+    decode_clean_metadata,
+    decode_cleaner_plan,
+    decode_commit,
+    decode_compaction_plan,
+    decode_requested_replace,
+    decode_rollback_metadata,
+)
+from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock, encode_block
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import ArchiveFileName
-from pyhudi.format.record_values import value_from
+from pyhudi.format.record_values import record_from, value_from
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.instant import Instant
 
 T = TypeVar("T")
 
 MERGE_PLAN = "mergeArchivePlan"
+_CONTENT_VERSION = 3
 _COUNT = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
 
@@ -54,6 +64,68 @@ def merged_file_name(plan: bytes, *, path: str) -> str | None:
     _, record = decode_container(plan, {"HoodieMergeArchiveFilePlan": action_schemas.MERGE_ARCHIVE_PLAN}, path=path)
     name = record["mergedArchiveFileName"]
     return name if isinstance(name, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedState:
+    """A state of an instant as its file on the timeline gives it. `since`: when the file was made, as instant text."""
+
+    instant: Instant
+    since: str
+    content: bytes
+    path: str
+
+
+def encode_archive_block(states: Sequence[ArchivedState]) -> bytes:
+    """A block of entries, one a state. Raises: CorruptFile for a file of the timeline that cannot be decoded."""
+    schema_text = archived_schema()
+    bodies = [encode_record(schema_text, _entry(state)) for state in states]
+    framed = b"".join(part for body in bodies for part in (_SIZE.pack(len(body)), body))
+    content = _COUNT.pack(_CONTENT_VERSION, len(bodies)) + framed
+    return encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: schema_text}, content)
+
+
+def _entry(state: ArchivedState) -> dict[str, object]:
+    member = _member(state)
+    return {
+        "commitTime": state.instant.requested,
+        "actionType": state.instant.action,
+        "actionState": state.instant.state,
+        "stateTransitionTime": state.since,
+        **({} if member is None else {member[0]: record_from(member[1])}),
+    }
+
+
+def _member(state: ArchivedState) -> tuple[str, object] | None:
+    """The field that holds what a file says, and that; None for files that say nothing.
+
+    Seen: 0.15.0 stores an empty commit for a requested one, which holds nothing either; 1.x none.
+    """
+    action, is_completed = state.instant.action, state.instant.is_completed
+    if not state.content:
+        return None
+    match action, state.instant.state:
+        case (("commit" | "deltacommit"), _):
+            return "hoodieCommitMetadata", decode_commit(state.content, path=state.path)
+        case "replacecommit", "COMPLETED":
+            metadata = decode_commit(state.content, path=state.path)
+            return "hoodieReplaceCommitMetadata", replace(
+                metadata, partition_to_replace_file_ids=metadata.partition_to_replace_file_ids or {}
+            )
+        case "replacecommit", "INFLIGHT":
+            return "HoodieInflightReplaceMetadata", decode_commit(state.content, path=state.path)
+        case "replacecommit", _:
+            return "hoodieRequestedReplaceMetadata", decode_requested_replace(state.content, path=state.path)
+        case (("compaction" | "logcompaction"), _):
+            return "hoodieCompactionPlan", decode_compaction_plan(state.content, path=state.path)
+        case "clean", _ if is_completed:
+            return "hoodieCleanMetadata", decode_clean_metadata(state.content, path=state.path)
+        case "clean", _:
+            return "hoodieCleanerPlan", decode_cleaner_plan(state.content, path=state.path)
+        case "rollback", "COMPLETED":
+            return "hoodieRollbackMetadata", decode_rollback_metadata(state.content, path=state.path)
+        case _:
+            return None
 
 
 def decode_archive(content: bytes, *, path: str) -> Iterator[ArchivedEntry]:

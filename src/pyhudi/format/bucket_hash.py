@@ -58,14 +58,33 @@ def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], buck
     return (list_hashes(keys, fields) & np.int32(RING_MASK)) % np.int32(bucket_count)
 
 
+def text_hashes(texts: pa.Array | pa.ChunkedArray, *, what: str) -> npt.NDArray[np.int32]:
+    """For each text what Java's `String.hashCode` gives. `what`: names the place in errors.
+
+    Shape: (n,) text -> (n,). Raises: Invalid for a null, or text that is no UTF-8.
+    """
+    _check_text(texts, what)
+    found = np.zeros(len(texts), np.uint32)
+    start = 0
+    for data, offsets, count in key_buffers(texts, what=what):
+        _text_hash_each(data, offsets, found[start : start + count])
+        start += count
+    return found.view(np.int32)
+
+
+def _check_text(keys: pa.Array | pa.ChunkedArray, what: str) -> None:
+    """Raises: Invalid for what is no text. The loops trust offsets and the lengths that UTF-8 states."""
+    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
+        raise Invalid(f"{what}: expected record keys as text, found {keys.type}")
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Invalid(f"{what}: expected record keys in UTF-8: {error}; correct the rows") from None
+
+
 def _hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], *, on_ring: bool) -> npt.NDArray[np.uint32]:
     assert fields
-    if not (pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type)):
-        raise Invalid(f"bucket index: expected record keys as text, found {keys.type}")
-    try:
-        keys.validate(full=True)  # the loops trust offsets and the lengths that UTF-8 states
-    except pa.ArrowInvalid as error:
-        raise Invalid(f"bucket index: expected record keys in UTF-8: {error}; correct the rows") from None
+    _check_text(keys, "bucket index")
     names = [name.encode() for name in fields]
     name_bytes = np.frombuffer(b"".join(names), np.uint8)
     name_ends = np.cumsum([0, *map(len, names)])
@@ -101,6 +120,12 @@ def _list_hash_each(
         if not is_selected:
             h = np.uint64(31) + _text_hash(data, start, end)
         found[key] = np.uint32(h & _LOW)
+
+
+@numba.njit(cache=True, nogil=True)
+def _text_hash_each(data: Bytes, offsets: Offsets, found: npt.NDArray[np.uint32]) -> None:
+    for text in range(found.size):
+        found[text] = np.uint32(_text_hash(data, offsets[text], offsets[text + 1]) & _LOW)
 
 
 @numba.njit(cache=True, nogil=True)

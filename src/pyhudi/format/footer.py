@@ -44,7 +44,7 @@ class KeyFooter:
         where a character from U+E000 on meets one of a surrogate pair; ends without such characters mean the same
         in both.
         """
-        return self.key_range is not None and all(max(end, default="") < _SURROGATES_END for end in self.key_range)
+        return self.key_range is not None and is_bytewise(self.key_range)
 
     def decode_bloom(self, *, path: str) -> BloomFilter | None:
         """The filter; None where the footer has none.
@@ -65,6 +65,11 @@ class KeyFooter:
         except (CorruptFile, Unsupported) as error:
             return None, str(error)
         return bloom, "" if bloom is not None else f"{path}: no Bloom filter"
+
+
+def is_bytewise(ends: tuple[str, str]) -> bool:
+    """Whether a range means the same in the order of UTF-8 bytes and in that of UTF-16 units."""
+    return all(max(end, default="") < _SURROGATES_END for end in ends)
 
 
 def _text(value: bytes | None) -> str | None:

@@ -50,7 +50,7 @@ ITEM, FIRST, LEFT = 0, 1, 2
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
+def read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """A zigzag number of at most 10 bytes, and where it ends; or what is wrong, negative."""
     if at >= end:
         return np.int64(0), np.int64(-CUT)
@@ -71,15 +71,15 @@ def _read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _word_4(content: Bytes, at: Index) -> np.int32:
+def word_4(content: Bytes, at: Index) -> np.int32:
     word = np.uint32(content[at]) | np.uint32(content[at + 1]) << np.uint32(8)
     word |= np.uint32(content[at + 2]) << np.uint32(16) | np.uint32(content[at + 3]) << np.uint32(24)
     return np.int32(word)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _word_8(content: Bytes, at: Index) -> np.int64:
-    low, high = np.uint64(np.uint32(_word_4(content, at))), np.uint64(np.uint32(_word_4(content, at + 4)))
+def word_8(content: Bytes, at: Index) -> np.int64:
+    low, high = np.uint64(np.uint32(word_4(content, at))), np.uint64(np.uint32(word_4(content, at + 4)))
     return np.int64(low | high << np.uint64(32))
 
 
@@ -96,7 +96,7 @@ def _value(
     """Read or skip one value. Answers where it ends; or what is wrong, negative."""
     bytes_out, ints_out, longs_out, spans_out = cells
     if code <= PUT_SYMBOL:
-        number, at = _read_number(content, at, end)
+        number, at = read_number(content, at, end)
         if at < 0:
             return at
         if code == PUT_LONG:
@@ -109,7 +109,7 @@ def _value(
             ints_out[out] = np.int32(number)
         return at
     if code <= PUT_BYTES:
-        size, at = _read_number(content, at, end)
+        size, at = read_number(content, at, end)
         if at < 0:
             return at
         if size < 0 or size > end - at:
@@ -120,9 +120,9 @@ def _value(
     if end - at < argument:
         return np.int64(-CUT)
     if code == PUT_8:
-        longs_out[out] = _word_8(content, at)
+        longs_out[out] = word_8(content, at)
     elif code == PUT_4:
-        ints_out[out] = _word_4(content, at)
+        ints_out[out] = word_4(content, at)
     elif code == PUT_BOOLEAN:
         if content[at] > 1:
             return np.int64(-BAD_BOOLEAN)
@@ -138,9 +138,9 @@ def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Ind
 
     Every item takes a byte or more, so that more items than bytes cannot be.
     """
-    count, at = _read_number(content, at, end)
+    count, at = read_number(content, at, end)
     if at >= 0 and count < 0:  # a block that states its size, too
-        size, at = _read_number(content, at, end)
+        size, at = read_number(content, at, end)
         if at >= 0 and (size < 0 or size > end - at):
             return np.int64(0), np.int64(-BAD_SIZE)
         count = -count  # of the least number: itself
@@ -152,7 +152,7 @@ def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Ind
 @numba.njit(cache=True, nogil=True, inline="always")
 def _choose(jumps: Numbers, table: Index, content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """The operation of the branch that a union states, -1 for a branch without one; and where its value starts."""
-    branch, at = _read_number(content, at, end)
+    branch, at = read_number(content, at, end)
     if at < 0:
         return np.int64(-1), at
     if branch < 0 or branch >= jumps[table]:
@@ -217,7 +217,7 @@ def _walk(
             if at < end and content[at] == 2 - 2 * branch_of_null:
                 at += 1
             else:
-                branch, at = _read_number(content, at, end)
+                branch, at = read_number(content, at, end)
                 if at >= 0 and branch == branch_of_null:
                     step = operations[step, NEXT]
                     continue

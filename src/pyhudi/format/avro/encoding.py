@@ -34,7 +34,7 @@ ITEM, LAST = 0, 1
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _put_number(out: Bytes, at: Index, number: Index) -> Index:
+def put_number(out: Bytes, at: Index, number: Index) -> Index:
     rest = np.uint64(number << 1) ^ np.uint64(number >> 63)
     while rest > np.uint64(0x7F):
         out[at] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
@@ -45,7 +45,7 @@ def _put_number(out: Bytes, at: Index, number: Index) -> Index:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _put_word(out: Bytes, at: Index, word: np.uint64, size: Index) -> Index:
+def put_word(out: Bytes, at: Index, word: np.uint64, size: Index) -> Index:
     for index in range(size):
         out[at + index] = np.uint8((word >> np.uint64(8 * index)) & np.uint64(0xFF))
     return at + size
@@ -61,7 +61,7 @@ def _byte_of(low: np.uint64, high: np.uint64, index: Index) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_size: Index) -> Index:
+def put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_size: Index) -> Index:
     """Two's complement, big endian: of a fixed size, or (0) the fewest bytes behind their count.
 
     Answers -1 for a number that needs more than the fixed size.
@@ -73,7 +73,7 @@ def _put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_s
             break
         size -= 1
     if fixed_size == 0:
-        at = _put_number(out, at, size)
+        at = put_number(out, at, size)
     elif size > fixed_size:
         return np.int64(-1)
     else:
@@ -97,26 +97,26 @@ def _put_value(
 ) -> Index:
     """Write one value. Answers where the next goes, or -1 for a value of another size than the type's."""
     if code == TAKE_INT:
-        return _put_number(out, at, np.int64(ints_in[cell]))
+        return put_number(out, at, np.int64(ints_in[cell]))
     if code == TAKE_LONG:
-        return _put_number(out, at, longs_in[cell])
+        return put_number(out, at, longs_in[cell])
     if TAKE_BYTES <= code <= TAKE_FIXED:
         start, size = np.int64(ints_in[cell]), np.int64(ints_in[cell + 1] - ints_in[cell])
         if code == TAKE_BYTES:
-            at = _put_number(out, at, size)
+            at = put_number(out, at, size)
         elif size != fixed_size:
             return np.int64(-1)
         for index in range(size):
             out[at + index] = bytes_in[argument + start + index]
         return at + size
     if code == TAKE_4:
-        return _put_word(out, at, np.uint64(np.uint32(ints_in[cell])), 4)
+        return put_word(out, at, np.uint64(np.uint32(ints_in[cell])), 4)
     if code == TAKE_8:
-        return _put_word(out, at, np.uint64(longs_in[cell]), 8)
+        return put_word(out, at, np.uint64(longs_in[cell]), 8)
     if code == TAKE_BOOLEAN:
         out[at] = bytes_in[cell]
         return at + 1
-    return _put_decimal(out, at, np.uint64(longs_in[cell]), np.uint64(longs_in[cell + 1]), fixed_size)
+    return put_decimal(out, at, np.uint64(longs_in[cell]), np.uint64(longs_in[cell + 1]), fixed_size)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -139,7 +139,7 @@ def _walk(
         if valid >= 0 and bytes_in[valid + item] == 0:
             if branch_of_null < 0:
                 return np.int64(-NO_VALUE), step
-            at = _put_number(out, at, branch_of_null)
+            at = put_number(out, at, branch_of_null)
             step = operations[step, NEXT]
             continue
         if branch_of_null >= 0 and code != CHOOSE:
@@ -154,7 +154,7 @@ def _walk(
                 return np.int64(-WRONG_SIZE), step
         elif code == LIST:
             first, last = np.int64(ints_in[base + item]), np.int64(ints_in[base + item + 1])
-            at = _put_number(out, at, last - first)
+            at = put_number(out, at, last - first)
             following = operations[step, NEXT]
             if first < last:
                 nesting += 1
@@ -164,17 +164,17 @@ def _walk(
             item += 1
             following = operations[step, NEXT]
             if item == lists[nesting, LAST]:
-                at = _put_number(out, at, 0)
+                at = put_number(out, at, 0)
                 item, following = lists[nesting, ITEM], step + 1
                 nesting -= 1
         elif code == CHOOSE:
             branch = np.int64(ints_in[base + item])
-            at = _put_number(out, at, branch)
+            at = put_number(out, at, branch)
             following = jumps[operations[step, ARGUMENT] + branch]
         elif code == GO:
             following = operations[step, NEXT]
         elif code == BRANCH_0:
-            at = _put_number(out, at, 0)
+            at = put_number(out, at, 0)
         elif code == END:
             return at, step
         step = following

@@ -39,8 +39,8 @@ class Block:
     payload: bytes
 
 
-def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, path: str) -> Block:
-    """The block at an offset, its checksums and sizes verified.
+def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, path: str, base: int = 0) -> Block:
+    """The block at an offset, its checksums and sizes verified. `base`: the offset in the file at which `data` starts.
 
     Layout (big endian): magic 8 bytes; i32 size of what follows the header; i32 payload size before
     compression; i64 offset of the previous block of this type or -1; u8 checksum type; i32 bytes a
@@ -50,9 +50,10 @@ def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, p
     Spec: format/hfile.md section 2. Raises: CorruptFile.
     """
     place = Place(path, offset)
-    if not 0 <= offset <= len(data) - HEADER_SIZE:
-        raise place.corrupt(f"a block header of {HEADER_SIZE} bytes", f"a file of {len(data):,} bytes")
-    found, rest_size, payload_size, _, kind, chunk, data_size = _HEADER.unpack_from(data, offset)
+    at = offset - base
+    if not 0 <= at <= len(data) - HEADER_SIZE:
+        raise place.corrupt(f"a block header of {HEADER_SIZE} bytes", f"{max(len(data) - at, 0):,} bytes left")
+    found, rest_size, payload_size, _, kind, chunk, data_size = _HEADER.unpack_from(data, at)
     if found != magic:
         raise place.corrupt(f"block magic {magic!r}", repr(found))
     if kind not in ChecksumType._value2member_map_ or chunk <= 0 or payload_size < 0:
@@ -60,10 +61,10 @@ def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, p
     checksum_count = -(-data_size // chunk)
     if data_size < HEADER_SIZE or HEADER_SIZE + rest_size != data_size + 4 * checksum_count:
         raise place.corrupt("sizes that agree", f"{rest_size:,} on disk, {data_size:,} with header")
-    if offset + HEADER_SIZE + rest_size > len(data):
-        raise place.corrupt(f"{rest_size:,} bytes behind the header", f"{len(data) - offset - HEADER_SIZE:,}")
-    framed = data[offset : offset + data_size]
-    _verify_checksums(framed, data[offset + data_size : offset + HEADER_SIZE + rest_size], kind, chunk, place)
+    if at + HEADER_SIZE + rest_size > len(data):
+        raise place.corrupt(f"{rest_size:,} bytes behind the header", f"{len(data) - at - HEADER_SIZE:,}")
+    framed = data[at : at + data_size]
+    _verify_checksums(framed, data[at + data_size : at + HEADER_SIZE + rest_size], kind, chunk, place)
     payload = _decompress(framed[HEADER_SIZE:], payload_size, codec, place)
     return Block(offset, HEADER_SIZE + rest_size, payload)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int64]
+Offsets = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 Index = int | np.int64
 
@@ -99,6 +100,49 @@ def lower_bound(data: Bytes, spans: Spans, key: Bytes) -> int:
         else:
             high = middle
     return low
+
+
+@numba.njit(cache=True, nogil=True)
+def floor_rows(rows: Bytes, row_offsets: Offsets, keys: Bytes, key_offsets: Offsets, out: Spans) -> None:
+    """For each key the index of the last of the sorted rows that is not above it, or -1."""
+    for key in range(out.size):
+        low, high = 0, row_offsets.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            start, end = row_offsets[middle], row_offsets[middle + 1]
+            if _compare(rows, start, end, keys, key_offsets[key], key_offsets[key + 1]) <= 0:
+                low = middle + 1
+            else:
+                high = middle
+        out[key] = low - 1
+
+
+@numba.njit(cache=True, nogil=True)
+def match_rows(data: Bytes, spans: Spans, keys: Bytes, key_offsets: Offsets, start: int, end: int) -> Spans:
+    """For each of the keys `start` to `end` the index of the first cell of that row, or -1. Cells are sorted by row."""
+    found = np.full(end - start, -1, np.int64)
+    for key in range(start, end):
+        key_start, key_end = key_offsets[key], key_offsets[key + 1]
+        low, high = 0, spans.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if _compare(data, spans[middle, 0], spans[middle, 1], keys, key_start, key_end) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        if low < spans.shape[0] and _compare(data, spans[low, 0], spans[low, 1], keys, key_start, key_end) == 0:
+            found[key - start] = low
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def prefix_end(data: Bytes, spans: Spans, start: int, prefix: Bytes) -> int:
+    """The index behind the last cell, from `start` on, whose row begins with the prefix."""
+    for index in range(start, spans.shape[0]):
+        first, size = spans[index, 0], spans[index, 1] - spans[index, 0]
+        if size < prefix.size or _compare(data, first, first + prefix.size, prefix, 0, prefix.size) != 0:
+            return index
+    return spans.shape[0]
 
 
 @numba.njit(cache=True, nogil=True)

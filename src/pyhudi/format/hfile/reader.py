@@ -1,30 +1,54 @@
-"""Reading a whole HFile held in memory: scan, point lookups, prefix lookups.
+"""Reading an HFile, held in memory or by ranges of a stored one: scan, point lookups, prefix lookups.
 
-Importing this module imports numba. Memory: the file, the index, and one data block (64 KiB to 1 MiB
-before compression) at a time; `scan_arrow` holds its result.
+Importing this module imports numba. Memory: the index, and a few megabytes of data blocks at a time; `scan_arrow`
+holds its result. Requests of a file read by ranges: one or two to open it, one for each run of neighbouring blocks.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import Unsupported
+from pyhudi.format.arrow_arrays import key_buffers
 from pyhudi.format.hfile import block as blocks
-from pyhudi.format.hfile.cells import Bytes, Spans, are_ordered, copy_spans, find_cells, lower_bound
+from pyhudi.format.hfile.ahead import unpacked_ahead
+from pyhudi.format.hfile.cells import (
+    Bytes,
+    Offsets,
+    Spans,
+    are_ordered,
+    copy_spans,
+    find_cells,
+    floor_rows,
+    lower_bound,
+    match_rows,
+    prefix_end,
+)
 from pyhudi.format.hfile.index import IndexEntry, decode_inner_index, decode_root_index
 from pyhudi.format.hfile.place import Place
 from pyhudi.format.hfile.trailer import TRAILER_SIZE, decode_file_info, decode_trailer
+from pyhudi.format.log.source import LogSource, MemoryLog, read_exactly
 
 SCHEMA = "schema"
+CELLS: Final = pa.schema([pa.field("key", pa.binary(), False), pa.field("value", pa.binary(), False)])
+"""Cells as columns: rows and values."""
 
 _WITH_VERSIONS = (1).to_bytes(4, "big")
 _FIRST_REORDERED_BYTE = 0xEE
+_TAIL_SIZE: Final = 64 * 1024
+"""Read first of a file that is read by ranges: the trailer and, of most, all of the index."""
+_RUN_SIZE: Final = 8 << 20
+_GAP_SIZE: Final = 256 * 1024
+"""Bytes between two wanted blocks that are cheaper read than asked around."""
+_BATCH_SIZE: Final = 4 << 20
+_AHEAD_SIZE: Final = 1 << 20
+"""Stored bytes of a run from which a second thread is worth its start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +62,24 @@ class _Cells:
     def row(self, index: int) -> bytes:
         return self.payload[self.spans[index, 0] : self.spans[index, 1]]
 
-    def value(self, index: int) -> bytes:
-        return self.payload[self.spans[index, 2] : self.spans[index, 3]]
+    def batch(self, spans: Spans) -> pa.RecordBatch:
+        """Some of the cells as `CELLS`."""
+        return pa.RecordBatch.from_arrays([_column(self.data, spans, 0), _column(self.data, spans, 2)], schema=CELLS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Bytes of the file, from `start` on."""
+
+    start: int
+    view: memoryview
+
+    def holds(self, offset: int, size: int) -> bool:
+        return self.start <= offset and offset + size <= self.start + len(self.view)
 
 
 class HFileReader:
-    """An HFile image: a base file of the metadata table, or the content of an HFile log block.
+    """An HFile: a base file of the metadata table, or the content of an HFile log block.
 
     Order: rows ascend by unsigned bytes. Java sorts by UTF-16 units, so a file of its with keys beyond
     U+FFFF may be ordered otherwise; such keys are found all the same.
@@ -53,13 +89,28 @@ class HFileReader:
     """
 
     def __init__(self, data: bytes | memoryview, *, path: str) -> None:
-        self._path = path
-        self._data = memoryview(data).cast("B").toreadonly()
-        self._trailer = decode_trailer(self._data, path)
-        trailer = self._trailer
-        data_root = self._block(trailer.load_on_open_offset, blocks.ROOT_INDEX)
-        meta_root = self._block(data_root.offset + data_root.size, blocks.ROOT_INDEX)
-        info = self._block(trailer.file_info_offset, blocks.FILE_INFO)
+        view = memoryview(data).cast("B").toreadonly()
+        self._open(MemoryLog(view), len(view), len(view), path)
+
+    @classmethod
+    def by_ranges(cls, source: LogSource, size_bytes: int, *, path: str) -> "HFileReader":
+        """A file of `size_bytes`, of which only what is needed is read."""
+        reader = cls.__new__(cls)
+        reader._open(source, size_bytes, min(size_bytes, _TAIL_SIZE), path)
+        return reader
+
+    def _open(self, source: LogSource, size_bytes: int, tail_size: int, path: str) -> None:
+        self._path, self._source, self._size_bytes = path, source, size_bytes
+        start = size_bytes - tail_size
+        tail = read_exactly(source, start, tail_size, path=path)
+        self._trailer = trailer = decode_trailer(tail, path, base=start)
+        if trailer.load_on_open_offset < start:
+            start, tail_size = trailer.load_on_open_offset, size_bytes - trailer.load_on_open_offset
+            tail = read_exactly(source, start, tail_size, path=path)
+        self._tail = _Window(start, tail[: tail_size - TRAILER_SIZE])
+        data_root = self._block(self._tail, trailer.load_on_open_offset, blocks.ROOT_INDEX)
+        meta_root = self._block(self._tail, data_root.offset + data_root.size, blocks.ROOT_INDEX)
+        info = self._block(self._tail, trailer.file_info_offset, blocks.FILE_INFO)
         place = Place(path, data_root.offset)
         self._root = decode_root_index(data_root.payload, trailer.data_index_count, place, is_meta=False)
         place = Place(path, meta_root.offset)
@@ -69,6 +120,11 @@ class HFileReader:
         if "hfile.MAX_TAGS_LEN" in self._info:
             raise Unsupported(f"{path}: an HFile whose cells carry tags, which Hudi never writes")
         self._has_versions = self._info.get("KEY_VALUE_VERSION") == _WITH_VERSIONS
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether nothing is left to be read."""
+        return self._tail.start == 0
 
     @property
     def entry_count(self) -> int:
@@ -94,7 +150,9 @@ class HFileReader:
     def meta(self, name: str) -> bytes | None:
         """The content of a meta block, such as `bloomFilter`."""
         entry = self._meta.get(name.encode())
-        return None if entry is None else self._indexed_block(entry, blocks.META)
+        return None if entry is None else self._indexed_block(self._window(entry, entry), entry, blocks.META)
+
+    # All cells.
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
         """Every row key and value, in file order."""
@@ -103,59 +161,92 @@ class HFileReader:
             for row_start, row_end, value_start, value_end in spans:
                 yield cells.payload[row_start:row_end], cells.payload[value_start:value_end]
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Every cell, in file order, as `CELLS`: about 4 MiB a batch, or one block."""
+        held: list[pa.RecordBatch] = []
+        for cells in self._all_cells():
+            held.append(cells.batch(cells.spans))
+            if sum(batch.nbytes for batch in held) >= _BATCH_SIZE:
+                yield _one_batch(held)
+                held = []
+        if held:
+            yield _one_batch(held)
+
     def scan_arrow(self) -> pa.Table:
-        """Every cell, in file order: columns `key` and `value`, both binary.
+        """Every cell, in file order: columns `key` and `value`, both binary. Memory: the result twice, for a moment."""
+        return pa.Table.from_batches(self.batches(), CELLS).combine_chunks()
 
-        Memory: the result twice, for a moment.
+    # Some cells.
+
+    def find(self, keys: pa.Array) -> pa.RecordBatch:
+        """The cells of these keys, in file order, as `CELLS`; of equal keys in the file the first.
+
+        `keys`: binary or text, sorted by bytes, each once. Memory: the answer, and a run of blocks.
         """
-        columns = [(_column(cells, 0), _column(cells, 2)) for cells in self._all_cells()]
-        keys = pa.chunked_array([key for key, _ in columns], pa.binary())
-        values = pa.chunked_array([value for _, value in columns], pa.binary())
-        return pa.table({"key": keys, "value": values}).combine_chunks()
+        found: list[pa.RecordBatch] = []
+        for data, offsets, count in key_buffers(keys, what=self._path):
+            floors = np.empty(count, np.int64)
+            floor_rows(*self._index_rows, data, offsets, floors)
+            wanted, starts = np.unique(floors, return_index=True)
+            ends = np.append(starts[1:], count)
+            bounds = {int(w): (int(s), int(e)) for w, s, e in zip(wanted, starts, ends, strict=True) if w >= 0}
+            hits = np.zeros(count, np.bool_)
+            for index, cells in self._some_cells(sorted(bounds)):
+                start, end = bounds[index]
+                at = match_rows(cells.data, cells.spans, data, offsets, start, end)
+                hits[start:end] = at >= 0
+                if (at >= 0).any():
+                    found.append(cells.batch(cells.spans[at[at >= 0]]))
+            found += self._find_reordered(keys, data, offsets, hits)
+        return _one_batch(found)
 
-    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The value of each key, or None; of equal keys in the file the first.
+    def _find_reordered(self, keys: pa.Array, data: Bytes, offsets: Offsets, hits: np.ndarray) -> list[pa.RecordBatch]:
+        content = data[offsets[0] : offsets[-1]]
+        if hits.all() or content.size == 0 or content.max() < _FIRST_REORDERED_BYTE or not self._reordered:
+            return []
+        missing = (key if isinstance(key, bytes) else key.encode() for key in keys.filter(pa.array(~hits)).to_pylist())
+        cells = [(key, self._reordered[key]) for key in missing if key in self._reordered]
+        return [_batch_of(cells)] if cells else []
 
-        Keys are best sorted: each block is then read once.
-        """
-        found: list[bytes | None] = []
-        block_index, cells = -1, None
-        for key in keys:
-            wanted = bisect_right(self._first_rows, key) - 1
-            value = None
-            if wanted >= 0:
-                if cells is None or wanted != block_index:
-                    block_index, cells = wanted, self._cells(self._entries[wanted])
-                at = lower_bound(cells.data, cells.spans, np.frombuffer(key, np.uint8))
-                if at < len(cells.spans) and cells.row(at) == key:
-                    value = cells.value(at)
-            if value is None and _may_be_reordered(key):
-                value = self._reordered.get(key)
-            found.append(value)
-        return found
-
-    def prefix(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """The cells whose row starts with one of the prefixes, each once, ordered by prefix."""
+    def find_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+        """The cells whose row starts with one of the prefixes, each once, ordered by prefix, as `CELLS`."""
         done: bytes | None = None
         for prefix in sorted(prefixes):
             if done is not None and prefix.startswith(done):
                 continue
             done = prefix
-            if _may_be_reordered(prefix) and self._reordered:
-                yield from ((row, value) for row, value in self.scan() if row.startswith(prefix))
+            if max(prefix, default=0) >= _FIRST_REORDERED_BYTE and self._reordered:
+                yield _batch_of([(row, value) for row, value in self.scan() if row.startswith(prefix)])
             else:
                 yield from self._ordered_prefix(prefix)
 
-    def _ordered_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _ordered_prefix(self, prefix: bytes) -> Iterator[pa.RecordBatch]:
         key = np.frombuffer(prefix, np.uint8)
-        first = max(bisect_right(self._first_rows, prefix) - 1, 0)
-        for entry in self._entries[first:]:
-            cells = self._cells(entry)
-            for at in range(lower_bound(cells.data, cells.spans, key), len(cells.spans)):
-                row = cells.row(at)
-                if not row.startswith(prefix):
-                    return
-                yield row, cells.value(at)
+        floor = np.empty(1, np.int64)
+        floor_rows(*self._index_rows, key, np.array([0, len(prefix)], np.int64), floor)
+        first = max(int(floor[0]), 0)
+        beyond = _behind(prefix)
+        last = first + 1
+        while last < len(self._entries) and (beyond is None or self._entries[last].row < beyond):
+            last += 1
+        for _, cells in self._some_cells(range(first, min(last, len(self._entries)))):
+            start = lower_bound(cells.data, cells.spans, key)
+            end = prefix_end(cells.data, cells.spans, start, key)
+            if end > start:
+                yield cells.batch(cells.spans[start:end])
+
+    def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The value of each key, or None; of equal keys in the file the first."""
+        found = self.find(pa.array(sorted(set(keys)), pa.binary())).to_pydict()
+        values = dict(zip(found["key"], found["value"], strict=True))
+        return [values.get(key) for key in keys]
+
+    def prefix(self, prefixes: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """The cells whose row starts with one of the prefixes, each once, ordered by prefix."""
+        for batch in self.find_prefixes(prefixes):
+            yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+
+    # The index.
 
     @cached_property
     def _entries(self) -> list[IndexEntry]:
@@ -164,14 +255,18 @@ class HFileReader:
         for level in range(self._trailer.data_index_levels - 1, 0, -1):
             self._check_ascending(entries)
             magic = blocks.LEAF_INDEX if level == 1 else blocks.INTERMEDIATE_INDEX
-            inner = [(self._indexed_block(entry, magic), Place(self._path, entry.offset)) for entry in entries]
+            inner = [(payload, Place(self._path, entry.offset)) for entry, payload in self._payloads(entries, magic)]
             entries = [entry for payload, place in inner for entry in decode_inner_index(payload, place)]
         self._check_ascending(entries)
         return entries
 
     @cached_property
-    def _first_rows(self) -> list[bytes]:
-        return [entry.row for entry in self._entries]
+    def _index_rows(self) -> tuple[Bytes, Spans]:
+        """The lower bounds of the data blocks' rows: their bytes, and where each starts."""
+        rows = [entry.row for entry in self._entries]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(row) for row in rows], out=offsets[1:])
+        return np.frombuffer(b"".join(rows), np.uint8), offsets
 
     @cached_property
     def _reordered(self) -> Mapping[bytes, bytes]:
@@ -179,42 +274,82 @@ class HFileReader:
 
         Memory: the whole file's cells, in the rare case that Java wrote keys on both sides of U+FFFF.
         """
-        is_ordered, last = True, b""
+        return {} if self.is_ordered else dict(reversed(list(self.scan())))
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """Whether the rows ascend by unsigned bytes. Costs a whole scan, once."""
+        last = b""
         for cells in self._all_cells():
             if len(cells.spans):
-                is_ordered = is_ordered and last <= cells.row(0) and bool(are_ordered(cells.data, cells.spans))
+                if last > cells.row(0) or not are_ordered(cells.data, cells.spans):
+                    return False
                 last = cells.row(len(cells.spans) - 1)
-        return {} if is_ordered else dict(reversed(list(self.scan())))
+        return True
+
+    # Blocks.
 
     def _all_cells(self) -> Iterator[_Cells]:
         """Each data block's cells. Raises: CorruptFile at the end if the trailer counted otherwise."""
         count = 0
-        for entry in self._entries:
-            cells = self._cells(entry)
+        for _, cells in self._some_cells(range(len(self._entries))):
             count += len(cells.spans)
             yield cells
         if count != self.entry_count:
-            place = Place(self._path, len(self._data) - TRAILER_SIZE)
+            place = Place(self._path, self._size_bytes - TRAILER_SIZE)
             raise place.corrupt(f"{count:,} cells, as in the blocks", f"{self.entry_count:,}")
 
-    def _cells(self, entry: IndexEntry) -> _Cells:
-        payload = self._indexed_block(entry, blocks.DATA)
-        data = np.frombuffer(payload, np.uint8)
-        spans, bad = find_cells(data, self._has_versions)
-        if bad >= 0:
-            found = payload[bad : bad + 12].hex(" ")
-            raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
-        return _Cells(payload, data, spans)
+    def _some_cells(self, indices: Sequence[int]) -> Iterator[tuple[int, _Cells]]:
+        """The cells of these data blocks, which ascend."""
+        entries = [self._entries[index] for index in indices]
+        for index, (entry, payload) in zip(indices, self._payloads(entries, blocks.DATA), strict=True):
+            data = np.frombuffer(payload, np.uint8)
+            spans, bad = find_cells(data, self._has_versions)
+            if bad >= 0:
+                found = payload[bad : bad + 12].hex(" ")
+                raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
+            yield index, _Cells(payload, data, spans)
 
-    def _indexed_block(self, entry: IndexEntry, magic: bytes) -> bytes:
-        found = self._block(entry.offset, magic)
+    def _payloads(self, entries: Sequence[IndexEntry], magic: bytes) -> Iterator[tuple[IndexEntry, bytes]]:
+        """The payloads of these blocks, which ascend; a run of neighbours is one request.
+
+        Long runs are unpacked ahead by a thread. Memory: a run, and a few blocks.
+        """
+        for run in self._runs(entries):
+            window = self._window(run[0], run[-1])
+            unpack = partial(self._indexed_block, window, magic=magic)
+            is_long = len(run) > 1 and sum(entry.size for entry in run) >= _AHEAD_SIZE
+            yield from zip(run, unpacked_ahead(unpack, run) if is_long else map(unpack, run), strict=True)
+
+    def _runs(self, entries: Sequence[IndexEntry]) -> Iterator[Sequence[IndexEntry]]:
+        """The blocks of each request."""
+        first = 0
+        for at in range(1, len(entries) + 1):
+            if at == len(entries) or not _is_near(entries[first], entries[at - 1], entries[at]):
+                yield entries[first:at]
+                first = at
+
+    def _window(self, first: IndexEntry, last: IndexEntry) -> _Window:
+        """The bytes of the blocks from the first to the last."""
+        end = last.offset + last.size
+        if self._tail.holds(first.offset, end - first.offset):
+            return self._tail
+        for entry in (first, last):
+            if not 0 <= entry.offset < entry.offset + entry.size <= self._size_bytes - TRAILER_SIZE:
+                place = Place(self._path, entry.offset)
+                raise place.corrupt("a block inside the file", f"{entry.size:,} bytes of {self._size_bytes:,}")
+        size = end - first.offset
+        return _Window(first.offset, read_exactly(self._source, first.offset, size, path=self._path))
+
+    def _indexed_block(self, window: _Window, entry: IndexEntry, magic: bytes) -> bytes:
+        found = self._block(window, entry.offset, magic)
         if found.size != entry.size:
             raise Place(self._path, entry.offset).corrupt(f"a block of {entry.size:,} bytes", f"{found.size:,}")
         return found.payload
 
-    def _block(self, offset: int, magic: bytes) -> blocks.Block:
-        body = self._data[: len(self._data) - TRAILER_SIZE]
-        return blocks.decode_block(body, offset, magic=magic, codec=self._trailer.codec, path=self._path)
+    def _block(self, window: _Window, offset: int, magic: bytes) -> blocks.Block:
+        codec = self._trailer.codec
+        return blocks.decode_block(window.view, offset, magic=magic, codec=codec, path=self._path, base=window.start)
 
     def _check_ascending(self, entries: Sequence[IndexEntry]) -> None:
         """Each block once and in file order, so that no index can send a reader round in circles."""
@@ -224,16 +359,38 @@ class HFileReader:
                 raise place.corrupt(f"index entries beyond byte {before.offset:,}", f"one at {here.offset:,}")
 
 
-def _may_be_reordered(key: bytes) -> bool:
-    """Whether UTF-16 order and byte order may place this key differently: it reaches U+E000 or more."""
-    return max(key, default=0) >= _FIRST_REORDERED_BYTE
+def _is_near(first: IndexEntry, before: IndexEntry, here: IndexEntry) -> bool:
+    """Whether a block is to be read in one request with those from the first to the one before."""
+    return (
+        here.offset - (before.offset + before.size) <= _GAP_SIZE and here.offset + here.size - first.offset <= _RUN_SIZE
+    )
 
 
-def _column(cells: _Cells, column: int) -> pa.Array:
-    """Rows (0) or values (2) of one block as an Arrow array."""
-    sizes = cells.spans[:, column + 1] - cells.spans[:, column]
-    offsets = np.empty(len(cells.spans) + 1, np.int32)
+def _behind(prefix: bytes) -> bytes | None:
+    """The least row that is greater than every row with the prefix; None where there is none."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else None
+
+
+def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    if not batches:
+        return _batch_of([])
+    columns = [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(CELLS))]
+    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
+
+
+def _batch_of(cells: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    columns = [pa.array([cell[index] for cell in cells], pa.binary()) for index in range(len(CELLS))]
+    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
+
+
+def _column(data: Bytes, spans: Spans, column: int) -> pa.Array:
+    """Rows (0) or values (2) of some cells as an Arrow array."""
+    sizes = spans[:, column + 1] - spans[:, column]
+    offsets = np.empty(len(spans) + 1, np.int32)
     content = np.empty(int(sizes.sum()), np.uint8)
-    copy_spans(cells.data, cells.spans, column, offsets, content)
+    copy_spans(data, spans, column, offsets, content)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
-    return pa.Array.from_buffers(pa.binary(), len(cells.spans), buffers)
+    return pa.Array.from_buffers(pa.binary(), len(spans), buffers)

@@ -57,20 +57,21 @@ class Trailer:
     codec: Codec
 
 
-def decode_trailer(data: memoryview, path: str) -> Trailer:
-    """The trailer of a whole HFile.
+def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
+    """The trailer of an HFile, of which `data` is what stands from byte `base` to the end.
 
     Layout: magic 8 bytes; varint size; protobuf message; zeros; minor version u8, major version u24.
     Spec: format/hfile.md section 6. Raises: CorruptFile; Unsupported for a codec other than GZ and NONE.
     """
     start = len(data) - TRAILER_SIZE
     if start < 0:
-        raise Place(path, 0).corrupt(f"an HFile of at least {TRAILER_SIZE:,} bytes", f"{len(data):,}")
-    trailer, place = data[start:], Place(path, start)
+        raise Place(path, base).corrupt(f"an HFile of at least {TRAILER_SIZE:,} bytes", f"{len(data):,}")
+    trailer, start = data[start:], base + start
+    place = Place(path, start)
     if trailer[:8] != _MAGIC:
         raise place.corrupt(f"the trailer's magic {_MAGIC!r}", trailer[:8].hex(" "))
     if trailer[-3:] != _MAJOR_VERSION:
-        raise Place(path, len(data) - 3).corrupt("major version 3", trailer[-3:].hex(" "))
+        raise Place(path, start + TRAILER_SIZE - 3).corrupt("major version 3", trailer[-3:].hex(" "))
     size, at = decode_varint(trailer, 8, place)
     if size > TRAILER_SIZE - 4 - at:
         raise place.corrupt("a trailer message inside the trailer", f"one of {size:,} bytes")
