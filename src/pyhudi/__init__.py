@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Instant,
         RecordMerger,
         Scan,
+        TableMetadata,
         WriteResult,
         register_merger,
     )
@@ -50,6 +51,7 @@ __all__ = [
     "OutcomeUnknown",
     "RecordMerger",
     "Scan",
+    "TableMetadata",
     "Unavailable",
     "Unsupported",
     "WriteResult",

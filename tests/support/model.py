@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
+from pyhudi.format.commit import decode_rollback_metadata
 from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, join
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.table import open_metadata_table
@@ -255,7 +256,7 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
         for instant in (*snapshot.timeline.archived_writes(), *snapshot.timeline.completed_writes)
         for path in _paths_of(snapshot, instant)
     }
-    stored = set(without_metadata_table(storage))
+    stored = set(without_metadata_table(storage)) - set(voided_logs(snapshot))
     problems += [f"no completed commit knows {path}" for path in sorted(stored - written.keys())]
     cleaned = cleaned_paths(snapshot)
     problems += [f"cleaned away, and still there: {path}" for path in sorted(stored & cleaned)]
@@ -264,6 +265,18 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
     if by_storage != by_table:
         problems.append(f"the metadata table lists {by_table}, the storage {by_storage}")
     return problems
+
+
+def voided_logs(snapshot: Snapshot) -> Iterator[str]:
+    """Logs that rollbacks left, where they are not deleted, and those that say so: before version 8."""
+    storage, timeline = snapshot.storage, snapshot.timeline
+    root = storage.location.uri.rstrip("/")
+    for instant in timeline:
+        if instant.action == "rollback" and instant.is_completed:
+            path = timeline.layout.path(instant)
+            for of in decode_rollback_metadata(storage.get(path), path=path).partition_metadata.values():
+                logs = {**(of.rollback_log_files or {}), **(of.log_files_from_failed_commit or {})}
+                yield from (log.removeprefix(f"{root}/") for log in logs)
 
 
 def completed_twice(storage: Storage) -> list[str]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
-from tests.support.golden_tables import GoldenTables, golden_names
+from tests.support.golden_tables import GoldenTables
 
 ROOT = Path(__file__).parents[2]
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
@@ -48,7 +48,7 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_pages_with_examples_are_these() -> None:
     """A mark that is spelled otherwise would silently run nothing."""
-    with_examples = {"README.md", "tables.md", "writing.md", "reading.md", "compaction.md"}
+    with_examples = {"README.md", "tables.md", "writing.md", "reading.md", "merging.md", "compaction.md", "indexes.md"}
     assert {page.name for page in PAGES if examples(page)} == with_examples
     assert sum(text_of(page).count("<!--") for page in PAGES) == sum(len(examples(page)) for page in PAGES)
 
@@ -122,15 +122,7 @@ def assert_refuses_every_write(path: Path, message: str) -> None:
     assert {file.name for file in after.keys() - before.keys()} <= {".pyhudi_guard"}
 
 
-@pytest.mark.parametrize("version", [6])
-def test_versions_that_are_only_read_refuse_every_write(golden: GoldenTables, version: int) -> None:
-    name = next(name for name in golden_names() if name.startswith(f"cow_part_v{version}_"))
-
-    message = f"table version {version}: this release writes the versions 8 and 9 only"
-    assert_refuses_every_write(golden.get(name).path, message)
-
-
-@pytest.mark.parametrize("version", [5, 6, 7, 10])
+@pytest.mark.parametrize("version", [5, 7, 10])
 def test_other_versions_are_not_created(tmp_path: Path, version: int) -> None:
     with pytest.raises(Unsupported, match=f"table_version={version}"):
         HudiTable.create(tmp_path / "t", name="t", record_key="id", table_version=version)

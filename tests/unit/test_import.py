@@ -80,3 +80,12 @@ def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
     assert isinstance(modules, list)
     assert "pyspark" in modules
     assert "numba" not in modules
+
+
+def test_a_task_that_reads_files_without_logs_does_without_compiler_pandas_and_parser() -> None:
+    """Each Python worker of Spark would take a second for them, again after each minute of idleness."""
+    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.table.read_files\n"))["modules"]
+
+    assert isinstance(modules, list)
+    assert "pyarrow" in modules
+    assert not {"numba", "llvmlite", "pandas", "sqlglot", "pyspark"} & {*modules}

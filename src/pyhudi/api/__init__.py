@@ -1,5 +1,6 @@
 """The public surface of pyhudi."""
 
+from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.merge.mergers import RecordMerger, register_merger
@@ -19,6 +20,7 @@ __all__ = [
     "Instant",
     "RecordMerger",
     "Scan",
+    "TableMetadata",
     "WriteResult",
     "register_merger",
 ]

@@ -6,19 +6,24 @@ from datetime import tzinfo
 
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
+from pyhudi.metadata.file_statistics import open_statistics
 from pyhudi.metadata.files_partition import open_listing
+from pyhudi.model.option_values import OptionValues
+from pyhudi.model.options import option_texts
+from pyhudi.model.read_options import DATA_SKIPPING
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.file_statistics import FileStatistics
 from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard, open_guard
 from pyhudi.txn.hold import Hold
-from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.session import TableAccess
 from pyhudi.write.settings import WriteSettings
 
@@ -50,6 +55,16 @@ def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone
     return StorageListing(storage)
 
 
+def file_statistics(
+    access: TableAccess, snapshot: Snapshot, options: Mapping[str, object], executor: Executor
+) -> FileStatistics | None:
+    """The statistics that a query of the latest rows may prune by; None where the options leave the indexes alone."""
+    is_on = OptionValues(option_texts(options)).flag(DATA_SKIPPING, True)
+    if access.open_listing is list_storage or not is_on:
+        return None
+    return open_statistics(access.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+
+
 def metadata_upkeep(
     access: TableAccess,
     snapshot: Snapshot,
@@ -57,7 +72,8 @@ def metadata_upkeep(
     settings: WriteSettings,
     clean: CleanSettings,
     hold: Hold,
-) -> CommitParticipant:
+    executor: Executor,
+) -> MetadataTableUpkeep:
     return MetadataTableUpkeep(
         storage=access.storage,
         clock=access.clock,
@@ -67,6 +83,8 @@ def metadata_upkeep(
         deltacommits_max=settings.metadata_deltacommits_max,
         clean=clean,
         hold=hold,
+        executor=executor,
+        indexes=settings.indexes,
     )
 
 

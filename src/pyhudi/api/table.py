@@ -7,19 +7,19 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.api import frames
-from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.access import file_statistics, list_storage, table_access
+from pyhudi.api.indexes import TableIndexes
+from pyhudi.api.lookup import look_up, sought_keys
+from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
-from pyhudi.api.services import TableServices
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.instants import instant_from_user
-from pyhudi.format.keys import record_keys
 from pyhudi.format.names import PROPERTIES
-from pyhudi.format.schema import RECORD_KEY, avro_from_arrow, canonical_arrow, record_name
+from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -47,7 +47,7 @@ TimeLike = str | date | datetime
 Where: TypeAlias = Any  # Spark SQL text, or a pyarrow.compute.Expression, which has no type of its own
 
 
-class HudiTable(TableServices):
+class HudiTable(TableIndexes):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -133,7 +133,8 @@ class HudiTable(TableServices):
         executor: Executor | None = None,
     ) -> Self:
         """Open the table at `path`. `options`: defaults of this handle's writes; `hoodie.metadata.enable` false also
-        makes its reads list the storage instead of asking the metadata table.
+        makes its reads list the storage instead of asking the metadata table; `hoodie.enable.data.skipping` false makes
+        them leave its indexes alone.
 
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
@@ -183,6 +184,11 @@ class HudiTable(TableServices):
         """`hoodie.properties` as it is now."""
         return dict(self._config().properties)
 
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata table: what it knows, whether that is true, making it anew."""
+        return TableMetadata(self._access, self._options, self._executor)
+
     def schema(self) -> pa.Schema:
         """The table's columns, without meta fields; none until the first write of a table created without any."""
         return self._access.snapshot().schema
@@ -217,6 +223,9 @@ class HudiTable(TableServices):
         shown = snapshot.shown_columns(query)
         schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
         predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
+        statistics = None
+        if predicate is not None and as_of is None:  # indexes speak of the latest files
+            statistics = file_statistics(self._access, snapshot, self._options, self._executor)
         plan = plan_snapshot(
             snapshot,
             schema=schema,
@@ -225,6 +234,7 @@ class HudiTable(TableServices):
             query=label,
             shown=shown,
             with_logs=query == "snapshot",
+            statistics=statistics,
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
@@ -259,24 +269,12 @@ class HudiTable(TableServices):
     def lookup(self, keys: Any) -> pa.Table:
         """The rows of these record keys: their texts, or Arrow data with the key columns. An absent key gives no row.
 
-        Without an index it scans the key column of every file.
+        Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
+        index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.
         """
         snapshot = self._access.snapshot()
-        if isinstance(keys, str):
-            raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
-        if frames.is_arrow(keys):
-            rows = frames.arrow_table(keys)
-            if snapshot.key_spec.makes_keys:
-                raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
-            missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
-            if missing:
-                raise Invalid(
-                    f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}"
-                )
-            wanted = record_keys(rows, snapshot.key_spec).combine_chunks()
-        else:
-            wanted = pa.array(list(keys), pa.string())
-        return self.scan(where=pc.is_in(pc.field(RECORD_KEY), value_set=wanted)).to_arrow()
+        given = merge_options(write=self._options, opened=None, table={})
+        return look_up(snapshot, sought_keys(snapshot, keys), given, self._executor)
 
     def __repr__(self) -> str:
         return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"

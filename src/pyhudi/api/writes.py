@@ -223,7 +223,9 @@ class TableWrites:
             access,
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-            participants=lambda of, issue, hold: [metadata_upkeep(access, of, issue, settings, clean, hold)],
+            participants=lambda of, issue, hold: [
+                metadata_upkeep(access, of, issue, settings, clean, hold, self._executor)
+            ],
         )
 
     def _compact_after(

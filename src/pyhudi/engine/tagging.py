@@ -60,7 +60,8 @@ def tag_partitions(
     keys = {path: rows.keys() for path, rows in partitions.items() if tagging.index.is_global or path in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
     if tagging.drops_stored or (tagging.index.is_global and tagging.reader is not None):
-        live = {path: _is_live(hits, keys[path], slices, tagging.reader, storage) for path, hits in found.items()}
+        reader = None if tagging.index.is_exact else tagging.reader
+        live = {path: _is_live(hits, keys[path], slices, reader, storage) for path, hits in found.items()}
         if tagging.index.is_global:
             found = {path: _chosen(hits, live[path]) for path, hits in found.items()}
             live = {path: of[of] for path, of in live.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +28,14 @@ class KeySearch(Protocol):
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         """The keys as numbers of distinct ones, in the order in which `find` wants those."""
 
+    def prepare(self, paths: Sequence[str]) -> Self:
+        """The search, once it knows what is told of these files together: all that it will be asked for."""
+
     def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         """For each file which of the distinct keys it holds."""
 
-    def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
-        """Whether the file may hold one of the keys, by what is cheap to know."""
+    def may_hold(self, storage: Storage, paths: Sequence[str], bounds: KeyBounds) -> list[bool]:
+        """For each file whether it may hold one of the keys, by what is cheap to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,10 @@ class BaseFileIndex:
     def prunes(self) -> bool:
         return self.search.prunes
 
+    @property
+    def is_exact(self) -> bool:
+        return False
+
     def locate(
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:
@@ -65,13 +72,17 @@ class BaseFileIndex:
         if not bounds:
             return []
         whole = _together(list(bounds.values())) if self.is_global else None
-
-        def may_hold(at: int) -> bool:
-            of = whole or bounds[slices[at].partition]
-            return self.search.may_hold(storage, _path(slices[at]), of)
-
+        scopes = [_WHOLE_TABLE if self.is_global else piece.partition for piece in slices]
         asked = [at for at, piece in enumerate(slices) if self.is_global or piece.partition in bounds]
-        return [at for at, may in zip(asked, executor.run(may_hold, asked), strict=True) if may]
+        search = self.search.prepare([_path(slices[at]) for at in asked])
+
+        def may_hold(some: Sequence[int]) -> list[bool]:
+            of = whole or bounds[scopes[some[0]]]
+            return search.may_hold(storage, [_path(slices[at]) for at in some], of)
+
+        pieces = _in_pieces(asked, scopes)
+        found = zip(pieces, executor.run(may_hold, pieces), strict=True)
+        return sorted(at for some, of in found for at, may in zip(some, of, strict=True) if may)
 
     def _locate(
         self,
@@ -82,13 +93,15 @@ class BaseFileIndex:
         executor: Executor,
     ) -> dict[str, Hits]:
         """`keys` by scope; `scopes`: for each slice the scope whose keys it may hold."""
-        encoded = {scope: self.search.encode(of) for scope, of in keys.items()}
+        asked = [at for at, scope in enumerate(scopes) if scope in keys]
+        search = self.search.prepare([_path(slices[at]) for at in asked])
+        encoded = {scope: search.encode(of) for scope, of in keys.items()}
 
         def find(some: Sequence[int]) -> list[FoundKeys]:
             paths = [_path(slices[at]) for at in some]
-            return list(self.search.find(storage, paths, encoded[scopes[some[0]]].dictionary))
+            return list(search.find(storage, paths, encoded[scopes[some[0]]].dictionary))
 
-        searched = _in_pieces([at for at, scope in enumerate(scopes) if scope in keys], scopes)
+        searched = _in_pieces(asked, scopes)
         found_in: dict[str, list[tuple[int, FoundKeys]]] = {scope: [] for scope in keys}
         for some, of in zip(searched, executor.run(find, searched), strict=True):
             for at, found in zip(some, of, strict=True):

@@ -2,9 +2,9 @@
 
 import logging
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,14 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import RECORD_KEY
+from pyhudi.index.bloom_metadata import KeyRange, KeyStatistics
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import open_parquet
 
 log = logging.getLogger("pyhudi")
+
+_ASKED_TOGETHER = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,18 @@ class BloomSearch:
     `prunes_by_range`: off, the footers' ranges are passed over; it saves nothing where keys are random, and costs
     next to nothing. A file whose footer has no range or no filter that can be used may hold any key.
 
-    Requests: the footer of each file, once; key columns of row groups only where a filter lets a key through.
-    Memory: a file's filter, and the keys of one row group. Spec: format/indexes.md section 2.
+    `statistics`: of a metadata table that knows ranges or filters (`hoodie.bloom.index.use.metadata`); a file of which
+    it does not know one is asked itself. `ranges`: those that it knows of the files to be searched.
+
+    Requests: the footer of each file, once, unless the metadata table rules it out; key columns of row groups only
+    where a filter lets a key through.
+    Memory: a file's filter, of a metadata table those of as many files as are searched together, and the keys of one
+    row group. Spec: format/indexes.md section 2.
     """
 
     prunes_by_range: bool = True
+    statistics: KeyStatistics | None = None
+    ranges: Mapping[str, KeyRange] = field(default_factory=dict)
 
     @property
     def prunes(self) -> bool:
@@ -48,44 +58,68 @@ class BloomSearch:
         indices = rank[np.asarray(encoded.indices)]
         return pa.DictionaryArray.from_arrays(pa.array(indices), encoded.dictionary.take(pa.array(order)))
 
-    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
-        return (self._find_in(storage, path, keys) for path in paths)
+    def prepare(self, paths: Sequence[str]) -> "BloomSearch":
+        if self.statistics is None or not self.prunes_by_range:
+            return self
+        return replace(self, ranges=self.statistics.read_ranges(paths))
 
-    def _find_in(self, storage: Storage, path: str, keys: pa.Array) -> FoundKeys:
+    def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
+        filters = self._read_filters(paths, keys)
+        return (self._find_in(storage, path, keys, filters.get(path)) for path in paths)
+
+    def _read_filters(self, paths: Sequence[str], keys: pa.Array) -> dict[str, BloomFilter]:
+        """The filters that the metadata table has of those files that may hold a key by its ranges."""
+        if self.statistics is None:
+            return {}
+        ends = {path: self.ranges.get(path) for path in paths}
+        return self.statistics.read_filters([p for p, of in ends.items() if of is None or _has_some(keys, of)])
+
+    def _find_in(self, storage: Storage, path: str, keys: pa.Array, bloom: BloomFilter | None) -> FoundKeys:
+        maybe = _survivors(keys, self.ranges.get(path), bloom)
+        if not len(maybe):
+            return FoundKeys(maybe, maybe)
         with closing(open_parquet(storage, path)) as file:
-            known = _read_footer(file, path)
-            start, stop = self._range(known, keys)
-            maybe = start + _let_through(known.bloom, keys.slice(start, stop - start))
-            if not len(maybe):
-                return FoundKeys(maybe, maybe)
+            if bloom is None:
+                known = _read_footer(file, path)
+                maybe = _survivors(keys, self._ends(known), known.bloom)
+                if not len(maybe):
+                    return FoundKeys(maybe, maybe)
             found = _stored_among(file, keys.take(pa.array(maybe)))
         return FoundKeys(maybe[found.numbers], found.positions)
 
-    def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
-        with closing(open_parquet(storage, path)) as file:
-            known = _read_footer(file, path)
+    def may_hold(self, storage: Storage, paths: Sequence[str], bounds: KeyBounds) -> list[bool]:
         if bounds.keys is None:
-            low, high = self._ends(known) or (bounds.low, bounds.high)
-            return bounds.low <= high and low <= bounds.high
+            return [self._may_overlap(storage, path, bounds) for path in paths]
         keys = pc.unique(bounds.keys)
         keys = keys.take(pc.array_sort_indices(keys))
-        start, stop = self._range(known, keys)
-        return bool(len(_let_through(known.bloom, keys.slice(start, stop - start))))
+        filters = self._read_filters(paths, keys)
+        return [self._may_hold_some(storage, path, keys, filters.get(path)) for path in paths]
 
-    def _ends(self, known: "_Known") -> tuple[str, str] | None:
+    def _may_overlap(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
+        ends = self.ranges.get(path)
+        if ends is None:
+            with closing(open_parquet(storage, path)) as file:
+                ends = self._ends(_read_footer(file, path))
+        low, high = ends or (bounds.low, bounds.high)
+        return bounds.low <= high and low <= bounds.high
+
+    def _may_hold_some(self, storage: Storage, path: str, keys: pa.Array, bloom: BloomFilter | None) -> bool:
+        maybe = _survivors(keys, self.ranges.get(path), bloom)
+        if bloom is not None or not len(maybe):
+            return bool(len(maybe))
+        with closing(open_parquet(storage, path)) as file:
+            known = _read_footer(file, path)
+        return bool(len(_survivors(keys, self._ends(known), known.bloom)))
+
+    def _ends(self, known: "_Known") -> KeyRange | None:
         return known.ends if self.prunes_by_range else None
-
-    def _range(self, known: "_Known", keys: pa.Array) -> tuple[int, int]:
-        """Where the keys that lie in the file's range begin and end, both of its ends counted in."""
-        ends = self._ends(known)
-        return (0, len(keys)) if ends is None else _span(keys, *ends)
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What a footer says of its file's keys; None where it says nothing that can be used."""
 
-    ends: tuple[str, str] | None
+    ends: KeyRange | None
     bloom: BloomFilter | None
 
 
@@ -98,6 +132,12 @@ def _read_footer(file: pq.ParquetFile, path: str) -> _Known:
     return _Known(footer.key_range if footer.has_bytewise_range else None, bloom)
 
 
+def _survivors(keys: pa.Array, ends: KeyRange | None, bloom: BloomFilter | None) -> np.ndarray:
+    """Numbers of the keys, which ascend, that neither range nor filter rules out."""
+    start, stop = (0, len(keys)) if ends is None else _span(keys, *ends)
+    return start + _let_through(bloom, keys.slice(start, stop - start))
+
+
 def _let_through(bloom: BloomFilter | None, keys: pa.Array) -> np.ndarray:
     """Numbers of the keys that the filter may contain."""
     if bloom is None or not len(keys):
@@ -107,8 +147,28 @@ def _let_through(bloom: BloomFilter | None, keys: pa.Array) -> np.ndarray:
 
 def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
     """Which of the keys, which ascend, the file holds."""
+    found = list(find_in_groups(file, keys))
+    nothing = [np.zeros(0, np.int64)]
+    return FoundKeys.of(
+        np.concatenate(nothing + [of.numbers for of in found]),
+        np.concatenate(nothing + [of.first_row + of.places for of in found]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInGroup:
+    """The rows of a row group that have one of some keys: their places in it, ascending, and the keys' numbers."""
+
+    row_group: int
+    first_row: int
+    places: np.ndarray
+    numbers: np.ndarray
+
+
+def find_in_groups(file: pq.ParquetFile, keys: pa.Array) -> Iterator[FoundInGroup]:
+    """Where the file holds keys, which ascend: row groups that do. Reads the keys of those whose statistics fit."""
     column = next(n for n in range(len(file.schema)) if file.schema.column(n).path == RECORD_KEY)
-    numbers, positions, start_row = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    start_row = 0
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
         statistics, first_row = group.column(column).statistics, start_row
@@ -119,10 +179,37 @@ def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
         if start == stop:
             continue
         stored = file.read_row_group(number, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
-        places = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
-        numbers.append(start + np.asarray(places.drop_null(), dtype=np.int64))
-        positions.append(first_row + np.flatnonzero(np.asarray(places.is_valid())))
-    return FoundKeys.of(np.concatenate(numbers), np.concatenate(positions))
+        at = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
+        places = np.flatnonzero(np.asarray(at.is_valid()))
+        if len(places):
+            yield FoundInGroup(number, first_row, places, start + np.asarray(at.drop_null(), dtype=np.int64))
+
+
+def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Sequence[pa.Array]) -> list[pa.Array]:
+    """For each file those of its keys, which ascend, that the metadata table lets through. Opens no file.
+
+    Memory: the filters of `_ASKED_TOGETHER` files.
+    """
+    ranges = statistics.read_ranges(paths)
+    left = [of.take(pa.array(_survivors(of, ranges.get(path), None))) for path, of in zip(paths, keys, strict=True)]
+    some = [at for at, of in enumerate(left) if len(of)]
+    for start in range(0, len(some), _ASKED_TOGETHER):
+        asked = some[start : start + _ASKED_TOGETHER]
+        filters = statistics.read_filters([paths[at] for at in asked])
+        for at in asked:
+            left[at] = left[at].take(pa.array(_let_through(filters.get(paths[at]), left[at])))
+    return left
+
+
+def footer_survivors(file: pq.ParquetFile, path: str, keys: pa.Array) -> pa.Array:
+    """Of keys, which ascend, those that range and filter in the footer of an open file let through."""
+    known = _read_footer(file, path)
+    return keys.take(pa.array(_survivors(keys, known.ends, known.bloom)))
+
+
+def _has_some(keys: pa.Array, ends: KeyRange) -> bool:
+    start, stop = _span(keys, *ends)
+    return start < stop
 
 
 def _span(keys: pa.Array, low: str, high: str) -> tuple[int, int]:

@@ -40,6 +40,10 @@ class CompactingIndex:
     def prunes(self) -> bool:
         return self.index.prunes
 
+    @property
+    def is_exact(self) -> bool:
+        return False
+
     def locate(
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:

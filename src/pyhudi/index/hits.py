@@ -68,6 +68,10 @@ class Index(Protocol):
     def prunes(self) -> bool:
         """Whether `candidates` may leave slices out; if not, it need not be asked."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether a hit is a key that merged slices hold; otherwise base files do, and a log may have deleted it."""
+
     def locate(
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:

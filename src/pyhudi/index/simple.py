@@ -29,6 +29,9 @@ class SimpleSearch:
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
         return keys.dictionary_encode()
 
+    def prepare(self, paths: Sequence[str]) -> "SimpleSearch":
+        return self
+
     def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         held: list[pa.ChunkedArray] = []
         for number, path in enumerate(paths, 1):
@@ -39,8 +42,8 @@ class SimpleSearch:
                 yield from _find_together(held, keys)
                 held = []
 
-    def may_hold(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
-        return True
+    def may_hold(self, storage: Storage, paths: Sequence[str], bounds: KeyBounds) -> list[bool]:
+        return [True] * len(paths)
 
 
 def _find_together(stored: Sequence[pa.ChunkedArray], keys: pa.Array) -> Iterator[FoundKeys]:

@@ -55,13 +55,15 @@ class BaseMerge:
     """One pass over the base file of a slice: `merge` for each batch, in order, then `remaining` once.
 
     Base rows that share a key each meet the record of that key, where the record has no position. Where it has,
-    only the rows at its positions do.
+    only the rows at its positions do. `stamps_changes`: the log is what a write brings, which is who wrote a row last
+    that has a value of it, whichever of the two won; in a log that was written the rules say whose meta fields stay.
 
     Memory: what `Folded` holds, a byte for each of its records, and a batch.
     """
 
-    def __init__(self, folded: Folded) -> None:
+    def __init__(self, folded: Folded, *, stamps_changes: bool = False) -> None:
         self._folded = folded
+        self._stamps_changes = stamps_changes
         self._met = np.zeros(len(folded), np.bool_)
         keys = folded.entries.keys
         self._keys = keys if len(folded.keyed) == len(folded) else take_one(keys, folded.keyed)
@@ -197,15 +199,20 @@ class BaseMerge:
             return batch, 0, met.dropped
         at, row = met.at[hits], self._folded.entries.row[met.states[hits]]
         changed = np.zeros(len(hits), np.bool_)
-        columns = []
-        for name, column, logged in zip(
-            batch.schema.names, batch.columns, self._folded.entries.rows.columns, strict=True
-        ):
-            takes = self._takes(name, column, logged, at, row, met.wins[hits])
-            changed |= True if takes is None else takes
+        columns: dict[str, pa.Array] = {}
+        names = batch.schema.names
+        # Meta fields last: what of the other columns changed says whose they are, where changes are stamped.
+        for name in sorted(names, key=lambda name: name in META_FIELDS) if self._stamps_changes else names:
+            column, logged = batch.column(name), self._folded.entries.rows.column(name)
+            if self._stamps_changes and name in META_FIELDS:
+                takes: np.ndarray | None = changed
+            else:
+                takes = self._takes(name, column, logged, at, row, met.wins[hits])
+                changed |= True if takes is None else takes
             new = take_one(logged, row if takes is None else row[takes])
-            columns.append(replace_values(column, at if takes is None else at[takes], new))
-        return pa.RecordBatch.from_arrays(columns, schema=batch.schema), int(changed.sum()), met.dropped
+            columns[name] = replace_values(column, at if takes is None else at[takes], new)
+        merged = pa.RecordBatch.from_arrays([columns[name] for name in names], schema=batch.schema)
+        return merged, int(changed.sum()), met.dropped
 
     def _takes(
         self,
@@ -237,7 +244,12 @@ class BaseMerge:
         if not len(pairs):
             return batch, 0, met.dropped
         at = met.at[pairs]
-        rows, is_delete = merge_pairs(self._folded.rules, batch.take(pa.array(at)), self._log_rows(met.states[pairs]))
-        columns = [replace_values(old, at, new) for old, new in zip(batch.columns, rows.columns, strict=True)]
+        newer = self._log_rows(met.states[pairs])
+        rows, is_delete = merge_pairs(self._folded.rules, batch.take(pa.array(at)), newer)
+        stamped = set(META_FIELDS) if self._stamps_changes else set()
+        columns = [
+            replace_values(batch.column(name), at, (newer if name in stamped else rows).column(name))
+            for name in batch.schema.names
+        ]
         merged = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
         return merged, int((~is_delete).sum()), np.append(met.dropped, at[is_delete])

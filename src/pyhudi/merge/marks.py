@@ -1,5 +1,7 @@
 """Which rows are deletes by what they hold."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +9,10 @@ import pyarrow.compute as pc
 from pyhudi.errors import Unsupported
 from pyhudi.merge.rules import IS_DELETED, OPERATION, DeleteMark, MergeRules
 
-_DELETE_OPERATIONS = pa.array(["D", "-U"])
+
+@cache
+def _delete_operations() -> pa.Array:
+    return pa.array(["D", "-U"])  # brings pandas along where it is installed: not at import
 
 
 def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarray | None:
@@ -20,7 +25,7 @@ def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarr
     if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
         found.append(rows.column(IS_DELETED))
     if OPERATION in rows.schema.names:
-        found.append(pc.is_in(rows.column(OPERATION), value_set=_DELETE_OPERATIONS))
+        found.append(pc.is_in(rows.column(OPERATION), value_set=_delete_operations()))
     found.extend(_marked(rows.column(mark.column), mark) for mark in rules.marks if mark.column in rows.schema.names)
     deleted = np.zeros(rows.num_rows, np.bool_)
     for column in found:

@@ -4,17 +4,18 @@ Spec: format/log-format.md section 6 and 6.1, format/layout.md section 2.3, form
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.merge.mergers import COMMIT_TIME_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
+from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
 
-_PROPERTY: Final = "hoodie.record.merge.property."
-_DELETE_FIELD: Final = "hoodie.payload.delete.field"
-_DELETE_MARKER: Final = "hoodie.payload.delete.marker"
-_UNAVAILABLE: Final = "hoodie.write.partial.update.unavailable.value"
+MERGE_PROPERTY: Final = "hoodie.record.merge.property."
+DELETE_FIELD: Final = "hoodie.payload.delete.field"
+DELETE_MARKER: Final = "hoodie.payload.delete.marker"
+PARTIAL_UPDATE_MODE: Final = "hoodie.table.partial.update.mode"
+UNAVAILABLE: Final = "hoodie.write.partial.update.unavailable.value"
 _PACKAGES: Final = ("org.apache.hudi.common.model.debezium.", "org.apache.hudi.common.model.", "com.uber.hoodie.")
 
 _LATEST: Final = "OverwriteWithLatestAvroPayload"
@@ -25,6 +26,39 @@ _MODES: Final = {
 }
 _TOASTED: Final = "__debezium_unavailable_value"
 _DEBEZIUM_DELETE: Final = DeleteMark("_change_operation_type", "d", ignores_case=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyPayload:
+    """What version 9 stores in the place of a payload class: a mode, properties, and columns of its own to order by."""
+
+    mode: MergeMode
+    properties: Mapping[str, str] = field(default_factory=dict)
+    ordering: str = ""
+
+
+def _deletes(column: str, text: str) -> dict[str, str]:
+    return {MERGE_PROPERTY + DELETE_FIELD: column, MERGE_PROPERTY + DELETE_MARKER: text}
+
+
+_IGNORES_DEFAULTS: Final = {PARTIAL_UPDATE_MODE: Fill.DEFAULTS.value}
+_FILLS_TOASTED: Final = {PARTIAL_UPDATE_MODE: Fill.UNAVAILABLE.value, MERGE_PROPERTY + UNAVAILABLE: _TOASTED}
+
+LEGACY_PAYLOADS: Final[Mapping[str, LegacyPayload]] = {
+    _LATEST: LegacyPayload(MergeMode.COMMIT_TIME),
+    "DefaultHoodieRecordPayload": LegacyPayload(MergeMode.EVENT_TIME),
+    "EventTimeAvroPayload": LegacyPayload(MergeMode.EVENT_TIME),
+    "PartialUpdateAvroPayload": LegacyPayload(MergeMode.EVENT_TIME, _IGNORES_DEFAULTS),
+    "OverwriteNonDefaultsWithLatestAvroPayload": LegacyPayload(MergeMode.COMMIT_TIME, _IGNORES_DEFAULTS),
+    "AWSDmsAvroPayload": LegacyPayload(MergeMode.COMMIT_TIME, _deletes("Op", "D")),
+    "PostgresDebeziumAvroPayload": LegacyPayload(
+        MergeMode.EVENT_TIME, {**_deletes("_change_operation_type", "d"), **_FILLS_TOASTED}, "_event_lsn"
+    ),
+    "MySqlDebeziumAvroPayload": LegacyPayload(
+        MergeMode.EVENT_TIME, _deletes("_change_operation_type", "d"), "_event_bin_file,_event_pos"
+    ),
+}
+"""By class, without its package. Spec: format/log-format.md section 6.1, format/versions.md section 3, "8→9"."""
 
 
 def merge_rules(properties: Mapping[str, str], *, version: int, path: str) -> MergeRules:
@@ -85,7 +119,7 @@ def _custom(
     strategy = _strategy(properties, version=version)
     if strategy and strategy != PAYLOAD_ID and (merger := find_merger(strategy)) is not None:
         return custom(merger, ordering=ordering, marks=marks)
-    if payload:
+    if payload and (not strategy or strategy in (PAYLOAD_ID, CUSTOM_ID)):
         return _by_payload_from_8(payload, ordering, marks, path=path)
     raise Unsupported(
         f"{path}: hoodie.record.merge.strategy.id='{strategy}': expected a merge strategy with a merger in this "
@@ -147,14 +181,14 @@ def _log_by_ordering(ordering: tuple[str, ...], marks: tuple[DeleteMark, ...]) -
 
 def _with_partial_updates(rules: MergeRules, properties: Mapping[str, str], *, path: str) -> MergeRules:
     """Spec: format/log-format.md section 6.2, "Table partial-update modes"."""
-    text = properties.get("hoodie.table.partial.update.mode", "").strip().upper()
+    text = properties.get(PARTIAL_UPDATE_MODE, "").strip().upper()
     match text:
         case "":
             return rules
         case Fill.DEFAULTS:
             return replace(rules, fill=Fill.DEFAULTS, fills_log=True)
         case Fill.UNAVAILABLE:
-            marker = _merge_property(properties, _UNAVAILABLE)
+            marker = merge_property(properties, UNAVAILABLE)
             if not marker:
                 return rules  # Seen: 1.2.0 fills nothing then.
             return replace(rules, fill=Fill.UNAVAILABLE, fills_log=True, unavailable=marker)
@@ -165,15 +199,16 @@ def _with_partial_updates(rules: MergeRules, properties: Mapping[str, str], *, p
 
 
 def _marks(properties: Mapping[str, str], *, path: str) -> tuple[DeleteMark, ...]:
-    column, text = _merge_property(properties, _DELETE_FIELD), _merge_property(properties, _DELETE_MARKER)
+    column, text = merge_property(properties, DELETE_FIELD), merge_property(properties, DELETE_MARKER)
     if bool(column) != bool(text):
         found = f"'{column}' and '{text}'"
-        raise CorruptFile(path, 0, expected=f"{_DELETE_FIELD} together with {_DELETE_MARKER}", found=found)
+        raise CorruptFile(path, 0, expected=f"{DELETE_FIELD} together with {DELETE_MARKER}", found=found)
     return (DeleteMark(column, text),) if column else ()
 
 
-def _merge_property(properties: Mapping[str, str], name: str) -> str:
-    return properties.get(_PROPERTY + name) or properties.get(name, "")
+def merge_property(properties: Mapping[str, str], name: str) -> str:
+    """A property of merging, which version 9 stores under a name of its own; empty where the table has none."""
+    return properties.get(MERGE_PROPERTY + name) or properties.get(name, "")
 
 
 def _strategy(properties: Mapping[str, str], *, version: int) -> str:

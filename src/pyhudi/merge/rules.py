@@ -102,6 +102,12 @@ class MergeRules:
         return tuple(name for name in present if name in needed)
 
     @property
+    def wins_whole(self) -> bool:
+        """Whether of two rows one wins as it is, and a delete as a row would: nothing is made of both."""
+        is_alike = self.log_by_ordering == self.base_by_ordering or self.deletes is DeleteRule.ARRIVAL
+        return self.merger is None and self.fill is None and is_alike
+
+    @property
     def mark_columns(self) -> tuple[str, ...]:
         """The columns that may say that a row is a delete, where the table has them."""
         return (IS_DELETED, OPERATION, *(mark.column for mark in self.marks))

@@ -1,65 +1,151 @@
-"""The `files` partition: which partitions a table has and which files lie in them."""
+"""The `files` partition: which partitions a table has and which files lie in them. Importing this imports numba."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import tzinfo
+from functools import cache, cached_property
+from itertools import chain, pairwise
+from typing import Final
 
-from pyhudi.errors import CorruptFile
-from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.log.block import BlockType
-from pyhudi.format.log.source import MemoryLog
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata_files import decode_files, merge_files
+from pyhudi.format.metadata_groups import FILES, FILES_TYPE, PARTITION_LIST_TYPE
 from pyhudi.format.metadata_record import (
     PARTITIONS_KEY,
     FilesRecord,
-    decode_files_record,
+    FileState,
     files_key,
-    merge_files_records,
     partition_of_key,
 )
-from pyhudi.format.names import join
-from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
+from pyhudi.metadata.partition import MetadataPartition, open_partition
+from pyhudi.metadata.slice_records import Keys, SliceReader, open_slice
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.metadata.versions import RecordVersions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
-from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.listing import FileListing, ListedFile, StorageListing
-from pyhudi.table.slice_log import slice_blocks
 from pyhudi.timeline.active import Timeline
 
-_Values = dict[bytes, list[tuple[bytes, str]]]
+ALL_FILES: Final = pa.schema(
+    [("partition", pa.dictionary(pa.int32(), pa.string())), ("name", pa.string()), ("size", pa.int64())]
+)
+
+_LOOKUP_SHARE_MAX: Final = 8
+_LOOKUP_COUNT_MAX: Final = 64
+"""Once one partition of so many, or so many in all, were looked up by themselves, all are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Entries of several records, tombstones included. `bounds`: where those of each key stand."""
+
+    names: pa.Array
+    sizes: pa.Array
+    is_deleted: pa.Array
+    bounds: Mapping[str, tuple[int, int]]
+
+    def of(self, key: str) -> "_Entries":
+        start, end = self.bounds[key]
+        names, sizes, gone = (column.slice(start, end - start) for column in self.columns)
+        return _Entries(names, sizes, gone, {key: (0, end - start)})
+
+    @property
+    def columns(self) -> tuple[pa.Array, pa.Array, pa.Array]:
+        return self.names, self.sizes, self.is_deleted
+
+    def live(self) -> tuple[pa.Array, pa.Array]:
+        """Names and sizes of what is there."""
+        if not self.is_deleted.true_count:
+            return self.names, self.sizes
+        mask = pc.invert(self.is_deleted)
+        return self.names.filter(mask), self.sizes.filter(mask)
+
+
+@cache
+def _nothing() -> _Entries:
+    return _Entries(pa.array([], pa.string()), pa.array([], pa.int64()), pa.array([], pa.bool_()), {})  # brings pandas
 
 
 class MetadataListing:
-    """The file listing that the metadata table gives: two list requests and a get
-    a file of it, whatever the table's size.
+    """The file listing that the metadata table gives: two list requests and, of a small one, a get a file of it.
 
-    Memory: the `files` partition's records as bytes; a record is decoded when its partition is asked for.
+    Of a large one a few partitions are looked up by themselves, a request each; whoever asks for many gets all read.
+    Memory: the entries that were read, about 100 bytes a file; objects only of the partition that is asked for.
     """
 
     source = "metadata table"
 
-    def __init__(self, values: Mapping[bytes, list[tuple[bytes, str]]]) -> None:
-        self._values = values
+    def __init__(self, partition: MetadataPartition) -> None:
+        self._partition = partition
+        self._looked_up: dict[str, _Entries] = {}
+        self._loaded: dict[str, _Entries] | None = None
 
     def partitions(self) -> list[str]:
-        record = self._record(PARTITIONS_KEY)
-        return sorted(partition_of_key(key) for key in record.live) if record is not None else []
+        names, _ = self._entries(PARTITIONS_KEY).live()
+        return sorted(partition_of_key(name) for name in names.to_pylist())
 
     def files(self, partition: str) -> list[ListedFile]:
-        record = self._record(files_key(partition))
-        return [ListedFile(name, size) for name, size in sorted(record.live.items())] if record is not None else []
+        names, sizes = self._entries(files_key(partition)).live()
+        return [ListedFile(name, size) for name, size in sorted(zip(names.to_pylist(), sizes.to_pylist(), strict=True))]
 
-    def _record(self, key: str) -> FilesRecord | None:
-        merged: FilesRecord | None = None
-        for value, schema_text in self._values.get(key.encode(), ()):
-            record = decode_files_record(value, schema_text)
-            merged = record if merged is None else merge_files_records(merged, record)
-        return merged
+    def all_files(self) -> pa.Table:
+        """Every file of every partition, as `ALL_FILES`, in no order. Makes no object a file."""
+        held = self._load()
+        partitions = self.partitions()
+        keys = {files_key(partition): index for index, partition in enumerate(partitions)}
+        names = pa.array(partitions, pa.string())
+        batches: list[pa.RecordBatch] = []
+        for entries in {id(one): one for one in held.values()}.values():
+            of_entry = np.full(len(entries.names), -1, np.int32)
+            for key, (start, end) in entries.bounds.items():
+                of_entry[start:end] = keys.get(key, -1)
+            keep = (of_entry >= 0) & ~entries.is_deleted.to_numpy(zero_copy_only=False)
+            mask = pa.array(keep)
+            partition = pa.DictionaryArray.from_arrays(pa.array(of_entry[keep]), names)
+            columns = [partition, entries.names.filter(mask), entries.sizes.filter(mask)]
+            batches.append(pa.RecordBatch.from_arrays(columns, schema=ALL_FILES))
+        return pa.Table.from_batches(batches, ALL_FILES)
 
     def records(self) -> Iterator[tuple[str, FilesRecord]]:
-        """Every record, merged, by key."""
-        for key in sorted(self._values):
-            record = self._record(key.decode())
-            assert record is not None
-            yield key.decode(), record
+        """Every record, merged, by key; tombstones included."""
+        for key, found in sorted(self._load().items()):
+            one = found.of(key)
+            columns = [column.to_pylist() for column in (one.names, one.sizes, one.is_deleted)]
+            files = {name: FileState(size, gone) for name, size, gone in zip(*columns, strict=True)}
+            yield key, FilesRecord(PARTITION_LIST_TYPE if key == PARTITIONS_KEY else FILES_TYPE, files)
+
+    @cached_property
+    def _readers(self) -> tuple[SliceReader, ...]:
+        of = self._partition
+        return tuple(open_slice(of.storage, piece, of.is_visible) for piece in of.slices)
+
+    def _entries(self, key: str) -> _Entries:
+        if self._loaded is None and self._is_worth_a_lookup(key):
+            if key not in self._looked_up:
+                wanted = Keys(pa.array([key.encode()]))
+                found = _entries_by_key(part for reader in self._readers for part in reader.read(wanted))
+                self._looked_up[key] = found[key].of(key) if key in found else _nothing()
+            return self._looked_up[key]
+        held = self._load()
+        return held[key].of(key) if key in held else _nothing()
+
+    def _is_worth_a_lookup(self, key: str) -> bool:
+        stored = [reader.base for reader in self._readers if reader.base is not None]
+        if all(base.is_in_memory for base in stored):
+            return False
+        lookups_max = min(sum(base.entry_count for base in stored) // _LOOKUP_SHARE_MAX, _LOOKUP_COUNT_MAX)
+        return key in self._looked_up or key == PARTITIONS_KEY or len(self._looked_up) < lookups_max
+
+    def _load(self) -> dict[str, _Entries]:
+        if self._loaded is None:
+            self._loaded = _entries_by_key(chain.from_iterable(reader.read() for reader in self._readers))
+            self._looked_up = {}
+        return self._loaded
 
 
 def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
@@ -75,39 +161,61 @@ def read_files_partition(table: MetadataTable, data_timeline: Timeline) -> Metad
     Blocks of deltacommits whose data action has not completed are left out.
     Spec: format/metadata-table.md section 10.
     """
-    is_valid = block_filter(table, data_timeline)
-    values: _Values = {}
-    for piece in table.slices(FILES):
-        for key, value, schema_text in _slice_cells(table, piece, is_valid):
-            values.setdefault(key, []).append((value, schema_text))
-    return MetadataListing(values)
+    return MetadataListing(open_partition(table, FILES, data_timeline))
 
 
-def block_filter(table: MetadataTable, data_timeline: Timeline) -> Callable[[str], bool]:
-    """Which log blocks count, by their instant: those of completed deltacommits whose data action is not pending."""
-    pending = {i.requested for i in data_timeline.pending}
-    return lambda instant: instant not in pending and table.timeline.is_committed(instant)
+def _entries_by_key(parts: Iterable[RecordVersions]) -> dict[str, _Entries]:
+    """For each key the entries that its record is among, merged. A record of one version stays as it is."""
+    found: dict[str, _Entries] = {}
+    for part in parts:
+        if not len(part):
+            continue
+        keys = part.keys.cast(pa.string())
+        group = np.cumsum(part.starts) - 1
+        is_alone = (np.bincount(group) == 1)[group]
+        several: list[pa.Table] = []
+        for text, places, values in part.by_schema():
+            alone = pa.array(is_alone[places])
+            _add_alone(found, keys.take(pa.array(places)).filter(alone), values.filter(alone), text, part.path)
+            if alone.true_count != len(alone):
+                several.append(_placed(places[~is_alone[places]], values.filter(pc.invert(alone)), text, part.path))
+        if several:
+            _add_merged(found, keys, pa.concat_tables(several))
+    return found
 
 
-def _slice_cells(
-    table: MetadataTable, piece: FileSlice, is_valid: Callable[[str], bool]
-) -> Iterator[tuple[bytes, bytes, str]]:
-    """Key, value and schema of each cell of a slice, oldest first."""
-    if piece.base_file is not None:
-        path = join(piece.partition, piece.base_file.name.format())
-        yield from _hfile_cells(table.storage.get(path), path)
-    paths = [join(piece.partition, log.name.format()) for log in piece.log_files]
-    contents = {path: table.storage.get(path) for path in paths}  # small: a request each is less than ranges of them
-    logs = ((path, MemoryLog(content), len(content)) for path, content in contents.items())
-    for block in slice_blocks(logs, is_valid):
-        if block.type is BlockType.HFILE_DATA:
-            yield from _hfile_cells(block.read_content(), block.path)
+def _add_alone(found: dict[str, _Entries], keys: pa.Array, values: pa.Array, text: str, path: str) -> None:
+    decoded = decode_files(values, text, path=path)
+    records = one_array(decoded.column("record")).to_numpy()
+    bounds = np.searchsorted(records, np.arange(len(keys) + 1)).tolist()
+    entries = _of_columns(decoded, dict(zip(keys.to_pylist(), pairwise(bounds), strict=True)))
+    found.update(dict.fromkeys(entries.bounds, entries))
 
 
-def _hfile_cells(content: bytes | memoryview, path: str) -> Iterator[tuple[bytes, bytes, str]]:
-    reader = HFileReader(content, path=path)
-    schema_text = reader.schema_text
-    if schema_text is None:
-        raise CorruptFile(path, 0, expected="an HFile with its values' schema", found="one without")
-    for key, value in reader.scan():
-        yield key, value, schema_text
+def _placed(places: npt.NDArray[np.int64], values: pa.Array, text: str, path: str) -> pa.Table:
+    """Entries with the place of the record that they are of."""
+    decoded = decode_files(values, text, path=path)
+    places = places[one_array(decoded.column("record")).to_numpy()]
+    return decoded.append_column("place", pa.array(places)).drop_columns(["record"])
+
+
+def _add_merged(found: dict[str, _Entries], keys: pa.Array, entries: pa.Table) -> None:
+    emptied = keys.take(one_array(pc.unique(entries.column("place")))).to_pylist()
+    found.update({key: _Entries(*_nothing().columns, {key: (0, 0)}) for key in emptied})
+    entries = entries.take(pc.sort_indices(entries.column("place")))
+    of_entry = keys.take(one_array(entries.column("place")))
+    merged = merge_files(entries.drop_columns(["place"]).add_column(0, "key", of_entry))
+    of_merged = one_array(merged.column("key"))
+    bounds: dict[str, tuple[int, int]] = {}
+    runs = pc.run_end_encode(of_merged)
+    start = 0
+    for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        bounds[key] = (start, end)
+        start = end
+    held = _of_columns(merged, bounds)
+    found.update(dict.fromkeys(bounds, held))
+
+
+def _of_columns(table: pa.Table, bounds: Mapping[str, tuple[int, int]]) -> _Entries:
+    names, sizes, gone = (one_array(table.column(name)) for name in ("name", "size", "is_deleted"))
+    return _Entries(names, sizes, gone, bounds)

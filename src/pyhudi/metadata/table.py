@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 
-from pyhudi.format.metadata_record import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
@@ -41,9 +41,9 @@ class MetadataTable:
     def deltacommits_since_compaction(self) -> int:
         """Completed deltacommits that came after the newest completed compaction."""
         writes = self.timeline.completed_writes
-        compactions = [i.completed for i in writes if i.action == "commit" and i.completed is not None]
-        newest = max(compactions, default="")
-        return sum(1 for i in writes if i.action == "deltacommit" and (i.completed or "") > newest)
+        when = self.timeline.effective_time
+        newest = max((when(i) for i in writes if i.action == "commit"), default="")
+        return sum(1 for i in writes if i.action == "deltacommit" and when(i) > newest)
 
 
 def metadata_storage(storage: Storage) -> Storage:

@@ -1,9 +1,15 @@
 """Options that say what a table is: they must agree with it."""
 
-from pyhudi.model.option_entries import COMES_LATER, DELETE_PAYLOAD, MERGE_STRATEGIES, Entry, fact
+from pyhudi.model.option_entries import COMES_LATER, DELETE_PAYLOAD, Entry, fact
 from pyhudi.model.table_facts import Fact
 
-_MERGES = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload")
+_MERGES = (
+    "DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload", "PartialUpdateAvroPayload",
+    "OverwriteNonDefaultsWithLatestAvroPayload", "AWSDmsAvroPayload", "PostgresDebeziumAvroPayload",
+    "MySqlDebeziumAvroPayload",
+)  # fmt: skip
+_NO_JAVA = "other payloads are Java code, which cannot be run; register a merger in Python instead"
+_PROPERTY = "hoodie.record.merge.property."
 _KEY_KINDS = tuple(
     f"{kind}{avro}" for kind in ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP", "CUSTOM") for avro in ("", "_AVRO")
 )
@@ -51,20 +57,29 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.mode", "hoodie.write.record.merge.mode",
-        accepts=("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"), note=COMES_LATER,
+        accepts=("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING", "CUSTOM"),
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.compaction.payload.class",
-        accepts=("", *_MERGES), note="other payloads come with a later release",
+        accepts=("", *_MERGES), note=_NO_JAVA,
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.datasource.write.payload.class",
-        accepts=("", *_MERGES, DELETE_PAYLOAD), note="other payloads come with a later release",
+        accepts=("", *_MERGES, DELETE_PAYLOAD), note=_NO_JAVA,
     ),
     **fact(
-        Fact.MERGE_MODE, "hoodie.record.merge.strategy.id", "hoodie.write.record.merge.strategy.id",
-        accepts=("", *MERGE_STRATEGIES), note="these are event time and commit time; " + COMES_LATER,
+        Fact.MERGE_MODE, "hoodie.record.merge.strategy.id", "hoodie.write.record.merge.strategy.id"
     ),
+    **fact(
+        Fact.PARTIAL_UPDATE_MODE, "hoodie.table.partial.update.mode",
+        accepts=("", "IGNORE_DEFAULTS", "FILL_UNAVAILABLE"), note=COMES_LATER,
+    ),
+    **fact(
+        Fact.UNAVAILABLE_VALUE, _PROPERTY + "hoodie.write.partial.update.unavailable.value",
+        "hoodie.write.partial.update.unavailable.value",
+    ),
+    **fact(Fact.DELETE_FIELD, _PROPERTY + "hoodie.payload.delete.field", "hoodie.payload.delete.field"),
+    **fact(Fact.DELETE_MARKER, _PROPERTY + "hoodie.payload.delete.marker", "hoodie.payload.delete.marker"),
     **fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="it comes later"),
     **fact(Fact.TIMEZONE, "hoodie.table.timeline.timezone"),
 }  # fmt: skip

@@ -10,7 +10,7 @@ _MERGERS = (
 )
 _SYNC = "no catalog is told about commits; " + COMES_LATER
 _SERVICES = "table services do not run within writes yet; " + COMES_LATER
-_INDEX_BUILDS = "the metadata table holds the partition 'files' only; other indexes come with a later release"
+_INDEX_BUILDS = "the metadata table keeps no expression index; it comes with a later release"
 _EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
 PROMISES: dict[str, Entry] = {
@@ -27,14 +27,11 @@ PROMISES: dict[str, Entry] = {
         _SERVICES, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
         "hoodie.clustering.async.enabled",
         "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled",
-        "hoodie.partition.ttl.inline", "hoodie.metadata.index.async",
+        "hoodie.partition.ttl.inline",
     ),
     **off(
-        _INDEX_BUILDS, "hoodie.metadata.index.column.stats.enable",
-        "hoodie.metadata.index.partition.stats.enable",
-        "hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.bloom.filter.enable",
-        "hoodie.metadata.global.record.level.index.enable", "hoodie.metadata.record.level.index.enable",
-        "hoodie.metadata.index.expression.enable", "hoodie.metadata.index.secondary.enable",
+        _INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable",
+        "hoodie.metadata.index.expression.enable",
     ),
     **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **off(
@@ -43,12 +40,7 @@ PROMISES: dict[str, Entry] = {
     ),
     **empty(
         _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema",
-        "hoodie.table.partial.update.mode",
-        "hoodie.write.partial.update.unavailable.value", "hoodie.avro.schema.external.transformation",
-    ),
-    **empty(
-        "deletes are a call of their own; other marks of a delete come with a later release",
-        "hoodie.payload.delete.field", "hoodie.payload.delete.marker",
+        "hoodie.avro.schema.external.transformation",
     ),
     # Before version 8 the id says nothing of the mode: Apache Hudi 0.15 stores one for every payload.
     **each(
@@ -56,7 +48,7 @@ PROMISES: dict[str, Entry] = {
         Entry(Kind.PROMISE, MERGE_STRATEGIES, note=COMES_LATER),
     ),
     "hoodie.write.record.merge.custom.implementation.classes": Entry(
-        Kind.PROMISE, ("", *_MERGERS), note="mergers of your own come with a later release"
+        Kind.PROMISE, ("", *_MERGERS), note="register a merger of your own in Python: register_merger"
     ),
     **empty(
         "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",

@@ -3,9 +3,10 @@
 from pyhudi.model.option_entries import COMES_LATER, Entry, Kind, each
 
 _INDEXES = (
-    *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
-    *("INMEMORY", "HBASE", "FLINK_STATE"),
+    *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"),
+    *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"),
 )
+_OTHER_INDEXES = ("INMEMORY", "HBASE", "FLINK_STATE")
 _SORT_MODES = (
     *("NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
 )
@@ -86,9 +87,25 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.index.bloom.num_entries",
             "hoodie.index.bloom.fpp", "hoodie.bloom.index.filter.dynamic.max.entries",
             "hoodie.bloom.index.prune.by.ranges", "hoodie.bloom.index.update.partition.path",
-            "hoodie.simple.index.update.partition.path",
+            "hoodie.bloom.index.use.metadata", "hoodie.simple.index.update.partition.path",
+            "hoodie.record.index.update.partition.path",
             "hoodie.combine.before.insert", "hoodie.combine.before.upsert", "hoodie.combine.before.delete",
             "hoodie.metadata.enable", "hoodie.metadata.compact.max.delta.commits",
+            "hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.partition.stats.enable",
+            "hoodie.metadata.index.column.stats.column.list",
+            "hoodie.metadata.index.column.stats.max.columns.to.index",
+            "hoodie.metadata.index.column.stats.file.group.count",
+            "hoodie.metadata.index.partition.stats.file.group.count",
+            "hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.bloom.filter.file.group.count",
+            "hoodie.metadata.global.record.level.index.enable",
+            "hoodie.metadata.global.record.level.index.min.filegroup.count",
+            "hoodie.metadata.global.record.level.index.max.filegroup.count",
+            "hoodie.metadata.record.level.index.enable",
+            "hoodie.metadata.record.level.index.min.filegroup.count",
+            "hoodie.metadata.record.level.index.max.filegroup.count",
+            "hoodie.metadata.record.index.growth.factor", "hoodie.metadata.record.index.max.filegroup.size",
+            "hoodie.metadata.index.secondary.enable", "hoodie.metadata.index.secondary.column", "hoodie.index.name",
+            "hoodie.metadata.index.async", "hoodie.metadata.index.check.timeout.seconds",
             "hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema",
             "hoodie.datasource.write.new.columns.nullable",
             "hoodie.archive.automatic", "hoodie.archive.beyond.savepoint",
@@ -122,8 +139,7 @@ SETTINGS: dict[str, Entry] = {
         Kind.PROMISE, ("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
     ),
     "hoodie.index.type": Entry(
-        Kind.SETTING, ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"), _INDEXES,
-        "other indexes come later",
+        Kind.SETTING, _INDEXES, _OTHER_INDEXES, "the others have no storage of their own, or belong to other engines",
     ),
     **_LOGS,
     **_BUCKETS,

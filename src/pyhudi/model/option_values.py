@@ -29,6 +29,12 @@ class OptionValues:
         return int(text)
 
     def rate(self, name: str, default: float) -> float:
+        return self._number(name, default, below=1, expected="a number between 0 and 1, both excluded")
+
+    def factor(self, name: str, default: float) -> float:
+        return self._number(name, default, below=1e6, expected="a number above 0")
+
+    def _number(self, name: str, default: float, *, below: float, expected: str) -> float:
         text = self.texts.get(name, "").strip()
         if not text:
             return default
@@ -36,8 +42,8 @@ class OptionValues:
             value = float(text)
         except ValueError:
             value = -1.0
-        if not 0 < value < 1:
-            raise Invalid(f"option '{name}'='{text}': expected a number between 0 and 1, both excluded")
+        if not 0 < value < below:
+            raise Invalid(f"option '{name}'='{text}': expected {expected}")
         return value
 
     def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:

@@ -17,6 +17,7 @@ AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 METADATA = "hoodie.metadata.enable"
+DATA_SKIPPING = "hoodie.enable.data.skipping"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ class Fact(StrEnum):
     ORDERING = "ordering"
     KEY_GENERATOR = "key_generator"
     MERGE_MODE = "merge_mode"
+    PARTIAL_UPDATE_MODE = "partial_update_mode"
+    UNAVAILABLE_VALUE = "unavailable_value"
+    DELETE_FIELD = "delete_field"
+    DELETE_MARKER = "delete_marker"
     IS_HIVE_STYLE = "is_hive_style"
     IS_URL_ENCODED = "is_url_encoded"
     DROPS_PARTITION_COLUMNS = "drops_partition_columns"
@@ -40,6 +44,7 @@ class TableFacts:
 
     `partition_by`: bare column names. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or OTHER for
     what is none of them. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
+    `payload`: the payload class, of a table that was made by one, in which case it says more than the mode.
     """
 
     name: str
@@ -58,6 +63,11 @@ class TableFacts:
     has_meta_fields: bool = True
     base_file_format: str = "PARQUET"
     is_cdc_enabled: bool = False
+    payload: str = ""
+    partial_update_mode: str = ""
+    unavailable_value: str = ""
+    delete_field: str = ""
+    delete_marker: str = ""
 
     @property
     def timeline_layout(self) -> int:
@@ -94,9 +104,9 @@ def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
             return _key_generator(text)
         case Fact.MERGE_MODE:
             return _merge_mode(text)
-        case Fact.TABLE_TYPE | Fact.BASE_FILE_FORMAT | Fact.TIMEZONE:
+        case Fact.TABLE_TYPE | Fact.BASE_FILE_FORMAT | Fact.TIMEZONE | Fact.PARTIAL_UPDATE_MODE:
             return text.strip().upper()
-        case Fact.NAME | Fact.DATABASE:
+        case Fact.NAME | Fact.DATABASE | Fact.UNAVAILABLE_VALUE | Fact.DELETE_FIELD | Fact.DELETE_MARKER:
             return text
     raise AssertionError(fact)
 

@@ -6,26 +6,26 @@ history, or in both, which readers count once; the next archival finds what is i
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 
-from pyhudi.errors import NotFound, Unsupported
+from pyhudi.errors import NotFound
 from pyhudi.format.commit import decode_cleaner_plan
 from pyhudi.format.instants import format_instant
-from pyhudi.format.lsm import HistoryFileName
 from pyhudi.format.names import TEMP, marker_folder
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import CleanerPlan
-from pyhudi.model.instant import Instant, State
+from pyhudi.model.instant import Instant
 from pyhudi.services import archive_plan
 from pyhudi.services.archive_plan import ArchivalPlan, Barrier, Keep, is_due, plan_archival
 from pyhudi.services.archive_settings import ArchiveSettings
+from pyhudi.services.archive_targets import archive_target, instant_key
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_newest_clean
 from pyhudi.table.snapshot import Snapshot
-from pyhudi.timeline.active import Timeline, open_history
+from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import TimelineLayout
-from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions, clean_history, compact_history
 from pyhudi.txn.session import WriteSession
 
 log = logging.getLogger("pyhudi")
@@ -64,15 +64,13 @@ def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResu
     keep = _keep(snapshot, settings, now_ms=access.clock.now_ms())
     if not is_due(snapshot.timeline, keep):
         return ArchiveResult(0, 0, plan_archival(snapshot.timeline, keep, ()).reason)
-    if not snapshot.config.layout.has_completion_times:
-        raise Unsupported(
-            f"{access.location.uri}: table version {snapshot.config.version}: this release archives version 8 and later"
-        )
     plan = _plan(snapshot, settings, keep)
-    carry_out_archival(snapshot.storage, snapshot.timeline.layout, plan.instants, settings, confirm=confirm)
+    carry_out_archival(
+        snapshot.storage, snapshot.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm
+    )
     in_metadata = 0
     if snapshot.config.has_metadata_table:
-        in_metadata = _archive_metadata_table(snapshot, {_key(i) for i in plan.instants}, settings, confirm)
+        in_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in plan.instants}, settings, confirm)
     return ArchiveResult(len(plan.instants), in_metadata, plan.reason)
 
 
@@ -119,7 +117,7 @@ def _archive_metadata_table(
     It keeps one write more than the data table. Seen: 1.0.2, 1.2.0 (`HoodieMetadataWriteUtils`).
     """
     table = open_metadata_table(snapshot.storage, snapshot.zone)
-    data = Timeline(snapshot.timeline.layout, tuple(i for i in snapshot.timeline if _key(i) not in gone))
+    data = Timeline(snapshot.timeline.layout, tuple(i for i in snapshot.timeline if instant_key(i) not in gone))
     barriers = [
         archive_plan.pending_barrier(table.timeline),
         archive_plan.compaction_barrier(table.timeline, settings.metadata_deltacommits_max),
@@ -127,7 +125,7 @@ def _archive_metadata_table(
     ]
     keep = Keep(settings.commits_min + 1, settings.commits_max + 1)
     plan = plan_archival(table.timeline, keep, _present(barriers))
-    carry_out_archival(table.storage, table.timeline.layout, plan.instants, settings, confirm=confirm)
+    carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm)
     return len(plan.instants)
 
 
@@ -138,6 +136,7 @@ def _present(barriers: Sequence[Barrier | None]) -> list[Barrier]:
 def carry_out_archival(
     storage: Storage,
     layout: TimelineLayout,
+    zone: tzinfo,
     instants: Sequence[Instant],
     settings: ArchiveSettings,
     *,
@@ -149,77 +148,33 @@ def carry_out_archival(
     """
     if not instants:
         return
-    folder = layout.history_folder
     files = _files_of(storage, layout, instants)
-    known = _already_archived(storage, layout, instants)
-    new = [i for i in instants if _key(i) not in known]
+    target = archive_target(storage, layout, zone, confirm)
+    known = target.known(instants)
+    new = [i for i in instants if instant_key(i) not in known]
     if new:
-        name = HistoryFileName(new[0].requested, new[-1].requested, 0)
-        append_actions(storage, folder, _read_actions(storage, layout, new, files), name, confirm=confirm)
+        target.append(new, files)
     confirm()
     _remove_markers(storage, instants)
-    storage.delete_many(layout.path(i) for key in map(_key, instants) for i in files[key] if not i.is_completed)
+    storage.delete_many(layout.path(i) for key in map(instant_key, instants) for i in files[key] if not i.is_completed)
     for instant in instants:
-        for state in files[_key(instant)]:
+        for state in files[instant_key(instant)]:
             if state.is_completed:
                 storage.delete(layout.path(state))
-    merges = compact_history(
-        storage, folder, files_min=settings.files_per_merge, file_size_max_bytes=settings.file_size_max_bytes,
-        confirm=confirm,
-    )  # fmt: skip
-    confirm()
-    clean_history(storage, folder, manifests_kept=settings.manifests_kept + merges)
+    target.tidy(settings)
     log.info("%s: archived %s instants up to '%s'", storage.location.uri, len(instants), instants[-1].requested)
-
-
-def _key(instant: Instant) -> tuple[str, str]:
-    return instant.requested, instant.comparable_action
 
 
 def _files_of(
     storage: Storage, layout: TimelineLayout, instants: Sequence[Instant]
 ) -> dict[tuple[str, str], list[Instant]]:
     """The files of each instant on the timeline, one a state. One list request."""
-    files: dict[tuple[str, str], list[Instant]] = {_key(i): [] for i in instants}
+    files: dict[tuple[str, str], list[Instant]] = {instant_key(i): [] for i in instants}
     for file in storage.list(layout.folder):
         found = layout.parse(file.path.rpartition("/")[2])
-        if found is not None and _key(found) in files:
-            files[_key(found)].append(found)
+        if found is not None and instant_key(found) in files:
+            files[instant_key(found)].append(found)
     return files
-
-
-def _already_archived(storage: Storage, layout: TimelineLayout, instants: Sequence[Instant]) -> set[tuple[str, str]]:
-    """Those of the instants that the history has: an archival died before it had deleted them."""
-    history = open_history(storage, layout)
-    found = history.instants(requested_from=instants[0].requested, requested_until=instants[-1].requested)
-    return {_key(i) for i in found}
-
-
-def _read_actions(
-    storage: Storage,
-    layout: TimelineLayout,
-    instants: Sequence[Instant],
-    files: dict[tuple[str, str], list[Instant]],
-) -> Iterator[ArchivedAction]:
-    """What the timeline says of each instant, read one at a time. Spec: format/timeline.md section 5, "plan"."""
-    for instant in instants:
-        states = {i.state: i for i in files[_key(instant)]}
-        metadata = storage.get(layout.path(instant))
-        yield ArchivedAction(instant, metadata or None, _read_plan(storage, layout, states))
-
-
-def _read_plan(storage: Storage, layout: TimelineLayout, states: Mapping[State, Instant]) -> bytes | None:
-    requested = states.get("REQUESTED") or states.get("INFLIGHT")
-    if requested is None:
-        return None
-    match requested.action:
-        case "clean" | "compaction" | "logcompaction":
-            return storage.get(layout.path(requested)) or None
-        case "replacecommit" | "clustering":
-            pending = [states[state] for state in ("INFLIGHT", "REQUESTED") if state in states]
-            return next((content for i in pending if (content := storage.get(layout.path(i)))), None)
-        case _:
-            return None
 
 
 def _remove_markers(storage: Storage, instants: Sequence[Instant]) -> None:

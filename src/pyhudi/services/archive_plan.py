@@ -167,7 +167,7 @@ def metadata_barrier(timeline: Timeline, metadata: Timeline) -> Barrier | None:
     newest = newest_compaction(metadata)
     if newest is None:
         return Barrier("", "the metadata table, which was not compacted yet")
-    first = next((w for w in timeline.completed_writes if (w.completed or w.requested) > newest.requested), None)
+    first = next((w for w in timeline.completed_writes if timeline.effective_time(w) > newest.requested), None)
     if first is None:
         return None
     return Barrier(first.requested, f"the newest compaction of the metadata table ('{newest.requested}')")

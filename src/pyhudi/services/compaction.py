@@ -25,7 +25,7 @@ from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import SCHEMA
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
@@ -149,14 +149,18 @@ def _pending(timeline: Timeline, kind: CompactionKind) -> list[Instant]:
 
 
 def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
-    """Roll a log compaction back that a compaction has overtaken. Whether it was."""
+    """Roll a log compaction back that a compaction has overtaken, or that died where the names of its logs do not tell
+    which they are. Whether it was.
+    """
     if instant.action != CompactionKind.LOG.value:
         return False
     other = find_overtaking(session.snapshot, instant, read_plan(session.snapshot, instant).file_groups)
-    if other is None:
+    is_lost = instant.state == "INFLIGHT" and log_slicing(session.snapshot.config).is_by_name
+    if other is None and not is_lost:
         return False
     refuse_running(session, instant)
-    log.info("log compaction '%s' is given up: '%s' took its file groups", instant.requested, other.requested)
+    why = f"'{other.requested}' took its file groups" if other is not None else "it died"
+    log.info("log compaction '%s' is given up: %s", instant.requested, why)
     run_rollback(
         session.access.storage, session.snapshot.timeline, instant, issue_instant=session.issue_instant,
         participants=session.participants, confirm=session.hold.confirm,

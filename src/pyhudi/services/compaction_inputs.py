@@ -1,7 +1,7 @@
 """What a compaction reads of the table: its slices for a new plan, a pending plan and the files that it names."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -17,15 +17,18 @@ from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
 from pyhudi.table.commits import read_commit
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.merged_slice import LogReading, stored_blocks
+from pyhudi.table.listing import StorageListing
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.merged_slice import stored_blocks
 from pyhudi.table.pending import FileGroup, read_pending_groups
 from pyhudi.table.read_plan import log_reading
 from pyhudi.table.slice_log import slice_files
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.compaction_handle import CompactionTarget, SliceHandle, SliceTask, compact_slice
 from pyhudi.write.log_compaction_handle import compact_log
+from pyhudi.write.log_names import next_log
 from pyhudi.write.log_settings import LogSettings
 
 
@@ -129,7 +132,16 @@ def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> l
         _task(instant, operation, number, sizes[operation.partition_path or ""])
         for number, operation in enumerate(plan.operations or ())
     ]
+    if instant.action == CompactionKind.LOG.value and log_slicing(snapshot.config).is_by_name:
+        tasks = _with_log_names(snapshot, tasks)
     return sorted(tasks, key=lambda task: -task.log_size_bytes)
+
+
+def _with_log_names(snapshot: Snapshot, tasks: list[SliceTask]) -> list[SliceTask]:
+    """One listing of the storage a partition: see `name_logs`."""
+    listing = StorageListing(snapshot.storage)
+    stored = {p: [file.name for file in listing.files(p)] for p in sorted({task.partition for task in tasks})}
+    return [replace(t, log=next_log(stored[t.partition], t.file_id, t.base_instant)) for t in tasks]
 
 
 def compaction_target(

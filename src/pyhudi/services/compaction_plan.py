@@ -1,7 +1,7 @@
 """Which file slices a compaction or a log compaction takes: pure rules over the slices of a table."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -35,11 +35,20 @@ def partitions_to_compact(partitions: Iterable[str], settings: CompactionSetting
     Seen: `RECENT_DAYS` takes the partitions from `days_max` days ago on, `OLDER_DAYS` the others (1.0.2, 1.2.0, which
     say so the other way round in their docs). Raises: Invalid for a partition that is no day, where days count.
     """
-    match settings.strategy:
+    chosen = list(partitions)
+    for strategy in (settings.strategy, *settings.next_strategies):
+        chosen = _partitions_of(chosen, strategy, settings, today=today)
+    return chosen
+
+
+def _partitions_of(
+    partitions: Sequence[str], strategy: Strategy, settings: CompactionSettings, *, today: date
+) -> list[str]:
+    match strategy:
         case Strategy.NEWEST_DAYS:
             return sorted(partitions, key=_day_of, reverse=True)[: settings.days_max]
         case Strategy.RECENT_DAYS | Strategy.OLDER_DAYS:
-            since, is_recent = today - timedelta(days=settings.days_max), settings.strategy is Strategy.RECENT_DAYS
+            since, is_recent = today - timedelta(days=settings.days_max), strategy is Strategy.RECENT_DAYS
             chosen = [partition for partition in partitions if (_day_of(partition) >= since) is is_recent]
             return sorted(chosen, key=_day_of, reverse=True)
         case Strategy.PARTITION_REGEX:
@@ -112,7 +121,15 @@ def operation(piece: FileSlice, costs: dict[str, float]) -> CompactionOperation:
 
 
 def _choose(candidates: Operations, settings: CompactionSettings) -> _Chosen:
-    match settings.strategy:
+    chosen = _Chosen(candidates, [])
+    for strategy in (settings.strategy, *settings.next_strategies):
+        found = _choose_by(chosen.operations, strategy, settings)
+        chosen = _Chosen(found.operations, chosen.passed_over + found.passed_over)
+    return chosen
+
+
+def _choose_by(candidates: Operations, strategy: Strategy, settings: CompactionSettings) -> _Chosen:
+    match strategy:
         case Strategy.LOG_SIZE:
             return _largest(candidates, lambda o: _cost(o, LOG_SIZE), settings.log_size_bytes_min, settings)
         case Strategy.LOG_COUNT:

@@ -44,6 +44,7 @@ class CompactionStrategy(StrEnum):
 class CompactionSettings:
     """Settings of compaction and log compaction; the defaults are Apache Hudi's.
 
+    `strategy`, then `next_strategies`: each takes from what the one before it left, as 1.2.0 chains them.
     `is_inline`: a compaction that is due follows each write; `is_scheduled_inline`: only its plan does.
     `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may read
     and write together. `log_size_bytes_min`, `log_files_min`: of a slice, for the strategies that ask.
@@ -57,6 +58,7 @@ class CompactionSettings:
     deltacommits_max: int = 5
     seconds_max: int = 3_600
     strategy: CompactionStrategy = CompactionStrategy.LOG_SIZE
+    next_strategies: tuple[CompactionStrategy, ...] = ()
     io_mb_max: int = 512_000
     log_size_bytes_min: int = 0
     log_files_min: int = 0
@@ -72,16 +74,15 @@ class CompactionSettings:
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
         o, d = OptionValues(options), cls()
-        strategies = OptionValues({STRATEGY: short_class_name(options.get(STRATEGY, ""))})
+        strategies = _strategies(options.get(STRATEGY, "")) or (d.strategy,)
         return cls(
             is_inline=o.flag("hoodie.compact.inline", d.is_inline),
             is_scheduled_inline=o.flag("hoodie.compact.schedule.inline", d.is_scheduled_inline),
             trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
             deltacommits_max=o.count("hoodie.compact.inline.max.delta.commits", d.deltacommits_max),
             seconds_max=o.count("hoodie.compact.inline.max.delta.seconds", d.seconds_max, least=0),
-            strategy=CompactionStrategy(
-                strategies.choice(STRATEGY, d.strategy.value, tuple(s.value for s in CompactionStrategy))
-            ),
+            strategy=strategies[0],
+            next_strategies=strategies[1:],
             io_mb_max=o.count("hoodie.compaction.target.io", d.io_mb_max),
             log_size_bytes_min=o.count("hoodie.compaction.logfile.size.threshold", d.log_size_bytes_min, least=0),
             log_files_min=o.count("hoodie.compaction.logfile.num.threshold", d.log_files_min, least=0),
@@ -90,6 +91,13 @@ class CompactionSettings:
             logs_inline=o.flag("hoodie.log.compaction.enable", False) and o.flag("hoodie.log.compaction.inline", False),
             log_blocks_min=o.count("hoodie.log.compaction.blocks.threshold", d.log_blocks_min),
         )
+
+
+def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
+    """The classes of a comma list. Seen: 1.2.0 runs several as one chain (`CompositeCompactionStrategy`)."""
+    known = tuple(strategy.value for strategy in CompactionStrategy)
+    named = [short_class_name(name) for name in text.split(",") if name.strip()]
+    return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
 
 
 def _pattern(text: str) -> str:

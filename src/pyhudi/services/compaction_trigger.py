@@ -35,7 +35,7 @@ def since_compaction(timeline: Timeline) -> SinceCompaction:
     if newest is None:
         first = next((i.requested for i in timeline if i.comparable_action == "deltacommit"), None)
         return SinceCompaction(tuple(deltas), first)
-    since = (w for w in deltas if (w.completed or w.requested) > newest.requested)
+    since = (w for w in deltas if timeline.effective_time(w) > newest.requested)
     return SinceCompaction(tuple(since), newest.requested)
 
 

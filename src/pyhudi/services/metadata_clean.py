@@ -1,11 +1,11 @@
 """Cleaning the metadata table: the slices before its compactions, once no reader can still be at them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import tzinfo
 
 from pyhudi.errors import HudiError, LockLost
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.instant import Instant
 from pyhudi.services.clean import plan_clean
 from pyhudi.services.clean_execution import CleanRun, carry_out_clean, forget_unplanned_clean, request_clean
@@ -23,13 +23,14 @@ def clean_metadata_table(
     table: MetadataTable,
     settings: CleanSettings,
     zone: tzinfo,
+    partitions: Collection[str],
     *,
     is_due: bool,
     issue_instant: Callable[[], str],
     clock: Clock,
     hold: Hold,
 ) -> None:
-    """Finish cleans that died, or delete the slices of `files` that the settings retain no longer.
+    """Finish cleans that died, or delete the slices of these partitions that the settings retain no longer.
 
     `is_due`: it was compacted just now, which alone adds a slice; without that, and without a pending clean, no
     request is made. A failure is no failure of the write that runs this: the clean stays pending, or comes with
@@ -44,7 +45,7 @@ def clean_metadata_table(
             _finish(run, instant)
         if is_due and not pending:
             snapshot = Snapshot(table.storage, table.config, zone, table.timeline, StorageListing(table.storage))
-            plan = plan_clean(snapshot, settings, now_ms=clock.now_ms(), is_asked=True, partitions=[FILES])
+            plan = plan_clean(snapshot, settings, now_ms=clock.now_ms(), is_asked=True, partitions=sorted(partitions))
             if not isinstance(plan, str):
                 carry_out_clean(run, request_clean(run, plan), plan)
     except LockLost:

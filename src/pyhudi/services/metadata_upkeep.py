@@ -1,29 +1,43 @@
 """The metadata table's part in a commit: made where missing, kept true, compacted when due, never stale."""
 
-import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import chain
 
-from pyhudi.errors import NotFound
+from pyhudi.errors import Unsupported
+from pyhudi.executor import Executor
+from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
+from pyhudi.format.metadata_record import FilesRecord
+from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE, BaseFileName, LogFileName
+from pyhudi.format.schema import META_FIELDS
+from pyhudi.metadata.changes import PartitionChange
+from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
+from pyhudi.metadata.derive_action import clean_changes, commit_changes
+from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.index_facts import IndexFacts, index_facts, read_definitions
 from pyhudi.metadata.table import FILES, open_metadata_table
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import compact_when_due, remove_pending_compactions
+from pyhudi.services.metadata_indexes import IndexBuilder, wanted_partitions
+from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
+from pyhudi.table.config import TableConfig
+from pyhudi.table.file_system_view import LogSlicing
 from pyhudi.table.listing import StorageListing
-from pyhudi.table.properties_file import read_table_properties, replace_table_properties
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.snapshot import Snapshot, log_slicing, read_snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
-from pyhudi.write.metadata_table import MetadataTableWriter, create_metadata_table
-
-INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
+from pyhudi.write.index_settings import IndexSettings
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
+from pyhudi.write.metadata.deltacommit import Spreading
+from pyhudi.write.metadata.participant import MetadataTableWriter
 
 log = logging.getLogger("pyhudi")
 
@@ -46,26 +60,42 @@ class MetadataTableUpkeep:
     deltacommits_max: int
     clean: CleanSettings
     hold: Hold
+    executor: Executor
+    indexes: IndexSettings
 
-    def roll_back(self, target: str, rollback: str) -> None:
+    def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
-            self._writer().roll_back(target, rollback)
+            self._writer(IndexFacts(self._config().version)).roll_back(target, rollback, metadata)
+
+    def drop(self) -> None:
+        """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
+        config = self._config()
+        self._lists.put(ready=(), inflight=())
+        put_definitions(self.storage, dict.fromkeys(_named(config)))
+        self.hold.confirm()
+        self.storage.delete_prefix(METADATA_TABLE)
 
     def begin(self, snapshot: Snapshot) -> None:
         """Create the metadata table where there is none; else undo its dead compactions and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
             return
+        self._refuse_indexes(config)
         if not config.has_metadata_table:
-            files = committed_files(StorageListing(self.storage), snapshot.timeline)
+            files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
             create_metadata_table(
-                self.storage, config, files,
-                epoch_ms=self.clock.now_ms(), zone=self.zone, issue_instant=self.issue_instant,
-                confirm=self.hold.confirm,
+                self.storage, config, files, data_timeline=snapshot.timeline,
+                epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,
+                issue_instant=self.issue_instant, confirm=self.hold.confirm,
             )  # fmt: skip
-            self._set_partitions(config, (FILES,))
+            self._lists.put(ready=[FILES], inflight=[])
+            self._change_indexes(snapshot, self._config())
             return
         table = open_metadata_table(self.storage, self.zone)
+        has_dead = remove_pending_creations(table, _named(config), confirm=self.hold.confirm)
+        before, config = config, self._change_indexes(snapshot, config)
+        if has_dead or config is not before:
+            table = open_metadata_table(self.storage, self.zone)
         if any(instant.action == "compaction" for instant in table.timeline.pending):
             remove_pending_compactions(table, confirm=self.hold.confirm)
             table = open_metadata_table(self.storage, self.zone)
@@ -73,95 +103,156 @@ class MetadataTableUpkeep:
         if newest > (snapshot.timeline.newest or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
+        # What is being built has no base file yet, and must not get one that hides those to come.
+        partitions = [name for name in self._facts(snapshot, config).partitions if name in config.metadata_partitions]
         has_compacted = compact_when_due(
-            table, snapshot.timeline, deltacommits_max=self.deltacommits_max, issue_instant=self.issue_instant,
-            confirm=self.hold.confirm,
+            table, snapshot.timeline, partitions, deltacommits_max=self.deltacommits_max, executor=self.executor,
+            issue_instant=self.issue_instant, confirm=self.hold.confirm,
         )  # fmt: skip
         clean_metadata_table(
             open_metadata_table(self.storage, self.zone) if has_compacted else table,
-            self.clean.of_metadata_table(), self.zone,
+            self.clean.of_metadata_table(), self.zone, partitions,
             is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock, hold=self.hold,
         )  # fmt: skip
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
-        """Take the commit into `files`; drop every other partition of the metadata table, which would go stale.
+        """Take the commit into `files` and the indexes; drop every other partition, which would go stale.
 
-        Spec: format/metadata-table.md section 14.
+        Spec: format/metadata-table.md sections 8 and 14.
         """
         config = self._config()
         if not self.is_enabled:
             self._drop_all(config)
             return
-        self._writer().before_completion(requested, metadata)
-        self._drop_others(config)
+        facts, changes = IndexFacts(config.version), iter([_files_change(config, files_records(metadata))])
+        if _named(config) != {FILES}:
+            snapshot = read_snapshot(self.storage, self.zone, open_listing)
+            facts = self._facts(snapshot, config)
+            changes = chain(changes, commit_changes(snapshot, requested, metadata, facts, self.executor))
+        self._writer(facts).apply(requested, changes)
+        self._drop_others(config, facts)
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
-        """Take the deleted files out of `files`, as a commit's are taken in."""
+        """Take the deleted files out of `files` and the indexes, as a commit's are taken in."""
         config = self._config()
         if not self.is_enabled:
             self._drop_all(config)
             return
-        self._writer().before_clean(requested, metadata)
-        self._drop_others(config)
+        facts, changes = IndexFacts(config.version), iter([_files_change(config, cleaned_records(metadata))])
+        if _named(config) != {FILES}:
+            snapshot = read_snapshot(self.storage, self.zone, open_listing)
+            facts = self._facts(snapshot, config)
+            changes = chain(changes, clean_changes(snapshot, metadata, facts))
+        self._writer(facts).apply(requested, changes)
+        self._drop_others(config, facts)
 
-    def _drop_others(self, config: TableConfig) -> None:
-        inflight = config.properties.get(METADATA_PARTITIONS_INFLIGHT, "")
-        others = sorted({*config.metadata_partitions, *(p for p in inflight.split(",") if p)} - {FILES})
+    def _refuse_indexes(self, config: TableConfig) -> None:
+        if not by_name.names_slices(config):
+            return
+        build, _ = wanted_partitions(self.indexes, (), {})
+        if build:
+            raise Unsupported(
+                f"{self.storage.location.uri}: metadata partitions {', '.join(sorted(build))}: this release keeps no "
+                f"index but 'files' on tables of version {config.version}; leave out the options that switch them on"
+            )
+
+    def _change_indexes(self, snapshot: Snapshot, config: TableConfig) -> TableConfig:
+        """Drop what the options switch off, build what they switch on. The table's config since."""
+        definitions = read_definitions(self.storage) if self.indexes.secondary_columns else {}
+        build, drop = wanted_partitions(self.indexes, _named(config), definitions)
+        if drop:
+            log.info("%s: dropping the metadata partitions %s", self.storage.location.uri, ", ".join(sorted(drop)))
+            self._lists.drop(drop)
+            config = self._config()
+        builder = IndexBuilder(
+            snapshot, self.indexes, self.executor, self.clock.now_ms(), self.issue_instant, self.hold.confirm
+        )
+        # A secondary index of a column that the first write brings is built by the next one.
+        secondary = {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX)}
+        if secondary and not snapshot.schema.names:
+            build -= secondary
+        for partition in sorted(build):
+            definition = builder.build(partition)
+            put_definitions(self.storage, {partition: definition} if definition is not None else {})
+            ready = {*config.metadata_partitions, partition}
+            self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
+            config = self._config()
+        self._name_columns(snapshot, config)
+        return config
+
+    def _name_columns(self, snapshot: Snapshot, config: TableConfig) -> None:
+        """Name the columns of statistics that were switched on before the table had any."""
+        if COLUMN_STATS not in config.metadata_partitions:
+            return
+        definition = read_definitions(self.storage).get(COLUMN_STATS)
+        stats = self._facts(snapshot, config).stats
+        if definition is None or stats is None or any(name not in META_FIELDS for name in definition.source_fields):
+            return
+        names = tuple(column.name for column in stats.columns(snapshot.schema_with_meta))
+        if names != definition.source_fields:
+            put_definitions(self.storage, {COLUMN_STATS: replace(definition, source_fields=names)})
+
+    def _facts(self, snapshot: Snapshot, config: TableConfig) -> IndexFacts:
+        """The partitions that are kept true, of those that the table has, or is getting."""
+        if by_name.names_slices(config) or _named(config) <= {FILES}:
+            return IndexFacts(config.version)
+        table = open_metadata_table(self.storage, self.zone)
+        return index_facts(
+            table,
+            tuple(sorted(_named(config))),
+            read_definitions(self.storage),
+            snapshot.schema_with_meta,
+            self.indexes.columns,
+        )
+
+    def _drop_others(self, config: TableConfig, facts: IndexFacts) -> None:
+        others = _named(config) - {*facts.partitions}
         if others:
             log.warning(
                 "%s: dropping the metadata partitions %s: this release does not keep them up to date",
-                self.storage.location.uri, ", ".join(others),
+                self.storage.location.uri, ", ".join(sorted(others)),
             )  # fmt: skip
-            self._set_partitions(config, (FILES,))
-            drop_index_definitions(self.storage, others)
-            self.hold.confirm()
-            for name in others:
-                self.storage.delete_prefix(f"{METADATA_TABLE}/{name}")
+            self._lists.drop(others)
 
     def _drop_all(self, config: TableConfig) -> None:
-        if config.metadata_partitions or config.properties.get(METADATA_PARTITIONS_INFLIGHT):
+        if _named(config):
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
-            self._set_partitions(config, ())
-            drop_index_definitions(self.storage, config.metadata_partitions)
-            self.hold.confirm()
-            self.storage.delete_prefix(METADATA_TABLE)
-
-    def _set_partitions(self, config: TableConfig, partitions: tuple[str, ...]) -> None:
-        changed = {
-            **config.properties,
-            METADATA_PARTITIONS: ",".join(partitions),
-            METADATA_PARTITIONS_INFLIGHT: "",
-        }
-        self.hold.confirm()  # what is replaced was read before, and another writer may have changed it since
-        replace_table_properties(self.storage, changed, epoch_ms=self.clock.now_ms())
+            self.drop()
 
     def _config(self) -> TableConfig:
-        return table_config(read_table_properties(self.storage), path=self.storage.location.uri)
+        return self._lists.config()
 
-    def _writer(self) -> MetadataTableWriter:
-        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold)
+    @property
+    def _lists(self) -> MetadataLists:
+        return MetadataLists(self.storage, self.clock.now_ms, self.hold.confirm)
+
+    def _writer(self, facts: IndexFacts) -> MetadataTableWriter:
+        new_groups = self.indexes.partitioned_groups[0]
+        spreading = Spreading(self.executor, facts.hashed_by_prefix, new_groups)
+        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)
 
 
-def committed_files(listing: StorageListing, timeline: Timeline) -> dict[str, dict[str, int]]:
-    """Partition -> file name -> bytes, of the files whose instants are completed."""
+def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> PartitionChange:
+    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version])
+
+
+def _named(config: TableConfig) -> set[str]:
+    return {*config.metadata_partitions, *config.metadata_partitions_inflight}
+
+
+def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> dict[str, dict[str, int]]:
+    """Partition -> file name -> bytes, of the files whose instants are completed.
+
+    Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
+    """
     found: dict[str, dict[str, int]] = {}
     for partition in listing.partitions():
         files = {}
         for file in listing.files(partition):
             base, logged = BaseFileName.parse(file.name), LogFileName.parse(file.name)
             instant = base.requested if base else logged.instant if logged else None
-            if instant is not None and timeline.is_committed(instant):
+            is_by_name = logged is not None and slicing.is_by_name
+            if is_by_name or (instant is not None and timeline.is_committed(instant)):
                 files[file.name] = file.size_bytes
         found[partition] = files
     return found
-
-
-def drop_index_definitions(storage: Storage, names: tuple[str, ...] | list[str]) -> None:
-    """Take the definitions of metadata partitions out of `index.json`, where there is one."""
-    try:
-        content = json.loads(storage.get(INDEX_DEFINITIONS))
-    except NotFound:
-        return
-    kept = {name: of for name, of in content.get("indexDefinitions", {}).items() if name not in names}
-    if kept != content.get("indexDefinitions"):
-        storage.put(INDEX_DEFINITIONS, json.dumps({**content, "indexDefinitions": kept}, indent=2).encode())

@@ -7,12 +7,17 @@ from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MODE, UNAVAILABLE, merge_property
 from pyhudi.merge.rules import MergeMode
-from pyhudi.model.table_facts import TableFacts
+from pyhudi.model.table_facts import TableFacts, short_class_name
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 
 READABLE_VERSIONS = (6, 8, 9)
-WRITABLE_VERSIONS = (8, 9)
+WRITABLE_VERSIONS = (6, 8, 9)
+MODES_STORED_FROM = 8
+"""The table version from which layout 2 is used and the way to settle rows of one key is stored as a mode."""
+
+WRITABLE_TEXT = f"{', '.join(map(str, WRITABLE_VERSIONS[:-1]))} and {WRITABLE_VERSIONS[-1]}"
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
@@ -79,6 +84,11 @@ class TableConfig:
         return _flag(self.properties, "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled")
 
     @property
+    def metadata_partitions_inflight(self) -> tuple[str, ...]:
+        """Partitions of the metadata table being built: writers keep them up to date, readers pass over them."""
+        return _fields(self.properties.get(METADATA_PARTITIONS_INFLIGHT))
+
+    @property
     def has_metadata_table(self) -> bool:
         return "files" in self.metadata_partitions
 
@@ -103,6 +113,14 @@ class TableConfig:
             database=self.properties.get("hoodie.database.name", ""),
             has_meta_fields=self.has_meta_fields,
             is_cdc_enabled=_flag(self.properties, "hoodie.table.cdc.enabled"),
+            payload=short_class_name(
+                self.properties.get("hoodie.table.legacy.payload.class")
+                or self.properties.get("hoodie.compaction.payload.class", "")
+            ),
+            partial_update_mode=self.properties.get(PARTIAL_UPDATE_MODE, "").strip().upper(),
+            unavailable_value=merge_property(self.properties, UNAVAILABLE),
+            delete_field=merge_property(self.properties, DELETE_FIELD),
+            delete_marker=merge_property(self.properties, DELETE_MARKER),
         )
 
 

@@ -7,19 +7,26 @@ from typing import cast, get_args
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import encode_table_properties
+from pyhudi.merge.mergers import PAYLOAD_ID
+from pyhudi.merge.payloads import (
+    DELETE_FIELD,
+    DELETE_MARKER,
+    LEGACY_PAYLOADS,
+    MERGE_PROPERTY,
+    UNAVAILABLE,
+    merge_property,
+    merge_rules,
+)
+from pyhudi.merge.rules import MergeMode
 from pyhudi.model.option_table import fact_names
-from pyhudi.model.table_facts import Fact, parse_fact
+from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.bucket_facts import new_bucket_properties
-from pyhudi.table.config import WRITABLE_VERSIONS, TableType
+from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, TableType
 from pyhudi.table.key_properties import SPELLED_ANEW, bare_name, key_properties
+from pyhudi.timeline.layout import timeline_layout
 
-_FOLDERS = (
-    ".hoodie/.aux/.bootstrap/.partitions",
-    ".hoodie/.aux/.bootstrap/.fileids",
-    ".hoodie/.temp",
-    ".hoodie/timeline/history",
-)
+_FOLDERS = (".hoodie/.aux/.bootstrap/.partitions", ".hoodie/.aux/.bootstrap/.fileids", ".hoodie/.temp")
 
 _PAYLOADS = {
     "EVENT_TIME_ORDERING": (
@@ -68,10 +75,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     if not new.name:
         raise Invalid("name: expected a table name, found an empty text")
     if new.table_version not in WRITABLE_VERSIONS:
-        raise Unsupported(
-            f"table_version={new.table_version}: this release creates the versions "
-            f"{' and '.join(map(str, WRITABLE_VERSIONS))} only"
-        )
+        raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
     mode = _merge_mode(new)
@@ -79,15 +83,8 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.name": new.name,
         "hoodie.table.type": new.table_type,
         "hoodie.table.version": str(new.table_version),
-        "hoodie.table.initial.version": str(new.table_version),
-        "hoodie.timeline.layout.version": "2",
-        "hoodie.timeline.path": "timeline",
-        "hoodie.timeline.history.path": "history",
-        "hoodie.archivelog.folder": "history",
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.base.file.format": "PARQUET",
-        "hoodie.table.multiple.base.file.formats.enable": "false",
-        "hoodie.record.merge.mode": mode,
         "hoodie.table.cdc.enabled": "false",
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -98,54 +95,119 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     properties |= key_properties(
         record_key=new.record_key, partition_by=new.partition_by, version=new.table_version, options=new.properties
     )
+    properties |= _timeline_properties(new.table_version)
+    if new.table_version >= MODES_STORED_FROM:
+        properties["hoodie.record.merge.mode"] = mode
+        properties["hoodie.table.multiple.base.file.formats.enable"] = "false"
     properties |= _OF_VERSION[new.table_version](new, mode)
     if new.create_schema is not None:
         properties["hoodie.table.create.schema"] = new.create_schema
     anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
+    if new.table_version >= 9:
+        anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     given = {name: text for name, text in new.properties.items() if name not in anew}
     table_type = cast(TableType, new.table_type)
     buckets = new_bucket_properties(new.properties, record_key=new.record_key, table_type=table_type)
-    return {**properties, **given, **buckets}
+    made = {**properties, **given, **buckets}
+    merge_rules(made, version=new.table_version, path=f"new table '{new.name}'")
+    return made
+
+
+def _timeline_properties(version: int) -> dict[str, str]:
+    if version < MODES_STORED_FROM:
+        return {"hoodie.timeline.layout.version": "1", "hoodie.archivelog.folder": "archived"}
+    return {
+        "hoodie.table.initial.version": str(version),
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+    }
 
 
 def _merge_mode(new: NewTable) -> str:
     """How rows of one key are settled: as a mode, a payload class or a strategy id says, else by the ordering.
 
-    Raises: Invalid where two of them disagree; Unsupported for a mode that this release does not know.
+    Raises: Invalid where two of them disagree.
     """
+    legacy = LEGACY_PAYLOADS if new.table_version >= 9 else {}
     stated = [(name, text) for name in fact_names(Fact.MERGE_MODE) if (text := new.properties.get(name))]
-    modes = {str(parse_fact(Fact.MERGE_MODE, name, text)) for name, text in stated}
+    modes = {
+        str(known.mode if (known := legacy.get(short_class_name(text))) else parse_fact(Fact.MERGE_MODE, name, text))
+        for name, text in stated
+    }
     if len(modes) > 1:
         said = ", ".join(f"{name}='{text}'" for name, text in stated)
         raise Invalid(f"{said}: expected one way to settle rows of one key, found {' and '.join(sorted(modes))}")
     mode = modes.pop() if modes else "EVENT_TIME_ORDERING" if new.ordering else "COMMIT_TIME_ORDERING"
-    if mode not in _PAYLOADS:
-        said = stated[0][1]
-        raise Unsupported(f"hoodie.record.merge.mode='{said}': this release knows {' and '.join(_PAYLOADS)}")
     return mode
 
 
-def _merging_of_version_8(new: NewTable, mode: str) -> dict[str, str]:
+def _merging_of_version_6(new: NewTable, mode: str) -> dict[str, str]:
+    """Seen: 0.15.0 stores one id whatever the payload class, which alone decides."""
+    if mode not in _PAYLOADS:
+        raise Unsupported(
+            f"hoodie.compaction.payload.class='{_payload(new)}': this release creates tables of version "
+            f"{new.table_version} where the row of a key wins that came last, or the one with the greatest ordering "
+            "value; create the table with table_version=9"
+        )
+    return {
+        "hoodie.compaction.record.merger.strategy": _PAYLOADS["EVENT_TIME_ORDERING"][1],
+        **_payload_and_ordering(new, mode),
+    }
+
+
+def _payload_and_ordering(new: NewTable, mode: str) -> dict[str, str]:
     if len(new.ordering) > 1:
         raise Unsupported(
-            f"ordering={', '.join(new.ordering)}: tables of version 8 have one ordering column (Apache Hudi 1.0 cannot "
-            "write to others); create the table with table_version=9"
+            f"ordering={', '.join(new.ordering)}: tables of version {new.table_version} have one ordering column "
+            "(Apache Hudi before 1.1 cannot write to others); create the table with table_version=9"
         )
-    payload, strategy = _PAYLOADS[mode]
-    payload = new.properties.get("hoodie.compaction.payload.class") or payload
+    payload = _payload(new) or (_PAYLOADS[mode][0] if mode in _PAYLOADS else "")
     ordering = {"hoodie.table.precombine.field": ",".join(new.ordering)} if new.ordering else {}
-    return {"hoodie.record.merge.strategy.id": strategy, "hoodie.compaction.payload.class": payload, **ordering}
+    return {**({"hoodie.compaction.payload.class": payload} if payload else {}), **ordering}
+
+
+def _merging_of_version_8(new: NewTable, mode: str) -> dict[str, str]:
+    stated = _payload_and_ordering(new, mode)
+    _, strategy = _PAYLOADS.get(mode, ("", new.properties.get("hoodie.record.merge.strategy.id", "")))
+    strategy = strategy or (PAYLOAD_ID if "hoodie.compaction.payload.class" in stated else "")
+    return {**({"hoodie.record.merge.strategy.id": strategy} if strategy else {}), **stated}
 
 
 def _merging_of_version_9(new: NewTable, mode: str) -> dict[str, str]:
-    """Seen: 1.2.0 stores no strategy id beside a mode of its own, and a payload class under another name."""
+    """Seen: 1.2.0 stores no strategy id beside a mode of its own, and a payload class under another name, with
+    properties that say what it does.
+    """
+    payload, strategy = _payload(new), new.properties.get("hoodie.record.merge.strategy.id", "")
     ordering = {"hoodie.table.ordering.fields": ",".join(new.ordering)} if new.ordering else {}
-    payload = new.properties.get("hoodie.compaction.payload.class")
-    legacy = {"hoodie.table.legacy.payload.class": payload} if payload else {}
-    return {"hoodie.table.format": "native", **legacy, **ordering}
+    if (known := LEGACY_PAYLOADS.get(short_class_name(payload))) is not None:
+        merging = {"hoodie.table.legacy.payload.class": payload, **known.properties}
+        if known.ordering:
+            merging["hoodie.table.ordering.fields"] = known.ordering
+        return {"hoodie.table.format": "native", **ordering, **merging}
+    custom = {}
+    if mode == MergeMode.CUSTOM:
+        custom = {"hoodie.record.merge.strategy.id": strategy or PAYLOAD_ID}
+        custom |= {"hoodie.compaction.payload.class": payload} if payload else {}
+    marks = {
+        f"{MERGE_PROPERTY}{name}": text
+        for name in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
+        if (text := merge_property(new.properties, name))
+    }
+    return {"hoodie.table.format": "native", **custom, **marks, **ordering}
 
 
-_OF_VERSION: dict[int, Callable[[NewTable, str], dict[str, str]]] = {8: _merging_of_version_8, 9: _merging_of_version_9}
+def _payload(new: NewTable) -> str:
+    names = ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class")
+    return next((text for name in names if (text := new.properties.get(name, "").strip())), "")
+
+
+_OF_VERSION: dict[int, Callable[[NewTable, str], dict[str, str]]] = {
+    6: _merging_of_version_6,
+    8: _merging_of_version_8,
+    9: _merging_of_version_9,
+}
 """What a version stores that the other does not, by version."""
 
 
@@ -155,7 +217,7 @@ def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms
     Raises: Invalid when the place holds a table or other files.
     """
     refuse_occupied(storage)
-    for folder in _FOLDERS:
+    for folder in (*_FOLDERS, timeline_layout(properties).history_folder):
         storage.make_folder(folder)
     if not storage.put_new(PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)):
         raise Invalid(f"{storage.location.uri}: a table was created here at the same moment; open it")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.table.listing import ListedFile
@@ -32,8 +32,24 @@ class FileSlice:
     log_files: tuple[LogFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """What the next log of a slice is called where names say the slice: `instant`: of the slice. `version`: of the
+    first file. `beside`: names of the logs that the slice has.
+    """
+
+    instant: str
+    version: int
+    beside: tuple[str, ...] = ()
+
+
 class LogSlicing(Protocol):
-    """To which slice a log file belongs: by its name (version 6) or by completion time (8 and later)."""
+    """To which slice a log file belongs: by its name (version 6) or by completion time (8 and later).
+
+    `is_by_name`: logs are named after their slice, and not after the write that made them.
+    """
+
+    is_by_name: ClassVar[bool]
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         """The base instant of the log's slice, which may be a new one; None when no reader may see it."""
@@ -41,6 +57,8 @@ class LogSlicing(Protocol):
 
 class SliceByName:
     """Table versions up to 6: the name carries the base instant; uncommitted blocks are dropped on reading."""
+
+    is_by_name: ClassVar[bool] = True
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         return log.instant
@@ -55,6 +73,8 @@ class SliceByCompletion:
 
     Spec: format/timeline.md section 7; format/versions.md section 3, "Hazards".
     """
+
+    is_by_name: ClassVar[bool] = False
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         if log.instant in slices or _is_pending_compaction(log.instant, timeline):

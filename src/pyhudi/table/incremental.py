@@ -13,7 +13,7 @@ from pyhudi.model.instant import Instant
 from pyhudi.table.cleaned import paths_being_cleaned
 from pyhudi.table.commits import read_commit, written_files
 from pyhudi.table.predicate import Predicate
-from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partition_can_hold, planned_slice
+from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partitions_that_can_hold, planned_slice
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.snapshot import Snapshot
 
@@ -99,7 +99,7 @@ def plan_incremental(
     chosen = instants_in(snapshot, span)
     latest = _latest_files(snapshot, chosen)
     partitions = sorted({file.partition for file in latest.values()})
-    kept = {p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)}
+    kept = set(partitions_that_can_hold(snapshot, predicate, partitions, shown))
     wanted = {key: file for key, file in latest.items() if file.partition in kept}
     then = snapshot.at(chosen[-1].requested) if chosen else snapshot
     has_logs = snapshot.config.table_type == "MERGE_ON_READ"

@@ -15,7 +15,16 @@ INPUT_ZONE, OUTPUT_ZONE, BOTH_ZONES = f"{PREFIX}input.timezone", f"{PREFIX}outpu
 TEXT_TYPES = ("DATE_STRING", "MIXED")
 
 KINDS_STORED_FROM = 8
-"""The table version from which a custom key generator's partition columns are stored with their kinds."""
+"""The table version from which key generators are stored by kind, and partition columns of custom ones with theirs."""
+
+_CLASSES = {
+    kind: f"org.apache.hudi.keygen.{name}KeyGenerator"
+    for kind, name in {
+        "SIMPLE": "Simple", "COMPLEX": "Complex", "NON_PARTITION": "Nonpartitioned", "TIMESTAMP": "TimestampBased",
+        "CUSTOM": "Custom",
+    }.items()
+}  # fmt: skip
+"""What is stored before that: the key generator's class."""
 
 SPELLED_ANEW = (*fact_names(Fact.KEY_GENERATOR), *fact_names(Fact.PARTITION_BY))
 """Options that a new table stores under one name each, whichever of them was given."""
@@ -32,7 +41,11 @@ def key_properties(
     """
     fields = _typed_fields(partition_by, options)
     kind = _key_generator(record_key, fields, options)
-    properties = {"hoodie.table.keygenerator.type": kind}
+    stored_as_kind = version >= KINDS_STORED_FROM
+    properties = {
+        "hoodie.table.keygenerator.type" if stored_as_kind else "hoodie.table.keygenerator.class":
+        kind if stored_as_kind else _CLASSES[kind]
+    }  # fmt: skip
     if record_key:
         properties["hoodie.table.recordkey.fields"] = ",".join(record_key)
     if fields:

@@ -1,45 +1,22 @@
 """Reading a file slice with logs: its base rows, merged with what the log comes to."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.format.keys import KeySpec
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
+from pyhudi.table.log_reading import LogReading
 from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.slice_log import LogTally, SliceFiles, StoredLog, slice_blocks, slice_files
-from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.history import NoHistory
 
-LOG_SIZE_BYTES_MAX = 1 << 30
 _DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_DATA: 2, BlockType.DELETE: 4}
 """How many times its stored bytes a block may take in memory, by rule of thumb."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogReading:
-    """What reading logs takes beside the files. Picklable.
-
-    `timeline`: says whose blocks a reader may see; its history stays behind: what is archived is committed.
-    `keys`: how rows spell their keys, where the table does not store them (`hoodie.populate.meta.fields=false`).
-    `log_size_bytes_max`: how much of a slice's log may be held at once.
-    """
-
-    rules: MergeRules
-    timeline: Timeline
-    keys: KeySpec | None = None
-    log_size_bytes_max: int = LOG_SIZE_BYTES_MAX
-
-    @classmethod
-    def of(cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None) -> "LogReading":
-        return cls(rules, replace(timeline, history=NoHistory()), keys)
 
 
 @dataclass(frozen=True, slots=True)

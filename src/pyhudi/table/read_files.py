@@ -11,11 +11,9 @@ from pyhudi.executor import Executor
 from pyhudi.format.schema import COMMIT_TIME
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.merged_slice import read_merged
 from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 from pyhudi.table.row_groups import matching_row_groups
-from pyhudi.table.touched_rows import read_touched
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -28,11 +26,11 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
         yield from read_planned(storage, plan, file, use_threads=True)
 
 
-def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
-    """The plan's rows, all of them in memory; files are read side by side."""
+def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor, *, touched_only: bool = False) -> pa.Table:
+    """The plan's rows, all of them in memory; files are read side by side. `touched_only`: as for `read_planned`."""
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
-        return list(read_planned(storage, plan, file, use_threads=False))
+        return list(read_planned(storage, plan, file, use_threads=False, touched_only=touched_only))
 
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
@@ -48,6 +46,9 @@ def read_planned(
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
     if file.logs:
+        from pyhudi.table.merged_slice import read_merged  # these two bring numba: tasks without logs do not need it
+        from pyhudi.table.touched_rows import read_touched
+
         assert plan.log_reading is not None
         files, schema = file.slice_files, plan.stored_schema
         read = read_touched if touched_only else read_merged
@@ -57,10 +58,15 @@ def read_planned(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
         )
     for batch in batches:
-        conformed = plan.shown.batch(conform_batch(batch, stored, path=file.path), file.partition)
+        conformed = shown_batch(plan, file, batch, stored)
         if wanted is not None:
             conformed = conformed.filter(pc.is_in(conformed.column(COMMIT_TIME), value_set=wanted))
         if plan.predicate is not None and len(conformed):
             conformed = plan.predicate.filter(conformed)
         if len(conformed):
             yield conformed.select(plan.schema.names)
+
+
+def shown_batch(plan: ReadPlan, file: PlannedFile, batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
+    """Rows of a file as the plan's answer shows them. `stored`: the columns that they are to have, of the table's."""
+    return plan.shown.batch(conform_batch(batch, stored, path=file.path), file.partition)

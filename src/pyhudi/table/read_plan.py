@@ -1,18 +1,22 @@
 """Which files a query reads: pure planning over a snapshot, with an account of what was pruned."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid
-from pyhudi.format.keys import partition_values
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.keys import KeySpec, partition_values
 from pyhudi.format.names import join
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
 from pyhudi.merge.payloads import merge_rules
+from pyhudi.merge.rules import MergeRules
+from pyhudi.table.file_statistics import FileStatistics
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.merged_slice import LogReading
-from pyhudi.table.predicate import Predicate, partition_can_match
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.predicate import Predicate, partition_can_match, partitions_in_doubt
+from pyhudi.table.pruning import PrunedBy, match_partitions, match_slices
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
 from pyhudi.table.slice_log import SliceFiles
 from pyhudi.table.snapshot import Snapshot
@@ -59,7 +63,10 @@ def planned_slice(piece: FileSlice, *, with_logs: bool) -> PlannedFile | None:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a scan reads and what pruning spared it. `str()` of it is meant to be read."""
+    """What a scan reads and what pruning spared it. `str()` of it is meant to be read.
+
+    `indexes`: of the pruned partitions and files those that an index ruled out, in the order they were asked.
+    """
 
     query: str
     partitions: int
@@ -70,14 +77,18 @@ class Explanation:
     columns: tuple[str, ...]
     where: str | None
     listed_by: str
+    indexes: tuple[PrunedBy, ...] = ()
 
     def __str__(self) -> str:
+        by_values = self.partitions_pruned - sum(one.partitions for one in self.indexes)
+        by_index = [f", {one.partitions:,} by {one.index}" for one in self.indexes if one.partitions]
+        files_by = [f", {one.files:,} of them by {one.index}" for one in self.indexes if one.files]
         lines = [
             f"query       {self.query}",
             f"listed by   {self.listed_by}",
             f"partitions  {self.partitions - self.partitions_pruned:,} of {self.partitions:,} "
-            f"({self.partitions_pruned:,} pruned by their values)",
-            f"files       {self.files:,} ({self.files_pruned:,} pruned), {self.size_bytes:,} bytes",
+            f"({by_values:,} pruned by their values{''.join(by_index)})",
+            f"files       {self.files:,} ({self.files_pruned:,} pruned{''.join(files_by)}), {self.size_bytes:,} bytes",
             f"columns     {', '.join(self.columns)}",
             f"where       {self.where or 'every row'}",
         ]
@@ -124,11 +135,18 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
     config = snapshot.config
     if not config.is_merge_on_read:
         return None
-    path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
-    rules = merge_rules(config.properties, version=config.version, path=path)
-    ordering = tuple(name for name in rules.ordering if name.partition(".")[0] in snapshot.schema.names)
-    rules = replace(rules, ordering=ordering)  # of a column that the table lacks no row has a value
+    rules = table_rules(snapshot, snapshot.schema)
     return LogReading.of(rules, as_of or snapshot.timeline, None if config.has_meta_fields else snapshot.key_spec)
+
+
+def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
+    """How rows of one key are settled whose columns are these: of an ordering column that they lack no row has a value.
+
+    Raises: Unsupported for rules of merging that only Java code knows.
+    """
+    path = f"{snapshot.storage.location.uri}/.hoodie/hoodie.properties"
+    rules = merge_rules(snapshot.config.properties, version=snapshot.config.version, path=path)
+    return replace(rules, ordering=tuple(name for name in rules.ordering if name.partition(".")[0] in schema.names))
 
 
 def select_columns(
@@ -162,20 +180,45 @@ def plan_snapshot(
     query: str,
     shown: ShownColumns = AS_STORED,
     with_logs: bool = True,
+    statistics: FileStatistics | None = None,
 ) -> ReadPlan:
     """Every visible file of the partitions that may hold a matching row. `with_logs`: base files with what logs say.
 
     Requests: one listing of the partitions, one look-up a partition that is left (none beyond the
-    first where the metadata table lists them).
+    first where the metadata table lists them), and for each column of the predicate two of the statistics.
+
+    `statistics`: of the files as they are at the snapshot, to rule out partitions and slices; None: all are read.
     """
     partitions = snapshot.listing.partitions()
-    kept = [p for p in partitions if partition_can_hold(snapshot, predicate, p, shown)]
+    kept = partitions_that_can_hold(snapshot, predicate, partitions, shown)
+    by_index, besides = list[PrunedBy](), {*shown.texts, *shown.from_path}
+    if statistics is not None and predicate is not None and _is_merged_by_columns(snapshot, with_logs=with_logs):
+        left = match_partitions(statistics, predicate, kept, besides=besides)
+        by_index.append(PrunedBy("partition_stats", partitions=len(kept) - int(left.sum())))
+        kept = list(compress(kept, left.tolist()))
     found = (planned_slice(piece, with_logs=with_logs) for partition in kept for piece in snapshot.slices(partition))
     files = [file for file in found if file is not None]
-    return make_plan(
+    if by_index and statistics is not None and predicate is not None:
+        slices = [(file.partition, file.paths) for file in files]
+        reads = match_slices(statistics, predicate, slices, besides=besides)
+        pruned = sum(len(file.paths) for file in compress(files, (~reads).tolist()))
+        by_index.append(PrunedBy("column_stats", files=pruned))
+        files = list(compress(files, reads.tolist()))
+    plan = make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=query, commit_times=None,
-        partitions=len(partitions), partitions_pruned=len(partitions) - len(kept), files_pruned=0, shown=shown,
+        partitions=len(partitions), partitions_pruned=len(partitions) - len(kept),
+        files_pruned=sum(one.files for one in by_index), shown=shown,
     )  # fmt: skip
+    return replace(plan, explanation=replace(plan.explanation, indexes=tuple(by_index)))
+
+
+def _is_merged_by_columns(snapshot: Snapshot, *, with_logs: bool) -> bool:
+    """Whether each value of a row comes from one of the files of its slice: not where a merger makes it up."""
+    try:
+        reading = log_reading(snapshot) if with_logs else None
+    except Unsupported:  # only a slice with logs makes this an error, when it is read
+        return False
+    return reading is None or reading.rules.merger is None
 
 
 def make_plan(
@@ -210,21 +253,34 @@ def make_plan(
     return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation, shown, merges)
 
 
-def partition_can_hold(
-    snapshot: Snapshot, predicate: Predicate | None, partition: str, shown: ShownColumns = AS_STORED
-) -> bool:
-    """Whether a partition may hold a row that the predicate keeps."""
+def partitions_that_can_hold(
+    snapshot: Snapshot, predicate: Predicate | None, partitions: Sequence[str], shown: ShownColumns = AS_STORED
+) -> list[str]:
+    """The partitions that may hold a row that the predicate keeps, in their order."""
     if predicate is None:
-        return True
+        return list(partitions)
+    schema = shown.schema(snapshot.schema)
+    kinds = {field.name: field.type for field in schema}
+    for name in unknown_to_paths(snapshot.key_spec, shown):
+        kinds.pop(name, None)
+    values = [_known_values(partition, snapshot.key_spec, kinds) for partition in partitions]
+    doubtful = partitions_in_doubt(predicate, values)
+    return [
+        partition
+        for partition, of, is_doubtful in zip(partitions, values, doubtful, strict=True)
+        if is_doubtful and partition_can_match(predicate, of)
+    ]
+
+
+def _known_values(partition: str, spec: KeySpec, kinds: Mapping[str, pa.DataType]) -> dict[str, object]:
+    """The values of partition columns that a path tells."""
     values: dict[str, object] = {}
-    schema, unknown = shown.schema(snapshot.schema), set(unknown_to_paths(snapshot.key_spec, shown))
-    for name, text in partition_values(partition, snapshot.key_spec).items():
-        if name not in schema.names or name in unknown:
-            continue
-        known, value = _typed(text, schema.field(name).type)
-        if known:
-            values[name] = value
-    return partition_can_match(predicate, values)
+    for name, text in partition_values(partition, spec).items():
+        if name in kinds:
+            known, value = _typed(text, kinds[name])
+            if known:
+                values[name] = value
+    return values
 
 
 def _typed(text: str | None, kind: pa.DataType) -> tuple[bool, object]:

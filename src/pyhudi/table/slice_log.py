@@ -1,13 +1,14 @@
 """The blocks of a file slice's log that a reader is to merge, oldest first."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.block import MAGIC, BlockType, LogBlock
 from pyhudi.format.log.headers import block_identifier, compacted_instants, instant_time, rolled_back_instant
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.log.source import LogSource
+from pyhudi.format.log.source import LogSource, MemoryLog
 from pyhudi.format.names import join
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
@@ -15,6 +16,9 @@ from pyhudi.table.file_system_view import FileSlice
 log = logging.getLogger("pyhudi")
 
 DATA_TYPES = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
+
+ONE_GET_SIZE_MAX: Final = 1 << 20
+"""Bytes up to which a whole file is cheaper than ranges of it."""
 
 Blocks = Mapping[str, Sequence[LogBlock]]
 
@@ -28,6 +32,19 @@ class StoredLog:
 
     def read_at(self, offset: int, size: int) -> bytes:
         return self.storage.get(self.path, offset, offset + size)
+
+
+def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSource, int]:
+    """A log file as `slice_blocks` takes it: a small one read at once, a large one by ranges."""
+    if size_bytes > ONE_GET_SIZE_MAX:
+        return path, StoredLog(storage, path), size_bytes
+    content = storage.get(path)
+    return path, MemoryLog(content), len(content)
+
+
+def log_sources(storage: Storage, piece: FileSlice) -> Iterator[tuple[str, LogSource, int]]:
+    """The logs of a slice, oldest first."""
+    return (log_source(storage, join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,8 @@ def slice_blocks(
     `logs`: path, source and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an
     instant wrote. Blocks that were rolled back are left out, and those that a log compaction merged into another
     block, which stands in for them. A torn block, as a writer leaves that died, is passed over with a warning.
+    A log too small for a block is not looked at. Seen: a rollback of 0.15.0 lists the logs that markers name with a
+    size of 1, whether or not they were ever written (`MarkerBasedRollbackStrategy`).
 
     Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dead writer
     leaves.
@@ -83,6 +102,8 @@ def slice_blocks(
     found = tally if tally is not None else LogTally()
     by_instant: dict[str, list[LogBlock]] = {}
     for path, source, size_bytes in logs:
+        if size_bytes < len(MAGIC):
+            continue
         for block in scan_log(source, size_bytes, path=path):
             if block.damage is not None:
                 if not block.damage.is_torn:

@@ -20,7 +20,8 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import fold_blocks, keyed
-from pyhudi.table.merged_slice import LogReading, key_parts, stored_blocks
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.merged_slice import key_parts, stored_blocks
 from pyhudi.table.parquet_files import BATCH_ROWS, read_stored_batches
 from pyhudi.table.slice_log import LogTally, SliceFiles
 

@@ -79,9 +79,21 @@ class Timeline:
 
     @cached_property
     def newest(self) -> str | None:
-        """The newest time that any instant of this timeline carries, requested or completion."""
-        times = [i.requested for i in self.instants] + [i.completed for i in self.instants if i.completed]
-        return max(times, default=None)
+        """The newest time that any instant of this timeline carries, requested or completion.
+
+        On layout 1 the requested times alone: the dates of files, which stand for completion times there, are
+        whatever a copy of the table gave them.
+        """
+        requested = max((i.requested for i in self.instants), default=None)
+        if requested is None or not self.layout.has_completion_times:
+            return requested
+        return max(requested, max((i.completed for i in self.instants if i.completed), default=""))
+
+    def effective_time(self, instant: Instant) -> str:
+        """What orders a completed instant among the others: its completion time, on layout 1 its requested time."""
+        if not self.layout.has_completion_times or instant.completed is None:
+            return instant.requested
+        return instant.completed
 
     def completion_time(self, requested: str) -> str | None:
         """The completion time of a write, archived ones included; None while it is pending, or unknown."""

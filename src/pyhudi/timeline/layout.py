@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import Unsupported
+from pyhudi.format.commit import encode_commit_avro, encode_commit_json
+from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import COMPLETED_ACTION, Instant, State
 
 _ACTIONS = frozenset(
@@ -76,6 +78,13 @@ class TimelineLayout:
 
     def path(self, instant: Instant) -> str:
         return f"{self.folder}/{self.format(instant)}"
+
+    def encode_commit(self, metadata: CommitMetadata) -> bytes:
+        """The content of a commit's file, inflight or completed: JSON on layout 1, Avro on layout 2.
+
+        Spec: format/timeline.md section 4.
+        """
+        return encode_commit_avro(metadata) if self.has_completion_times else encode_commit_json(metadata)
 
 
 def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:

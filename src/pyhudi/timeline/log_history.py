@@ -1,17 +1,21 @@
-"""Reading the history of layout 1: log files of Avro blocks, which are read whole."""
+"""The history of layout 1: log files of Avro blocks, which are read whole and added to by further files."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.archived_log import (
     MERGE_PLAN,
     ArchivedEntry,
+    ArchivedState,
     archive_number,
     archived_clean,
     archived_commit,
     decode_archive,
+    encode_archive_block,
     merged_file_name,
 )
+from pyhudi.format.names import ArchiveFileName
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -60,10 +64,7 @@ class LogHistory:
 
     def _paths(self) -> Iterator[str]:
         """The archive files, newest first. Spec: format/timeline.md section 6, "Read order"."""
-        numbered = (
-            (archive_number(file.path.rpartition("/")[2]), file.path) for file in self._storage.list(self._folder)
-        )
-        for _, path in sorted(((number, path) for number, path in numbered if number is not None), reverse=True):
+        for _, path in sorted(_numbered(self._storage, self._folder), reverse=True):
             yield path
 
     def _find(self, instant: Instant) -> tuple[ArchivedEntry, str]:
@@ -96,3 +97,38 @@ class LogHistory:
             return merged_file_name(self._storage.get(path), path=path)
         except NotFound:
             return None
+
+
+ENTRIES_PER_BLOCK = 10
+"""Seen: `hoodie.commits.archival.batch` of 0.15.0 and 1.x."""
+
+_WRITE_TOKEN = "1-0-1"
+
+
+def append_states(
+    storage: Storage, folder: str, states: Iterable[ArchivedState], *, confirm: Callable[[], None]
+) -> None:
+    """Add a file to the history. `confirm` is asked before anybody sees it.
+
+    Memory: the contents of one block.
+    """
+    number = max((number for number, _ in _numbered(storage, folder)), default=0) + 1
+    name = ArchiveFileName(number, _WRITE_TOKEN).format()
+    rest = iter(states)
+    with storage.put_stream(f"{folder}/{name}") as sink:
+        while block := list(islice(rest, ENTRIES_PER_BLOCK)):
+            sink.write(encode_archive_block(block))
+        confirm()
+
+
+def newest_states(storage: Storage, folder: str) -> list[Instant]:
+    """The completed instants in the newest file of the history. One list request and a get."""
+    newest = max(_numbered(storage, folder), default=None)
+    if newest is None:
+        return []
+    return [entry.instant for entry in decode_archive(storage.get(newest[1]), path=newest[1])]
+
+
+def _numbered(storage: Storage, folder: str) -> list[tuple[int, str]]:
+    numbered = ((archive_number(file.path.rpartition("/")[2]), file.path) for file in storage.list(folder))
+    return [(number, path) for number, path in numbered if number is not None]

@@ -1,9 +1,11 @@
 """Completing an action: the one step after which it has happened."""
 
 from dataclasses import dataclass
+from datetime import tzinfo
 from typing import TypeAlias
 
 from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
+from pyhudi.format.instants import format_instant
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.layout import TimelineLayout
@@ -44,6 +46,18 @@ def complete(storage: Storage, layout: TimelineLayout, instant: Instant, content
             if again is error:
                 raise
             return Unanswered(str(again))
+
+
+def completion_time(storage: Storage, layout: TimelineLayout, instant: Instant, zone: tzinfo) -> str:
+    """The completion time of an instant that has just completed, as readers see it.
+
+    On layout 1 that is the date of its file: one head request.
+    """
+    assert instant.completed is not None
+    if layout.has_completion_times:
+        return instant.completed
+    info = storage.head(layout.path(instant))
+    return format_instant(info.modified_ms, zone) if info is not None else instant.completed
 
 
 def settle(outcome: CommitOutcome, instant: Instant) -> None:

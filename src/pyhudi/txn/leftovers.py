@@ -43,5 +43,7 @@ def own_folders(config: TableConfig) -> list[str]:
     """The folders in which a write changes files, but for data files and markers; those go with their folder."""
     layout = config.layout
     own = [HOODIE, layout.folder, layout.history_folder]
-    of_metadata = [join(METADATA_TABLE, name) for name in (*own, *config.metadata_partitions)]
+    of_metadata = [
+        join(METADATA_TABLE, name) for name in (*own, *config.metadata_partitions, *config.metadata_partitions_inflight)
+    ]
     return [*own, HEARTBEATS, join(HOODIE, ".index_defs"), METADATA_TABLE, *of_metadata]

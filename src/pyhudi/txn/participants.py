@@ -5,15 +5,16 @@ A participant confirms the hold by itself, before it deletes or completes anythi
 
 from typing import Protocol
 
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.table.snapshot import Snapshot
 
 
 class CommitParticipant(Protocol):
     """Something that is kept true with the table, such as its metadata table."""
 
-    def roll_back(self, target: str, rollback: str) -> None:
+    def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         """Undo what was taken over for the write requested at `target`; `rollback` is the rollback's requested time.
+        `metadata`: what the rollback has done to the table's files.
 
         Called again after a crash: what is undone already stays undone.
         """

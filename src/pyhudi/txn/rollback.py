@@ -1,6 +1,6 @@
 """Rolling back writes that died: their files go, then their instants. Every step can be repeated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyhudi.errors import Conflict
@@ -25,6 +25,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.txn.heartbeat import find_own_heartbeats, is_alive_elsewhere, remove_heartbeat
 from pyhudi.txn.markers import read_markers, remove_markers
 from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.rollback_blocks import partition_logs, put_command_blocks, requests_by_blocks
 
 
 def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
@@ -83,7 +84,7 @@ def run_rollback(
     requested, plan = _pending_plan(storage, timeline, target) or (None, None)
     layout = timeline.layout
     if requested is None or plan is None:
-        plan = _plan(storage, target)
+        plan = _plan(storage, timeline, target)
         requested = issue_instant()
         storage.put_new(layout.path(Instant(requested, "rollback", "REQUESTED")), encode_rollback_plan(plan))
     storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
@@ -93,13 +94,15 @@ def run_rollback(
     remove_markers(storage, target.requested)
     for request in plan.rollback_requests or ():
         storage.delete_many(join(request.partition_path, _name(path)) for path in request.files_to_be_deleted)
+    voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=target.requested)
+    metadata = _metadata(plan, target, requested, voided)
     for participant in participants:
-        participant.roll_back(target.requested, requested)
+        participant.roll_back(target.requested, requested, metadata)
     completed = Instant(requested, "rollback", "COMPLETED", issue_instant())
     confirm()
-    storage.put_new(layout.path(completed), encode_rollback_metadata(_metadata(plan, target, requested)))
+    storage.put_new(layout.path(completed), encode_rollback_metadata(metadata))
     remove_pending_instant(storage, timeline, target)
-    return RolledBack(requested, tuple(request.partition_path for request in plan.rollback_requests or ()))
+    return RolledBack(requested, tuple(metadata.partition_metadata))
 
 
 def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant) -> None:
@@ -142,9 +145,12 @@ def _pending_plan(storage: Storage, timeline: Timeline, target: Instant) -> tupl
     return None
 
 
-def _plan(storage: Storage, target: Instant) -> RollbackPlan:
+def _plan(storage: Storage, timeline: Timeline, target: Instant) -> RollbackPlan:
     """The target's files: those that its markers name or, where it left none, those that carry its time."""
     markers = read_markers(storage, target.requested)
+    info = InstantInfo(target.requested, target.action)
+    if not timeline.layout.has_completion_times:
+        return RollbackPlan(info, requests_by_blocks(storage, target.requested, markers))
     by_partition: dict[str, list[str]] = {}
     if markers is not None:
         for marker in markers:
@@ -161,7 +167,7 @@ def _plan(storage: Storage, target: Instant) -> RollbackPlan:
         RollbackRequest(partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names))
         for partition, names in sorted(by_partition.items())
     )
-    return RollbackPlan(InstantInfo(target.requested, target.action), requests)
+    return RollbackPlan(info, requests)
 
 
 def _written_at(name: str) -> str | None:
@@ -171,11 +177,22 @@ def _written_at(name: str) -> str | None:
     return log.instant if log else None
 
 
-def _metadata(plan: RollbackPlan, target: Instant, requested: str) -> RollbackMetadata:
+def _metadata(
+    plan: RollbackPlan, target: Instant, requested: str, voided: Mapping[str, dict[str, int]]
+) -> RollbackMetadata:
+    """What a rollback did. `voided`: the logs with its command blocks, by partition."""
+    requests = plan.rollback_requests or ()
+    deleted: dict[str, list[str]] = {request.partition_path: [] for request in requests}
+    for request in requests:
+        deleted[request.partition_path] += request.files_to_be_deleted
+    failed = partition_logs(requests)
     partitions = {
-        request.partition_path: RollbackPartitionMetadata(request.partition_path, request.files_to_be_deleted)
-        for request in plan.rollback_requests or ()
-    }
+        partition: RollbackPartitionMetadata(
+            partition, tuple(of), rollback_log_files=voided.get(partition, {}),
+            log_files_from_failed_commit=failed.get(partition, {}),
+        )
+        for partition, of in deleted.items()
+    }  # fmt: skip
     return RollbackMetadata(
         start_rollback_time=requested,
         time_taken_in_millis=0,

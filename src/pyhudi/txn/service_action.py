@@ -10,14 +10,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pyhudi.errors import Conflict
-from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.names import BaseFileName, LogFileName, heartbeat_path, marker_folder
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.pending import FileGroup
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.commit import complete, completion_time, settle
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import read_markers, remove_markers
@@ -92,9 +91,8 @@ def complete_attempt(session: WriteSession, target: Instant, metadata: CommitMet
         participant.before_completion(requested, metadata)
     completed = Instant(requested, target.action, "COMPLETED", session.issue_instant())
     session.hold.confirm()
-    settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)
-    assert completed.completed is not None
-    return completed.completed
+    settle(complete(storage, layout, completed, layout.encode_commit(metadata)), completed)
+    return completion_time(storage, layout, completed, session.snapshot.zone)
 
 
 @contextmanager

@@ -8,19 +8,20 @@ from datetime import UTC, tzinfo
 from typing import get_args
 
 from pyhudi.errors import Conflict, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
-from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.instants import format_instant
 from pyhudi.format.names import marker_folder
 from pyhudi.index.choice import IndexType
+from pyhudi.merge.payloads import merge_rules
+from pyhudi.merge.rules import MergeMode
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.config import WRITABLE_VERSIONS, KeyKind, TableConfig, table_config
+from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, KeyKind, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.clock import Clock, issue_instant
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.commit import complete, completion_time, settle
 from pyhudi.txn.guard import Guard
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.hold import Hold
@@ -120,9 +121,8 @@ class WriteSession:
             participant.before_completion(requested, metadata)
         completed = Instant(requested, target.action, "COMPLETED", self.issue_instant())
         self.hold.confirm()
-        settle(complete(storage, layout, completed, encode_commit_avro(metadata)), completed)
-        assert completed.completed is not None
-        return completed.completed
+        settle(complete(storage, layout, completed, layout.encode_commit(metadata)), completed)
+        return completion_time(storage, layout, completed, self.snapshot.zone)
 
     def forget(self, target: Instant) -> None:
         """Remove the markers and the heartbeat of a write that completed.
@@ -215,19 +215,25 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     if config.version not in WRITABLE_VERSIONS:
         raise Unsupported(
             f"{uri}: table version {config.version}: this release writes the versions "
-            f"{' and '.join(map(str, WRITABLE_VERSIONS))} only; write with Apache Hudi, or create a new table"
+            f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
         )
     wanted = {
         "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
-        "hoodie.record.merge.mode": ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
         value = config.properties.get(key, "")
         if value and value not in known:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
+    merge_rules(config.properties, version=config.version, path=uri)
+    if config.version < MODES_STORED_FROM and config.merge_mode is MergeMode.CUSTOM:
+        payload = config.properties.get("hoodie.compaction.payload.class", "")
+        raise Unsupported(
+            f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
+        )
     if config.key_kind is KeyKind.OTHER:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema import META_FIELDS, select_fields
-from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.protocol import Storage
+from pyhudi.write.incoming_rows import IncomingRows
 from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, delete_rows, in_base_order, write_log
 from pyhudi.write.plan import FileGroupTask
 from pyhudi.write.source import LEAVES, POSITION
@@ -18,19 +18,17 @@ from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 def append_rows(
-    store: Storage, target: WriteTarget, task: FileGroupTask, rows: pa.Table, is_delete: np.ndarray, write_token: str
+    store: Storage, target: WriteTarget, task: FileGroupTask, incoming: IncomingRows, write_token: str
 ) -> list[WriteStatus]:
-    """The rows into new log files of the group, those that `is_delete` marks as deletes of their keys.
+    """The rows into new log files of the group, as they came but one a key; deletes as such.
 
     A delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
     partition carries none, and wins over all before it.
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
-    if target.is_partial:
-        rows = _marked(target, rows)
-    chosen, gone = rows.filter(pa.array(~is_delete)), rows.filter(pa.array(is_delete))
+    chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
-    names = [name for name in target.schema.names if name in META_FIELDS or name in rows.column_names]
+    names = [name for name in target.schema.names if name in META_FIELDS or name in chosen.column_names]
     schema = pa.schema([target.schema.field(name) for name in names])
     style = BlockStyle(
         target.avro_schema if not target.is_partial else select_fields(target.avro_schema, names),
@@ -40,7 +38,7 @@ def append_rows(
     )
     placed = in_base_order(chosen, _positions(chosen), base_instant)
     written = write_log(
-        LogPlace(store, target.requested, task.partition, task.file_id, write_token),
+        LogPlace(store, target.requested, task.partition, task.file_id, write_token, task.log),
         style,
         LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant),
         _deletes(target, task, gone, base_instant),
@@ -67,20 +65,6 @@ def append_rows(
             )
         )
     return statuses
-
-
-def _marked(target: WriteTarget, rows: pa.Table) -> pa.Table:
-    """Rows with some columns, the one that marks deletes among them where the table has it.
-
-    Seen: where a partial block lacks that column, 1.2.0 looks for the mark among the values of others: it takes rows
-    of Parquet blocks for deleted, and fails on Avro blocks.
-    """
-    if IS_DELETED not in target.schema.names or IS_DELETED in rows.column_names:
-        return rows
-    field = target.schema.field(IS_DELETED)
-    if not pa.types.is_boolean(field.type):
-        return rows
-    return rows.append_column(field, pa.repeat(pa.scalar(False), len(rows)))
 
 
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -14,7 +14,9 @@ from pyhudi.format.schema import FILE_NAME, RECORD_KEY
 from pyhudi.model.commit import NEW_FILE_GROUP, WriteStat
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.merged_slice import LogReading, read_merged
+from pyhudi.table.file_system_view import NewLog
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.merged_slice import read_merged
 from pyhudi.table.slice_log import LogTally, SliceFiles
 from pyhudi.write.attempt import AttemptedFile
 from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter
@@ -43,7 +45,8 @@ class CompactionTarget:
 @dataclass(frozen=True, slots=True)
 class SliceTask:
     """A slice to compact. `number`: among those of the plan. `base_file`, `logs`: names in the partition; of logs also
-    their bytes, in reading order. `base_instant`: of the slice.
+    their bytes, in reading order. `base_instant`: of the slice. `log`: what a new log of it is called, where logs are
+    not called after what wrote them.
     """
 
     number: int
@@ -52,6 +55,7 @@ class SliceTask:
     base_instant: str
     base_file: str | None
     logs: tuple[tuple[str, int], ...]
+    log: NewLog | None = None
 
     @property
     def files(self) -> SliceFiles:

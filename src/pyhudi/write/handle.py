@@ -7,7 +7,6 @@ a Spark task, with the same result.
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,16 +14,14 @@ from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
 from pyhudi.format.properties import encode_partition_metadata
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, RECORD_KEY
-from pyhudi.merge.latest import latest_per_key
-from pyhudi.merge.rules import IS_DELETED
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.append_handle import append_rows
 from pyhudi.write.attempt import AttemptedFile
 from pyhudi.write.base_file_writer import BaseFileWriter, without
+from pyhudi.write.incoming_rows import IncomingRows, collect_rows, delete_mask
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask, TaskKind
-from pyhudi.write.source import ARRIVAL, LEAVES
 from pyhudi.write.stored_rows import RowPlace, stored_rows
 from pyhudi.write.target import WriteStatus, WriteTarget
 
@@ -53,12 +50,11 @@ def run_file_group(
         batches = _with_made_keys(batches, target.made_keys_prefix)
     match task.kind:
         case TaskKind.CREATE:
-            return _create(store, target, task, _settled(target, task, batches), write_token)
+            return _create(store, target, task, _settled(target, batches), write_token)
         case TaskKind.REWRITE:
-            return _rewrite(store, target, task, _collected(target, batches), write_token)
+            return _rewrite(store, target, task, collect_rows(target, batches), write_token)
         case TaskKind.APPEND:
-            rows = _collected(target, batches)
-            return append_rows(store, target, task, rows, _delete_mask(target, rows), write_token)
+            return append_rows(store, target, task, collect_rows(target, batches), write_token)
         case _:
             assert_never(task.kind)
 
@@ -71,22 +67,21 @@ def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[
         yield batch.set_column(at, RECORD_KEY, keys)
 
 
-def _collected(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> pa.Table:
-    rows = pa.Table.from_batches(list(batches))
-    if not target.combines:
-        return rows
-    arrival = (ARRIVAL,) if ARRIVAL in rows.column_names else ()
-    return latest_per_key(rows, key=RECORD_KEY, order=(*target.ordering, *arrival))
-
-
-def _settled(target: WriteTarget, task: FileGroupTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _settled(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
-    stream = iter(_collected(target, batches).to_batches()) if target.combines else batches
+    stream = _living(target, batches)
     for batch in _sorted(stream) if target.sorts_rows else stream:
-        if IS_DELETED in batch.schema.names and target.drops_marked:
-            batch = batch.filter(pc.invert(pc.fill_null(batch.column(IS_DELETED), False)))
         if len(batch):
             yield _with_all_columns(batch, target.schema) if target.is_partial else batch
+
+
+def _living(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if target.combines:
+        yield from collect_rows(target, batches).living.to_batches()
+        return
+    for batch in batches:
+        gone = delete_mask(target, batch)
+        yield batch.filter(pa.array(~gone)) if gone.any() else batch
 
 
 def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -154,7 +149,7 @@ def _create(
 
 
 def _rewrite(
-    store: Storage, target: WriteTarget, task: FileGroupTask, rows: pa.Table, write_token: str
+    store: Storage, target: WriteTarget, task: FileGroupTask, rows: IncomingRows, write_token: str
 ) -> list[WriteStatus]:
     """The stored rows merged with the incoming ones into the file group's next base file."""
     assert task.base_file is not None
@@ -166,15 +161,12 @@ def _rewrite(
         store,
         old_path=join(task.partition, task.base_file),
         rows=rows,
-        is_delete=_delete_mask(target, rows),
         as_stored=lambda batch, start: stored_rows(place, batch, given, start),
         open_writer=lambda bloom, key_range: _open_writer(
             file, target, constants=place.constants, bloom=bloom, key_range=key_range
         ),
         schema=given,
-        settings=target.settings,
-        ordering=target.ordering if target.compares_stored else (),
-        matches_keys=target.matches_keys,
+        target=target,
     )
     if outcome is None:
         return []
@@ -184,14 +176,6 @@ def _rewrite(
         size_bytes=file.shown_size(),
     )  # fmt: skip
     return [status]
-
-
-def _delete_mask(target: WriteTarget, rows: pa.Table) -> np.ndarray:
-    mask = np.full(len(rows), target.is_delete)
-    for name, counts in ((IS_DELETED, target.drops_marked), (LEAVES, target.matches_keys)):
-        if counts and name in rows.column_names:
-            mask |= np.asarray(pc.fill_null(rows.column(name), False))
-    return mask
 
 
 def _open_writer(

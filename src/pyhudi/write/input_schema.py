@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema import META_FIELDS, can_promote, canonical_arrow, required_columns
 from pyhudi.format.schema_evolution import evolve_avro
+from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
 
 SPELLING = {pa.int32(): (pa.int64(),)}
@@ -34,6 +35,12 @@ class TableColumns:
     keys: tuple[str, ...]
     ordering: tuple[str, ...]
 
+    @property
+    def marks_deletes(self) -> str | None:
+        """The column that says of a row whether it is a delete, in every table that has it."""
+        at = self.schema.get_field_index(IS_DELETED)
+        return IS_DELETED if at >= 0 and pa.types.is_boolean(self.schema.field(at).type) else None
+
 
 def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
     """Whether an input has the key, partition and ordering columns, those that are never null, only some of the others,
@@ -44,6 +51,31 @@ def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: Wri
     given = {name for name in incoming.names if name not in META_FIELDS}
     needed = {*table.keys, *table.ordering, *required_columns(table.schema_text)}
     return needed <= given < set(table.schema.names)
+
+
+def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: MergeRules) -> None:
+    """Refuse rows with some columns in a table that makes one row of two by other rules, or marks deletes by a column.
+
+    Seen: where rows have some columns only, 1.2.0 passes over the table's partial-update mode.
+
+    Seen: 1.0.2 and 1.2.0 look for the mark of such rows at the place that it has in whole rows: their compactions lose
+    rows of Parquet blocks and fail on Avro blocks, of those that their own MERGE INTO writes too.
+    Raises: Unsupported.
+    """
+    if not rules.wins_whole:
+        raise Unsupported(
+            f"table '{table.name}': expected all columns in an upsert, as its rules of merging make one row of two "
+            "whole ones, found some; give whole rows, or hoodie.write.set.null.for.missing.columns for nulls"
+        )
+    mark = table.marks_deletes or next((mark.column for mark in rules.marks), None)
+    if mark is None:
+        return
+    missing = ", ".join(f"'{name}'" for name in table.schema.names if name not in incoming.names)
+    raise Unsupported(
+        f"table '{table.name}': expected all columns in an upsert, as the table has '{mark}', found {missing} "
+        "missing; Apache Hudi 1.x loses rows that came with some of the columns when it compacts such a table. Give "
+        "whole rows, or hoodie.write.set.null.for.missing.columns for nulls"
+    )
 
 
 def evolved_schema(

@@ -37,7 +37,8 @@ def compact_log(
     format/actions.md section 8, format/log-format.md section 5. Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
     """
     store = storage if storage is not None else open_storage(target.location)
-    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token(target, task, task_attempt))
+    token = write_token(target, task, task_attempt)
+    place = LogPlace(store, target.requested, task.partition, task.file_id, token, task.log)
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
     blocks = stored_blocks(store, files, reading, tally)
@@ -46,7 +47,7 @@ def compact_log(
     for part in key_parts(blocks, reading):
         folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
         rows, deletes = _rows(target, folded), _deletes(task, folded)
-        written += write_log(place, style, rows, deletes, first_version=len(written) + 1)
+        written += write_log(place, style, rows, deletes, files_before=len(written))
     stats = [_stat(task, log) for log in written]
     return [*(with_log_counts(stat, task, tally) for stat in stats[:1]), *stats[1:]]
 
@@ -57,7 +58,9 @@ def _stat(task: SliceTask, log: WrittenLog) -> WriteStat:
         file_id=task.file_id, path=join(task.partition, name), partition_path=task.partition,
         prev_commit=task.base_instant, num_writes=log.rows, num_update_writes=log.rows, num_deletes=log.deletes,
         total_write_bytes=log.size_bytes, file_size_in_bytes=log.size_bytes,
-        log_version=log.name.version, log_offset=0, base_file="", log_files=(name,),
+        log_version=log.name.version, log_offset=0,
+        base_file=(task.base_file or "") if task.log is not None else "",
+        log_files=(*(task.log.beside if task.log is not None else ()), name),
     )  # fmt: skip
 
 

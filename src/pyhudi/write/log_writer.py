@@ -21,9 +21,10 @@ from pyhudi.format.log.writer import (
     encode_hfile_rows_block,
     encode_parquet_block,
 )
-from pyhudi.format.names import LogFileName, join
+from pyhudi.format.names import LogFileName, MarkerKind, join
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import NewLog
 from pyhudi.write.attempt import AttemptedFile
 from pyhudi.write.log_settings import BlockFormat, LogSettings
 
@@ -32,13 +33,25 @@ BATCH_ROWS = 131_072
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group."""
+    """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group. `log`: what the file
+    is called where it is not called after the delta commit.
+    """
 
     storage: Storage
     instant: str
     partition: str
     file_id: str
     write_token: str
+    log: NewLog | None = None
+
+    def file(self, count: int) -> tuple[LogFileName, MarkerKind]:
+        """The name of the next file, after `count` of this write, and the kind of its marker.
+
+        Seen: before version 8 the marker of a log says APPEND (0.15.0).
+        """
+        log = self.log or NewLog(self.instant, 1)
+        name = LogFileName(self.file_id, log.instant, log.version + count, self.write_token)
+        return name, "CREATE" if self.log is None else "APPEND"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +90,10 @@ class BlockStyle:
 
 
 def write_log(
-    place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows, *, first_version: int = 1
+    place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows, *, files_before: int = 0
 ) -> list[WrittenLog]:
     """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`); into a further file each time that
-    one is large enough. `first_version`: of the first file, where the instant has written some already.
+    one is large enough. `files_before`: those that the instant has written here already.
 
     Memory: one block encoded. Spec: format/log-format.md section 4, "Writers". Raises: Conflict when the write ended.
     """
@@ -88,8 +101,8 @@ def write_log(
     blocks = _blocks(place.instant, style, rows, deletes)
     block = next(blocks, None)
     while block is not None:
-        name = LogFileName(place.file_id, place.instant, first_version + len(written), place.write_token)
-        file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), "CREATE")
+        name, marker = place.file(files_before + len(written))
+        file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), marker)
         size_bytes = row_count = delete_count = 0
         file.begin()
         with place.storage.put_stream(file.path) as sink:
@@ -180,10 +193,10 @@ def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | Non
 
     `positions`: -1 where it is not known. Spec: format/log-format.md section 3.
     """
-    if base_instant is None or not len(rows) or positions.min(initial=-1) < 0:
+    if base_instant is None or not len(rows) or int(positions.min()) < 0:
         return LogRows(rows)
     order = np.argsort(positions, kind="stable")
-    placed = positions[order]
+    placed = positions[order].astype(np.uint64)
     if (placed[1:] == placed[:-1]).any():
         return LogRows(rows)
     return LogRows(rows.take(pa.array(order)), placed, base_instant)

@@ -1,6 +1,6 @@
 """Merging a base file with incoming rows, by columns, streaming the base file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 
@@ -12,12 +12,16 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import RECORD_KEY
+from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.cells import replace_values
+from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array, conform_batch
 from pyhudi.table.parquet_files import open_parquet
 from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter
+from pyhudi.write.incoming_rows import IncomingRows
+from pyhudi.write.target import WriteTarget
 
 BATCH_ROWS = 131_072
 _SPARSE = 256
@@ -53,47 +57,125 @@ def merge_base_file(
     storage: Storage,
     *,
     old_path: str,
-    rows: pa.Table,
-    is_delete: np.ndarray,
+    rows: IncomingRows,
     as_stored: AsStored,
     open_writer: OpenWriter,
     schema: pa.Schema,
-    settings: BaseFileSettings,
-    ordering: Sequence[str],
-    matches_keys: bool,
+    target: WriteTarget,
 ) -> MergeOutcome | None:
-    """Existing rows in their old order, replaced or dropped where an incoming row wins, then the inserts.
+    """Existing rows in their old order, replaced, changed or dropped where the table's rules say so, then the inserts.
 
     None, and no file, when no row changes. `schema`: the stored columns without those that the writer knows to be
     the same in every row; of these, untouched rows keep every value.
-    Memory: key and ordering columns of the old file, the incoming rows, one row group.
+    Memory: key and ordering columns of the old file, the incoming rows, one row group; the incoming rows twice where
+    values of two rows make one.
 
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
     with closing(open_parquet(storage, old_path)) as old:
-        settled = _settle(old, rows, is_delete, path=old_path, ordering=ordering, matches_keys=matches_keys)
-        updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
-        if not updates and not deletes and not len(settled.new):
-            return None
-        bloom, key_range = _known_keys(old, settings) if not deletes else (None, None)
-        knows_old_keys = key_range is not None
-        incoming = _one_batch(rows)
-        with open_writer(bloom, key_range) as writer:
-            start = 0
-            taken = 0
-            present = [name for name in schema.names if name in old.schema_arrow.names]
-            for batch in old.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
-                span = slice(start, start + len(batch))
-                start += len(batch)
-                stored = conform_batch(batch, schema, path=old_path)
-                take, drop = settled.take[span], settled.drop[span]
-                for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken):
-                    writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
-                taken += int((take >= 0).sum())
-            if len(settled.new):
-                inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
-                writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
-        return MergeOutcome(writer.rows, len(settled.new), updates, deletes)
+        file = _OldFile(old, old_path, schema)
+        if target.matches_keys and not target.rules.wins_whole:
+            return _merge_by_rules(file, rows, as_stored, open_writer, target)
+        return _merge_whole(file, rows, as_stored, open_writer, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _OldFile:
+    """The base file that is rewritten. `schema`: the columns to read it as."""
+
+    file: pq.ParquetFile
+    path: str
+    schema: pa.Schema
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """All rows in order, as columns of this schema; null in those that the file does not have."""
+        present = [name for name in schema.names if name in self.file.schema_arrow.names]
+        for batch in self.file.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
+            yield conform_batch(batch, schema, path=self.path)
+
+
+def _merge_whole(
+    old: _OldFile, rows: IncomingRows, as_stored: AsStored, open_writer: OpenWriter, target: WriteTarget
+) -> MergeOutcome | None:
+    ordering = target.ordering if target.compares_stored else ()
+    settled = _settle(
+        old.file, rows.table, rows.is_delete, path=old.path, ordering=ordering, matches_keys=target.matches_keys
+    )
+    updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
+    if not updates and not deletes and not len(settled.new):
+        return None
+    bloom, key_range = _known_keys(old.file, target.settings) if not deletes else (None, None)
+    knows_old_keys = key_range is not None
+    incoming = _one_batch(rows.table)
+    with open_writer(bloom, key_range) as writer:
+        start = 0
+        taken = 0
+        for stored in old.batches(old.schema):
+            span = slice(start, start + len(stored))
+            start += len(stored)
+            take, drop = settled.take[span], settled.drop[span]
+            for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken):
+                writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
+            taken += int((take >= 0).sum())
+        if len(settled.new):
+            inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
+            writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
+    return MergeOutcome(writer.rows, len(settled.new), updates, deletes)
+
+
+def _merge_by_rules(
+    old: _OldFile, rows: IncomingRows, as_stored: AsStored, open_writer: OpenWriter, target: WriteTarget
+) -> MergeOutcome | None:
+    """As a query merges a base file with its log, which the incoming rows are here; what changes is this write's."""
+    folded = _as_log(old, rows, as_stored, target)
+    changes, may_drop = _foresee(old, folded)
+    if not changes:
+        return None
+    bloom, key_range = (None, None) if may_drop else _known_keys(old.file, target.settings)
+    merge = BaseMerge(folded, stamps_changes=True)
+    with open_writer(bloom, key_range) as writer:
+        start = 0
+        for stored in old.batches(old.schema):
+            merged = merge.merge(stored, start)
+            start += len(stored)
+            writer.write(merged, new_keys=None if key_range is not None else merged.column(RECORD_KEY))
+        for inserted in merge.remaining():
+            writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
+    counts = merge.counts
+    return MergeOutcome(writer.rows, counts.inserted, counts.updated, counts.deleted)
+
+
+def _as_log(old: _OldFile, rows: IncomingRows, as_stored: AsStored, target: WriteTarget) -> Folded:
+    fold = LogFold(target.rules, old.schema, path=old.path)
+    start = 0
+    for batch in rows.living.to_batches():
+        fold.add_rows(as_stored(batch, start))
+        start += len(batch)
+    gone = rows.gone
+    if len(gone):
+        given = set(target.rules.ordering) <= set(gone.column_names)
+        ordering = [
+            one_array(gone.column(name)) if given else pa.nulls(len(gone), kind)
+            for name, kind in zip(target.rules.ordering, fold.ordering_types, strict=True)
+        ]
+        fold.add_deletes(one_array(gone.column(RECORD_KEY)), ordering)
+    return fold.finish()
+
+
+def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool]:
+    """Whether a row may change, and whether one may be dropped. Reads the key and what orders rows."""
+    rules = folded.rules
+    needed = {rules.key, *(name.partition(".")[0] for name in rules.ordering)}
+    schema = pa.schema([field for field in old.schema if field.name in needed])
+    merge = BaseMerge(folded)
+    start, changes, drops = 0, False, False
+    for stored in old.batches(schema):
+        met = merge.meet(stored, start)
+        start += len(stored)
+        is_made_of_both = ~met.is_delete & (rules.merger is not None or rules.fill is not None)
+        changes |= bool((met.wins | is_made_of_both).any())
+        drops |= bool(len(met.dropped)) or (rules.merger is not None and bool(is_made_of_both.any()))
+    return changes or merge.counts.inserted > 0, drops
 
 
 def _settle(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
-from pyhudi.format.commit import encode_commit_avro
 from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import LogFileName, join
 from pyhudi.format.schema import (
@@ -23,7 +22,9 @@ from pyhudi.table.bucket_facts import facts_of_table
 from pyhudi.table.commits import SCHEMA
 from pyhudi.table.config import KeyKind, TableConfig
 from pyhudi.table.pending import read_pending_groups
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.read_plan import table_rules
+from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
@@ -33,6 +34,7 @@ from pyhudi.write.input_schema import (
     columns_for_delete,
     evolved_schema,
     first_schema,
+    refuse_unreadable_parts,
     refuse_unwritable_types,
 )
 from pyhudi.write.inserts import refuse_unchecked, row_order
@@ -43,7 +45,7 @@ from pyhudi.write.plan import TaskKind, WritePlan
 from pyhudi.write.replacement import find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.tagging import keys_for, plan_tagging
+from pyhudi.write.tagging import keys_for, refuse_moving_parts, settles_partitions
 from pyhudi.write.target import WriteStatus, WriteTarget
 
 
@@ -94,7 +96,9 @@ def prepare_write(
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
     spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
-    settles = buckets is None and plan_tagging(operation, config, spec, settings).settles
+    if buckets is None and operation is Operation.UPSERT and keys.partition_by:
+        refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
+    settles = buckets is None and settles_partitions(operation, spec, settings)
     loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
     counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
     return PreparedWrite(operation, spec, text, snapshot.schema_text, counts, is_partial, buckets)
@@ -134,11 +138,13 @@ def _checked_columns(
         is_partial = (
             operation is Operation.UPSERT
             and config.is_merge_on_read
+            and not log_slicing(config).is_by_name  # readers of version 6 know no header that says so
             and carries_some_columns(incoming, table, settings)
         )
         text = evolved_schema(incoming, table, settings, is_partial=is_partial)
         schema = arrow_from_avro(text)
         if is_partial:
+            refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))
             schema = pa.schema([field for field in schema if field.name in incoming.names])
     return schema, text, is_partial
 
@@ -210,11 +216,12 @@ def commit_write(
 
     `replaced`: partition -> file ids that go; None for a write that replaces none.
     """
-    inflight, action = inflight_content(operation, plan), _action(session.snapshot.config, replaced)
+    layout = session.snapshot.timeline.layout
+    inflight, action = inflight_content(layout, operation, plan), _action(session.snapshot.config, replaced)
     with session.action(inflight, action=action, request=requested_content(operation)) as target:
         statuses = write(target.requested) if plan.tasks else []
         metadata = CommitMetadata(
-            write_stats(statuses), operation.value, extra_metadata, partition_to_replace_file_ids=replaced
+            write_stats(statuses, plan), operation.value, extra_metadata, partition_to_replace_file_ids=replaced
         )
         completed = session.complete(target, metadata)
     session.forget(target)
@@ -238,9 +245,13 @@ def _action(config: TableConfig, replaced: Mapping[str, tuple[str, ...]] | None)
     return "deltacommit" if config.is_merge_on_read else "commit"
 
 
-def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, ...]]:
-    """The commit's statement of each file. Spec: format/actions.md section 1.1."""
+def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
+    """The commit's statement of each file. Spec: format/actions.md section 1.1.
+
+    Seen: up to version 6 a log's statement names the base file and the logs beside which it lies; later ones do not.
+    """
     stats: dict[str, list[WriteStat]] = {}
+    slices = {task.bucket: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
     for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
         stat = WriteStat(
             file_id=status.file_id, path=join(status.partition, status.file_name),
@@ -252,9 +263,10 @@ def write_stats(statuses: Sequence[WriteStatus]) -> dict[str, tuple[WriteStat, .
         if status.log_version is not None:
             name = LogFileName.parse(status.file_name)
             assert name is not None
+            base_file, beside = slices.get(status.bucket, ("", ()))
             stat = replace(
-                stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file="",
-                log_files=(status.file_name,),
+                stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file=base_file,
+                log_files=(*beside, status.file_name),
             )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
@@ -285,8 +297,9 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs,
+        logs=settings.logs if not log_slicing(config).is_by_name else replace(settings.logs, writes_positions=False),
         is_partial=prepared.is_partial,
+        rules=table_rules(session.snapshot, prepared.spec.schema),
     )
 
 
@@ -303,9 +316,9 @@ def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
     )
 
 
-def inflight_content(operation: Operation, plan: WritePlan) -> bytes:
+def inflight_content(layout: TimelineLayout, operation: Operation, plan: WritePlan) -> bytes:
     """What the inflight file of an operation holds."""
-    return encode_commit_avro(CommitMetadata(_workload(plan), operation.value, {}))
+    return layout.encode_commit(CommitMetadata(_workload(plan), operation.value, {}))
 
 
 def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:

@@ -13,6 +13,7 @@ from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
 from pyhudi.write.inserts import refuse_stored_keys
+from pyhudi.write.log_names import name_logs
 from pyhudi.write.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.replacement import clustering_groups, plan_replacement
 from pyhudi.write.settings import WriteSettings
@@ -37,11 +38,12 @@ def place_rows(
     if prepared.buckets is not None:
         refuse_replacing_rings(snapshot, replaced or ())
         plan = _by_buckets(session, source, prepared, prepared.buckets, slices, frozen, replaces=replaced is not None)
-        return plan, replaced
+        return name_logs(plan, snapshot, pending), replaced
     refuse_hidden_buckets(snapshot, slices)
     if replaced is not None:
         slices = {partition: [] for partition in slices}  # new rows never join what is replaced
-    return _by_keys(session, source, prepared, slices, frozen, settings), replaced
+    plan = _by_keys(session, source, prepared, slices, frozen, settings)
+    return name_logs(plan, snapshot, pending), replaced
 
 
 def _by_buckets(
@@ -80,7 +82,7 @@ def _by_keys(
     settings: WriteSettings,
 ) -> WritePlan:
     snapshot, operation = session.snapshot, prepared.operation
-    tagging = tagging_of_table(snapshot, operation, prepared.spec, settings)
+    tagging = tagging_of_table(snapshot, operation, prepared.spec, settings, source.executor)
     looks_up = looks_keys_up(operation, settings)
     profile = tag_input(source, operation, prepared.counts, slices, tagging, looks_up=looks_up)
     if tagging.drops_stored:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.file_system_view import FileSlice, NewLog
 
 FILE_OVERHEAD_BYTES = 500_000
 """What a base file weighs beside its rows: the default Bloom filter's text and the footer."""
@@ -34,6 +34,7 @@ class FileGroupTask:
     `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
     `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
     group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
+    `log`: what its new log is called; None where logs are called after their write.
     """
 
     bucket: int
@@ -46,6 +47,7 @@ class FileGroupTask:
     updates: int
     is_new_partition: bool
     index_bucket: int | None = None
+    log: NewLog | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias, cast, get_args
 
 from pyhudi.errors import Invalid
-from pyhudi.index.choice import IndexType, LookupType
+from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS
+from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
 
@@ -39,8 +40,10 @@ class WriteSettings:
     `insert_duplicates`: rows whose key is stored already: kept, dropped, or an error.
     `bucket_options`: what was said of the index and its buckets, to be held against the table (`facts_of_table`).
     `bloom_prunes_by_range`: Bloom indexes pass over files whose key range does not fit.
+    `bloom_uses_metadata`: Bloom indexes ask the metadata table for ranges and filters, where it has them.
     `updates_partition_path`: by a global index, a row whose key lies in another partition moves from there to its own;
-    off, it stays where the key lies.
+    off, as by a record index unless asked for, it stays where the key lies.
+    `fallback_updates_partition_path`: the same, of the index that is asked where there is no record index yet.
     `fills_missing_columns`: columns that the input lacks become null, rather than an error: they may be misspelled.
     `makes_new_columns_nullable`: also where the input says that they are never null, which old rows cannot be.
     `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
@@ -69,7 +72,9 @@ class WriteSettings:
     index_type: IndexType = "SIMPLE"
     bucket_options: Mapping[str, str] = field(default_factory=dict)
     bloom_prunes_by_range: bool = True
+    bloom_uses_metadata: bool = False
     updates_partition_path: bool = True
+    fallback_updates_partition_path: bool = True
     bulk_insert_sort_mode: SortMode = "NONE"
     metadata_enabled: bool = True
     metadata_deltacommits_max: int = 10
@@ -79,6 +84,7 @@ class WriteSettings:
     commit_metadata_prefix: str = "_"
     keys: KeySettings = field(default_factory=KeySettings)
     logs: LogSettings = field(default_factory=LogSettings)
+    indexes: IndexSettings = field(default_factory=IndexSettings)
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
 
@@ -113,7 +119,9 @@ class WriteSettings:
             index_type=index_type,
             bucket_options={name: options[name] for name in BUCKET_OPTIONS if options.get(name, "").strip()},
             bloom_prunes_by_range=o.flag("hoodie.bloom.index.prune.by.ranges", d.bloom_prunes_by_range),
-            updates_partition_path=index_type == "BUCKET" or o.flag(_MOVES_BY[index_type], d.updates_partition_path),
+            bloom_uses_metadata=o.flag("hoodie.bloom.index.use.metadata", d.bloom_uses_metadata),
+            updates_partition_path=index_type == "BUCKET" or _moves(o, index_type),
+            fallback_updates_partition_path=_moves(o, "GLOBAL_SIMPLE"),
             bulk_insert_sort_mode=sort_mode,
             metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
             metadata_deltacommits_max=metadata_max,
@@ -125,6 +133,7 @@ class WriteSettings:
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
             keys=KeySettings.from_options(options),
             logs=LogSettings.from_options(options),
+            indexes=IndexSettings.from_options(options),
             heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
             heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
         )
@@ -132,7 +141,7 @@ class WriteSettings:
     @property
     def has_global_index(self) -> bool:
         """Whether a record key is one row of the whole table, and not only of its partition."""
-        return self.index_type.startswith("GLOBAL_")
+        return is_global_index(self.index_type)
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names."""
@@ -141,10 +150,14 @@ class WriteSettings:
 
 
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
-_MOVES_BY: Mapping[LookupType, str] = {
-    kind: f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path" for kind in get_args(LookupType)
-}
+_RECORD_INDEXES = get_args(RecordLookupType)
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
+
+
+def _moves(options: OptionValues, index: LookupType) -> bool:
+    """Whether rows follow their partition column, by the option of the index's family."""
+    family = "record" if index in _RECORD_INDEXES else index.removeprefix("GLOBAL_").lower()
+    return options.flag(f"hoodie.{family}.index.update.partition.path", family != "record")
 
 
 def _compression(options: OptionValues, default: Compression) -> Compression:

@@ -1,14 +1,22 @@
 """Looking keys up before a write: which index, in which partitions, and what its answer means."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from pyhudi.errors import Unsupported
+from pyhudi.executor import Executor
 from pyhudi.format.keys import KeySpec
-from pyhudi.index.choice import choose_index
+from pyhudi.index.base_files import BaseFileIndex
+from pyhudi.index.bloom import BloomSearch
+from pyhudi.index.bloom_metadata import key_statistics
+from pyhudi.index.choice import FileLookupType, choose_index, is_global_index
 from pyhudi.index.compacting import CompactingIndex
-from pyhudi.merge.rules import MergeMode
-from pyhudi.table.config import TableConfig
+from pyhudi.index.hits import Index
+from pyhudi.index.record_index import RecordIndex, record_index_missing
+from pyhudi.merge.rules import MergeMode, MergeRules
+from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.merged_slice import SliceReader
 from pyhudi.table.pending import read_planned_logs
@@ -17,6 +25,8 @@ from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import InputSpec, Operation, Tagging, WriteSource
+
+log = logging.getLogger("pyhudi")
 
 
 def keys_for(operation: Operation, keys: KeySpec, settings: WriteSettings) -> KeySpec:
@@ -28,38 +38,95 @@ def keys_for(operation: Operation, keys: KeySpec, settings: WriteSettings) -> Ke
     return replace(keys, partition_by=()) if is_anywhere else keys
 
 
-def plan_tagging(operation: Operation, config: TableConfig, spec: InputSpec, settings: WriteSettings) -> Tagging:
-    """What the settings and the table say about looking keys up. Pure.
+def settles_partitions(operation: Operation, spec: InputSpec, settings: WriteSettings) -> bool:
+    """Whether rows of one key in several partitions are settled against each other before they are looked up. Pure.
 
-    Seen: 1.0.2 settles the rows of a key over all partitions before it asks a global index, when it combines at all.
+    Seen: 1.0.2 does so before it asks a global index, when it combines at all.
     """
-    assert settings.index_type != "BUCKET"
-    reaches_out = settings.has_global_index and operation is Operation.UPSERT and bool(spec.keys.partition_by)
-    ordering = tuple(name for name in config.ordering if name in spec.schema.names)
-    return Tagging(
-        index=choose_index(settings.index_type, prunes_by_range=settings.bloom_prunes_by_range),
-        ordering=ordering,
-        compares_stored=bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
-        moves=reaches_out and settings.updates_partition_path,
-        settles=reaches_out and settings.combine_before_upsert,
-        drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
-    )
+    return _reaches_out(operation, spec, settings) and settings.combine_before_upsert
 
 
-def tagging_of_table(snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings) -> Tagging:
-    """As `plan_tagging`, with what reading logs takes: an index looks into base files only.
+def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_name: str) -> None:
+    """Refuse a global index where a row is made of two: one of them may lie in another partition, and would be left.
+
+    Raises: Unsupported.
+    """
+    if settings.has_global_index and not rules.wins_whole:
+        raise Unsupported(
+            f"upsert into table '{table_name}': hoodie.index.type='{settings.index_type}' with rules of merging that "
+            "make one row of two: expected an index by partition (SIMPLE, BLOOM), as a row that moves to another "
+            "partition would lose what is stored of it"
+        )
+
+
+def tagging_of_table(
+    snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings, executor: Executor
+) -> Tagging:
+    """What the settings and the table say about looking keys up, with what reading logs takes.
 
     Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted; of every
-    index on the logs that pending compactions take. One get for each of those.
+    index of base files on the logs that pending compactions take. One get for each of those.
     """
-    tagging = plan_tagging(operation, snapshot.config, spec, settings)
+    config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
+    ordering = tuple(name for name in config.ordering if name in spec.schema.names)
+    tagging = Tagging(
+        index=index,
+        ordering=ordering,
+        compares_stored=bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
+        moves=_reaches_out(operation, spec, settings) and moves,
+        settles=settles_partitions(operation, spec, settings),
+        drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
+    )
     logs = log_reading(snapshot)
     if logs is None:
         return tagging
     reader = SliceReader(snapshot.schema_with_meta, logs)
+    if index.is_exact:
+        return replace(tagging, reader=reader)
     planned = read_planned_logs(snapshot.storage, snapshot.timeline)
-    index = CompactingIndex(tagging.index, planned, reader) if planned else tagging.index
+    index = CompactingIndex(index, planned, reader) if planned else index
     return replace(tagging, index=index, reader=reader, planned=planned)
+
+
+def find_index(snapshot: Snapshot, settings: WriteSettings, executor: Executor) -> tuple[Index, bool]:
+    """The index that a write asks, and whether by it rows follow their partition column.
+
+    A record index that is not ready, or of the other kind, is none: base files are searched instead, with a log line.
+    Requests: none for an index of base files; for others the metadata table's properties and timeline.
+    """
+    kind = settings.index_type
+    assert kind != "BUCKET"
+    match kind:
+        case "RECORD_INDEX" | "GLOBAL_RECORD_LEVEL_INDEX" | "RECORD_LEVEL_INDEX":
+            indexes = _open_indexes(snapshot, settings, executor)
+            is_global = is_global_index(kind)
+            why_not = record_index_missing(indexes, is_global=is_global)
+            if indexes is not None and not why_not:
+                return RecordIndex(indexes, is_global), settings.updates_partition_path
+            stand_in: FileLookupType = "GLOBAL_SIMPLE" if is_global else "SIMPLE"
+            log.warning("%s: index %s: %s; %s looks keys up instead", snapshot.config.name, kind, why_not, stand_in)
+            return choose_index(stand_in, prunes_by_range=False), settings.fallback_updates_partition_path
+        case "BLOOM" | "GLOBAL_BLOOM" if settings.bloom_uses_metadata:
+            indexes = _open_indexes(snapshot, settings, executor)
+            search = BloomSearch(settings.bloom_prunes_by_range, key_statistics(indexes))
+            return BaseFileIndex(search, is_global_index(kind)), settings.updates_partition_path
+        case "SIMPLE" | "GLOBAL_SIMPLE" | "BLOOM" | "GLOBAL_BLOOM":
+            index = choose_index(kind, prunes_by_range=settings.bloom_prunes_by_range)
+            return index, settings.updates_partition_path
+        case _:
+            assert_never(kind)
+
+
+def _open_indexes(snapshot: Snapshot, settings: WriteSettings, executor: Executor) -> MetadataIndexes | None:
+    """What the metadata table holds; None where there is none, or it is about to go."""
+    if not settings.metadata_enabled:
+        return None
+    return open_indexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+
+
+def _reaches_out(operation: Operation, spec: InputSpec, settings: WriteSettings) -> bool:
+    """Whether a row may meet its key in another partition than its own."""
+    return settings.has_global_index and operation is Operation.UPSERT and bool(spec.keys.partition_by)
 
 
 def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
@@ -87,7 +154,7 @@ def tag_input(
 ) -> WorkloadProfile:
     """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
     stored = [piece for of in slices.values() for piece in of]
-    if looks_up:
+    if looks_up and not tagging.index.is_exact:
         _refuse_keys_in_logs(stored)
     if not looks_up or not (stored or tagging.settles):
         return WorkloadProfile({} if operation is Operation.DELETE else counts, {})

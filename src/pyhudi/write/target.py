@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.log_settings import LogSettings
@@ -20,7 +21,9 @@ class WriteTarget:
     `_hoodie_is_deleted` marks are not stored, and take what is stored of their key along. `sorts_rows`: a new
     file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
     keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `is_partial`: the rows
-    hold some of the columns only; where a row is stored, its other columns keep their values.
+    hold some of the columns only; where a row is stored, its other columns keep their values. `rules`: how the table
+    settles rows of one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored`
+    say as much.
     """
 
     location: StorageLocation
@@ -39,6 +42,7 @@ class WriteTarget:
     made_keys_prefix: str = ""
     logs: LogSettings = field(default_factory=LogSettings)
     is_partial: bool = False
+    rules: MergeRules = field(default_factory=MergeRules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,6 +242,16 @@ class ReferenceHudi:
         finally:
             shutil.rmtree(folder)
 
+    def schedule_index(self, path: str | Path, kind: str, /, **options: object) -> str:
+        """Plan an index of the metadata table, such as `column_stats`. Returns the plan's requested time."""
+        answer = self.worker.ask("schedule_index", path=str(path), kind=kind, options=_texts(options))
+        assert isinstance(answer, str)
+        return answer
+
+    def run_index(self, path: str | Path, requested: str, /, **options: object) -> None:
+        """Build what is planned at `requested`; the options say that such indexes are wanted."""
+        self.worker.ask("run_index", path=str(path), requested=requested, options=_texts(options))
+
     def sql(self, text: str) -> pa.Table | None:
         """The rows of a statement, procedures (`CALL …`) too; None where it has no columns."""
         stored = self.worker.ask("sql", text=text)

@@ -77,11 +77,55 @@ def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
     def sql(text: str) -> dict[str, Any] | None:
         return store(spark, spark.sql(text))
 
+    def schedule_index(path: str, kind: str, options: dict[str, str]) -> str:
+        client = index_client(spark, path, options)
+        try:
+            jvm: Any = spark._jvm
+            types, names = _jvm_list(spark), _jvm_list(spark)
+            types.add(jvm.org.apache.hudi.metadata.MetadataPartitionType.valueOf(kind.upper()))
+            return str(client.scheduleIndexing(types, names).get())
+        finally:
+            client.close()
+
+    def run_index(path: str, requested: str, options: dict[str, str]) -> None:
+        client = index_client(spark, path, options)
+        try:
+            client.index(requested).get()
+        finally:
+            client.close()
+
     def read_by_hbase(path: str, wanted: list[str]) -> dict[str, Any]:
         """The cells of an HFile as HBase's own reader in the bundle gives them, and which of the keys it finds."""
         return scan_hfile(spark, path, wanted)
 
-    return {"read": read, "write": write, "sql": sql, "read_by_hbase": read_by_hbase}
+    return {
+        "read": read, "write": write, "sql": sql, "read_by_hbase": read_by_hbase,
+        "schedule_index": schedule_index, "run_index": run_index,
+    }  # fmt: skip
+
+
+def index_client(spark: SparkSession, path: str, options: Mapping[str, str]) -> Any:
+    """A write client that may build indexes beside writers; it wants a lock provider for that."""
+    jvm: Any = spark._jvm
+    settings = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.metadata.index.async": "true",
+        "hoodie.embed.timeline.server": "false",
+        **options,
+    }
+    properties = jvm.java.util.Properties()
+    for name, value in settings.items():
+        properties.setProperty(name, value)
+    config = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProps(properties).build()
+    context = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(spark._jsc)
+    return jvm.org.apache.hudi.client.SparkRDDWriteClient(context, config)
+
+
+def _jvm_list(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.java.util.ArrayList()
 
 
 def scan_hfile(spark: SparkSession, path: str, wanted: list[str]) -> dict[str, Any]:

@@ -180,7 +180,7 @@ OPTIONS: dict[str, tuple[Mapping[str, object], type[HudiError], list[str]]] = {
     "another merge mode": (
         {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, Invalid, ["EVENT_TIME_ORDERING"],
     ),
-    "an index to come": ({"hoodie.index.type": "RECORD_INDEX"}, Unsupported, ["hoodie.index.type"]),
+    "an index of another engine": ({"hoodie.index.type": "FLINK_STATE"}, Unsupported, ["hoodie.index.type"]),
     "a lock provider": (
         {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
         Unsupported, ["hoodie.write.lock.provider"],
@@ -210,21 +210,24 @@ def test_entries_of_a_commit_are_text_and_leave_the_schema_alone(storage: Memory
 
 
 FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
-    "version 6": (
-        {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"},
-        ["table version 6", "versions 8 and 9 only"],
-    ),
-    "partial updates": (
-        {"hoodie.table.version": "9", "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"},
-        ["hoodie.table.partial.update.mode"],
-    ),
-    "marks of a delete": (
-        {"hoodie.table.version": "9", "hoodie.record.merge.property.hoodie.payload.delete.field": "op"},
-        ["hoodie.record.merge.property.hoodie.payload.delete.field"],
+    "a payload class of version 6 that fills in": (
+        {
+            "hoodie.table.version": "6",
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.record.merge.mode": "CUSTOM",
+            "hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload",
+        },
+        ["PartialUpdateAvroPayload", "on a table of version 6"],
     ),
     "change capture": ({"hoodie.table.cdc.enabled": "true"}, ["hoodie.table.cdc.enabled='true'"]),
     "no meta fields": ({"hoodie.populate.meta.fields": "false"}, ["hoodie.populate.meta.fields='false'"]),
-    "a custom merger": ({"hoodie.record.merge.mode": "CUSTOM"}, ["hoodie.record.merge.mode='CUSTOM'"]),
+    "a merger that nobody registered": (
+        {
+            "hoodie.record.merge.mode": "CUSTOM",
+            "hoodie.record.merge.strategy.id": "6c9a4a3c-a1e2",
+        },
+        ["hoodie.record.merge.strategy.id='6c9a4a3c-", "pyhudi.register_merger"],
+    ),
     "a key generator of one's own": (
         {"hoodie.table.keygenerator.type": "USER_PROVIDED"},
         ["hoodie.table.keygenerator.type='USER_PROVIDED'"],

@@ -101,8 +101,8 @@ def test_it_finds_what_reading_every_key_finds(
     assert sorted(found) == sorted(set(stored) & set(wanted))
     assert sorted(found_by(SimpleSearch(), storage, wanted)) == sorted(found)
     bounds = KeyBounds(min(wanted), max(wanted), pa.array(wanted))
-    assert not found or BloomSearch(prunes).may_hold(storage, PATH, bounds)
-    assert not found or BloomSearch(prunes).may_hold(storage, PATH, KeyBounds(min(wanted), max(wanted)))
+    assert not found or BloomSearch(prunes).may_hold(storage, [PATH], bounds) == [True]
+    assert not found or BloomSearch(prunes).may_hold(storage, [PATH], KeyBounds(min(wanted), max(wanted))) == [True]
 
 
 KEYS = [f"k{n:05}" for n in range(0, 40_000, 2)]

@@ -1,10 +1,8 @@
 """What random small slices do not show: records and rows that do not belong together, repeated base keys, hot keys,
 what is held in memory, and the answers of a merger of the user's own."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,15 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi.errors import Bug, CorruptFile, Invalid, Unsupported
-from pyhudi.merge import mergers
 from pyhudi.merge.base import BaseMerge, MergeCounts
 from pyhudi.merge.fold import LogFold
 from pyhudi.merge.marks import find_deleted
-from pyhudi.merge.mergers import Merged, find_merger
+from pyhudi.merge.mergers import Merged
 from pyhudi.merge.rules import DeleteMark, Fill, MergeRules, commit_time, custom, event_time
 
 KEY = "_hoodie_record_key"
 SCHEMA = pa.schema([(KEY, pa.string()), ("v", pa.string()), ("ts", pa.int64())])
 BY_TIME = event_time(ordering=("ts",))
-DOCS = Path(__file__).parents[3] / "docs" / "merging.md"
 
 
 class ByFunction:
@@ -316,20 +312,3 @@ def test_a_merger_is_not_handed_rows_of_some_columns() -> None:
 
     with pytest.raises(Unsupported, match=r"f1.*ByFunction wants whole rows"):
         fold.add_rows(rows(("a", "", 1)).select([KEY, "ts"]), is_partial=True)
-
-
-def test_the_merger_of_the_docs_does_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mergers, "_mergers", {})
-    (example,) = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    exec(compile(example, str(DOCS), "exec"), {"__name__": "__main__"})
-    (strategy,) = mergers._mergers
-    merger = find_merger(strategy)
-    assert merger is not None
-    schema = pa.schema([(KEY, pa.string()), ("visits", pa.int64()), ("ts", pa.int64())])
-    fold = LogFold(custom(merger, ordering=("ts",)), schema)
-    fold.add_rows(rows(("a", 1, 5), ("a", 2, 6), ("b", 4, 4), schema=schema))
-
-    merging = BaseMerge(fold.finish())
-
-    assert tuples(merging.merge(rows(("a", 10, 1), schema=schema), 0)) == [("a", 13, 6)]
-    assert tuples(*merging.remaining()) == [("b", 4, 4)]

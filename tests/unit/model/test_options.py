@@ -185,7 +185,7 @@ def test_options_for_the_commit_may_have_any_name() -> None:
 # what cannot be kept
 
 REFUSED = [
-    ("hoodie.index.type", "RECORD_INDEX", "SIMPLE"),
+    ("hoodie.index.type", "HBASE", "SIMPLE"),
     (
         "hoodie.write.lock.provider",
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
@@ -195,8 +195,7 @@ REFUSED = [
     ("hoodie.clustering.inline", "true", "false"),
     ("hoodie.datasource.clustering.inline.enable", "true", "false"),
     ("hoodie.clustering.async.enabled", "true", "false"),
-    ("hoodie.metadata.index.column.stats.enable", "true", "false"),
-    ("hoodie.metadata.record.index.enable", "true", "false"),
+    ("hoodie.metadata.index.expression.enable", "true", "false"),
     ("hoodie.table.cdc.enabled", "true", "false"),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
     ("hoodie.datasource.meta.sync.enable", "true", "false"),
@@ -207,11 +206,10 @@ REFUSED = [
     ("hoodie.schema.on.read.enable", "true", "false"),
     (
         "hoodie.datasource.write.payload.class",
-        "org.apache.hudi.common.model.AWSDmsAvroPayload",
+        "org.apache.hudi.common.model.RewriteAvroPayload",
         "DefaultHoodie",
     ),
     ("hoodie.datasource.write.payload.class", "com.mine.DefaultHoodieRecordPayload", "DefaultHoodie"),
-    ("hoodie.write.record.merge.mode", "CUSTOM", "EVENT_TIME_ORDERING"),
     ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
     ("hoodie.populate.meta.fields", "false", "true"),
     (
@@ -243,8 +241,8 @@ def test_a_promise_that_cannot_be_kept_is_refused(name: str, value: str, possibl
 
 
 def test_a_promise_stored_in_the_table_is_refused_too() -> None:
-    with pytest.raises(Unsupported, match=r"'hoodie.index.type'='RECORD_INDEX'"):
-        merged(table={"hoodie.index.type": "RECORD_INDEX"})
+    with pytest.raises(Unsupported, match=r"'hoodie.index.type'='HBASE'"):
+        merged(table={"hoodie.index.type": "HBASE"})
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,13 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC
-from types import SimpleNamespace
-from typing import cast
 
 import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
-from pyhudi.errors import Conflict, LockLost, NotFound, Unsupported
+from pyhudi.errors import Conflict, LockLost, NotFound
 from pyhudi.format.commit import (
     encode_cleaner_plan,
     encode_commit_avro,
@@ -23,9 +21,8 @@ from pyhudi.format.commit import (
 from pyhudi.format.lsm import HISTORY_SCHEMA
 from pyhudi.model.commit import CleanerPlan, CommitMetadata, CompactionPlan, RequestedReplaceMetadata
 from pyhudi.model.instant import Instant, State
-from pyhudi.services.archive import ArchiveResult, carry_out_archival, run_archive
+from pyhudi.services.archive import ArchiveResult, carry_out_archival
 from pyhudi.services.archive_settings import ArchiveSettings
-from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.storage.counting import CountingStorage, RequestKind
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
@@ -35,7 +32,6 @@ from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.timeline.lsm_history import read_manifest
 from pyhudi.txn.hold import CertainHold
-from pyhudi.txn.session import WriteSession
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 
 LAYOUT = timeline_layout({"hoodie.timeline.layout.version": "2", "hoodie.table.initial.version": "8"})
@@ -121,7 +117,7 @@ def test_hundreds_of_instants_are_each_archived_once() -> None:
     settings = ArchiveSettings(files_per_merge=3)
     for number in range(0, 600, 6):
         batch = [put(storage, n) for n in range(number, number + 6)]
-        carry_out_archival(storage, LAYOUT, batch, settings, confirm=HELD)
+        carry_out_archival(storage, LAYOUT, UTC, batch, settings, confirm=HELD)
 
     timeline = read_timeline(storage, LAYOUT, UTC)
     assert timeline.instants == ()
@@ -168,7 +164,7 @@ def test_plans_are_archived_with_what_they_led_to() -> None:
         put(storage, 8, "logcompaction", compaction),
     ]
 
-    carry_out_archival(storage, LAYOUT, instants, ArchiveSettings(), confirm=HELD)
+    carry_out_archival(storage, LAYOUT, UTC, instants, ArchiveSettings(), confirm=HELD)
 
     found = [(row["action"], row["plan"]) for row in archived_rows(storage)]
     assert found == [
@@ -181,14 +177,14 @@ def test_plans_are_archived_with_what_they_led_to() -> None:
 def test_what_the_history_has_already_is_only_deleted() -> None:
     storage = MemoryStorage()
     first = [put(storage, n) for n in (1, 2, 3)]
-    carry_out_archival(storage, LAYOUT, first, ArchiveSettings(), confirm=HELD)
+    carry_out_archival(storage, LAYOUT, UTC, first, ArchiveSettings(), confirm=HELD)
     again = [put(storage, n) for n in (2, 3)]
 
-    carry_out_archival(storage, LAYOUT, [*again, put(storage, 4)], ArchiveSettings(), confirm=HELD)
+    carry_out_archival(storage, LAYOUT, UTC, [*again, put(storage, 4)], ArchiveSettings(), confirm=HELD)
 
     names = [file.name.format() for file in read_manifest(storage, LAYOUT.history_folder).files]
     assert names == [f"{t(1)}_{t(3)}_0.parquet", f"{t(4)}_{t(4)}_0.parquet"]
-    carry_out_archival(storage, LAYOUT, [put(storage, 4)], ArchiveSettings(), confirm=HELD)
+    carry_out_archival(storage, LAYOUT, UTC, [put(storage, 4)], ArchiveSettings(), confirm=HELD)
     timeline = read_timeline(storage, LAYOUT, UTC)
     assert timeline.instants == ()
     assert [i.requested for i in timeline.history.instants()] == [t(n) for n in (1, 2, 3, 4)]
@@ -199,7 +195,7 @@ def test_markers_that_were_left_of_archived_instants_go() -> None:
     storage.put(f".hoodie/.temp/{t(1)}/oslo/x.marker.CREATE", b"")
     storage.put(f".hoodie/.temp/{t(9)}/oslo/x.marker.CREATE", b"")
 
-    carry_out_archival(storage, LAYOUT, [put(storage, 1)], ArchiveSettings(), confirm=HELD)
+    carry_out_archival(storage, LAYOUT, UTC, [put(storage, 1)], ArchiveSettings(), confirm=HELD)
 
     assert list(storage.list_folders(".hoodie/.temp")) == [f".hoodie/.temp/{t(9)}"]
 
@@ -314,22 +310,6 @@ def test_a_reader_who_listed_the_timeline_before_an_archival_finds_what_went_mea
         read_commit(snapshot.storage, timeline, lost)
 
 
-def test_version_6_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    storage = MemoryStorage()
-    table = table_on(storage, NO_ARCHIVE)
-    for number in range(4):
-        write(table, number)
-    access = table._access
-    layout_1 = timeline_layout({"hoodie.timeline.layout.version": "1"})
-    snapshot = access.snapshot()
-    old = replace(snapshot, config=replace(snapshot.config, layout=layout_1, version=6))
-    monkeypatch.setattr(type(access), "snapshot", lambda self: old)
-    settings = ArchiveSettings(commits_max=2, commits_min=1, clean=CleanSettings(commits_retained=1))
-
-    with pytest.raises(Unsupported, match="table version 6: this release archives version 8 and later"):
-        run_archive(cast(WriteSession, SimpleNamespace(access=access, hold=CertainHold())), settings)
-
-
 def test_an_archival_that_no_longer_holds_the_table_stops_before_its_next_step() -> None:
     """The table's lease may end while its holder sleeps: another writer may be archiving by then."""
     stopped = 0
@@ -337,7 +317,7 @@ def test_an_archival_that_no_longer_holds_the_table_stops_before_its_next_step()
         storage = MemoryStorage()
         for first in (1, 4):
             carry_out_archival(
-                storage, LAYOUT, [put(storage, n) for n in range(first, first + 3)], MERGING, confirm=HELD
+                storage, LAYOUT, UTC, [put(storage, n) for n in range(first, first + 3)], MERGING, confirm=HELD
             )
         asked = iter([None] * allowed)
 
@@ -346,7 +326,7 @@ def test_an_archival_that_no_longer_holds_the_table_stops_before_its_next_step()
                 raise LockLost("the lease ended")
 
         try:
-            carry_out_archival(storage, LAYOUT, [put(storage, n) for n in (7, 8)], MERGING, confirm=confirm)
+            carry_out_archival(storage, LAYOUT, UTC, [put(storage, n) for n in (7, 8)], MERGING, confirm=confirm)
         except LockLost:
             stopped += 1
         timeline = read_timeline(storage, LAYOUT, UTC)

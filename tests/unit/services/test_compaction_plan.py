@@ -84,6 +84,21 @@ def test_slices_below_a_threshold_are_left_and_their_partitions_named() -> None:
     assert (ids(by_count), by_count.missing_schedule_partitions) == (["a"], ("y",))
 
 
+def test_a_chain_of_strategies_takes_of_what_the_one_before_left() -> None:
+    slices = (slice_of("a", logs=(1, 1, 1), partition="x"), slice_of("b", logs=(9,), partition="y"))
+    chain = planned(
+        *slices, strategy=CompactionStrategy.LOG_SIZE, next_strategies=(CompactionStrategy.LOG_COUNT,),
+        log_size_bytes_min=2 * MIB, log_files_min=2,
+    )  # fmt: skip
+    assert (ids(chain), chain.missing_schedule_partitions) == (["a"], ("y",))
+    settings = CompactionSettings(
+        strategy=CompactionStrategy.PARTITION_REGEX, partition_regex="^2026/11",
+        next_strategies=(CompactionStrategy.NEWEST_DAYS,), days_max=1,
+    )  # fmt: skip
+    partitions = ["2026/11/01", "2026/11/02", "2026/12/01", "oslo"]
+    assert partitions_to_compact(partitions, settings, today=date(2026, 12, 2)) == ["2026/11/02"]
+
+
 def test_unbounded_strategies_take_all_as_they_come() -> None:
     slices = (slice_of("a", logs=(5,)), slice_of("b", logs=(9,)))
     for strategy in ("UNBOUNDED", "RECENT_DAYS", "OLDER_DAYS", "PARTITION_REGEX"):
@@ -207,6 +222,12 @@ def test_a_log_compaction_can_be_due_once_there_are_as_many_delta_commits_as_blo
         (
             {"hoodie.compaction.strategy": "org.apache.hudi.table.action.compact.strategy.UnBoundedCompactionStrategy"},
             CompactionSettings(strategy=CompactionStrategy.UNBOUNDED),
+        ),
+        (
+            {"hoodie.compaction.strategy": "DayBasedCompactionStrategy, LogFileNumBasedCompactionStrategy"},
+            CompactionSettings(
+                strategy=CompactionStrategy.NEWEST_DAYS, next_strategies=(CompactionStrategy.LOG_COUNT,)
+            ),
         ),
         (
             {"hoodie.compaction.strategy": "DayBasedCompactionStrategy"},

@@ -36,6 +36,15 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
 @pytest.mark.parametrize(
     "name,facts",
     [
+        ("mor_event_time_v6_h0150", {"ordering": ("ts",), "table_type": "MERGE_ON_READ"}),
+        (
+            "mor_commit_time_v6_h0150",
+            {
+                "ordering": ("ts",),
+                "table_type": "MERGE_ON_READ",
+                "properties": {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"},
+            },
+        ),
         ("cow_part_v8_h102", {"partition_by": ("part",), "ordering": ("ts",)}),
         ("cow_part_v9_h120", {"partition_by": ("part",), "ordering": ("ts",)}),
         ("cow_nonpart_v9_h120", {"ordering": ("ts",)}),
@@ -92,11 +101,77 @@ def test_two_ways_to_merge_are_refused() -> None:
     both = {"hoodie.compaction.payload.class": DEFAULT_PAYLOAD, "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
     with pytest.raises(Invalid, match="COMMIT_TIME_ORDERING and EVENT_TIME_ORDERING"):
         new_table_properties(new(properties=both))
-    with pytest.raises(Unsupported, match=r"hoodie\.record\.merge\.mode='com\.example\.Mine'"):
+    with pytest.raises(Unsupported, match=r"hoodie\.compaction\.payload\.class='com\.example\.Mine'"):
         new_table_properties(new(properties={"hoodie.compaction.payload.class": "com.example.Mine"}))
 
 
-@pytest.mark.parametrize("version", [5, 6, 7, 10])
+MODEL = "org.apache.hudi.common.model."
+PARTIAL, NON_DEFAULTS = f"{MODEL}PartialUpdateAvroPayload", f"{MODEL}OverwriteNonDefaultsWithLatestAvroPayload"
+MERGER = "3a0c9d1e-5b42-4f0e-8c0f-2f9d6f1b7a55"
+PROPERTY = "hoodie.record.merge.property.hoodie."
+
+
+@pytest.mark.parametrize(
+    "payload, expected",
+    [
+        (PARTIAL, {"mode": "EVENT_TIME_ORDERING", "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}),
+        (NON_DEFAULTS, {"mode": "COMMIT_TIME_ORDERING", "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}),
+        (
+            f"{MODEL}AWSDmsAvroPayload",
+            {
+                "mode": "COMMIT_TIME_ORDERING",
+                f"{PROPERTY}payload.delete.field": "Op",
+                f"{PROPERTY}payload.delete.marker": "D",
+            },
+        ),
+        (
+            f"{MODEL}debezium.PostgresDebeziumAvroPayload",
+            {
+                "mode": "EVENT_TIME_ORDERING",
+                "hoodie.table.ordering.fields": "_event_lsn",
+                "hoodie.table.partial.update.mode": "FILL_UNAVAILABLE",
+                f"{PROPERTY}write.partial.update.unavailable.value": "__debezium_unavailable_value",
+            },
+        ),
+        (
+            f"{MODEL}debezium.MySqlDebeziumAvroPayload",
+            {"mode": "EVENT_TIME_ORDERING", "hoodie.table.ordering.fields": "_event_bin_file,_event_pos"},
+        ),
+    ],
+)
+def test_version_9_stores_what_a_payload_class_does(payload: str, expected: dict[str, str]) -> None:
+    made = new_table_properties(new(ordering=("ts",), properties={"hoodie.compaction.payload.class": payload}))
+    made["mode"] = made["hoodie.record.merge.mode"]
+    assert made | expected == made
+    assert made["hoodie.table.legacy.payload.class"] == payload
+    assert "hoodie.compaction.payload.class" not in made
+
+
+def test_version_8_stores_a_payload_class_and_that_it_decides() -> None:
+    properties = {"hoodie.compaction.payload.class": PARTIAL}
+    made = new_table_properties(new(table_version=8, ordering=("ts",), properties=properties))
+    assert made["hoodie.record.merge.mode"] == "CUSTOM"
+    assert made["hoodie.compaction.payload.class"] == PARTIAL
+    assert made["hoodie.record.merge.strategy.id"] == "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize("payload", [PARTIAL, NON_DEFAULTS])
+def test_version_6_takes_no_payload_class_that_makes_one_row_of_two(payload: str) -> None:
+    properties = {"hoodie.compaction.payload.class": payload}
+    with pytest.raises(Unsupported, match=f"{payload}.*tables of version 6"):
+        new_table_properties(new(table_version=6, ordering=("ts",), properties=properties))
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_merge_strategy_takes_a_merger_in_this_process(version: int) -> None:
+    properties = {"hoodie.record.merge.mode": "CUSTOM", "hoodie.record.merge.strategy.id": MERGER}
+    with pytest.raises(Unsupported, match="expected a merge strategy with a merger in this process"):
+        new_table_properties(new(table_version=version, properties=properties))
+
+
+@pytest.mark.parametrize("version", [5, 7, 10])
 def test_other_versions_are_refused_by_name(version: int) -> None:
-    with pytest.raises(Unsupported, match=f"table_version={version}: this release creates the versions 8 and 9 only"):
+    with pytest.raises(
+        Unsupported, match=f"table_version={version}: this release creates the versions 6, 8 and 9 only"
+    ):
         new_table_properties(new(table_version=version))

@@ -22,6 +22,7 @@ from pyhudi.table.predicate import (
     as_expression,
     parse_predicate,
     partition_can_match,
+    partitions_in_doubt,
     statistics_can_match,
 )
 from pyhudi.table.predicate.syntax import portable_text
@@ -50,6 +51,9 @@ SCHEMA = pa.schema(
         ("st", pa.struct([("x", pa.int32()), ("y z", pa.string())])),
     ]
 )
+
+
+PARTITIONED = pa.schema([("city", pa.string()), ("n", pa.int32()), ("d", pa.date32())])
 
 
 def at(*parts: int) -> dt.datetime:
@@ -586,7 +590,23 @@ def test_other_physical_types_of_a_column_are_read_as_the_same_values() -> None:
     ],
 )
 def test_a_partition_is_pruned_only_where_no_row_can_be_kept(where, values, can_match) -> None:
-    assert partition_can_match(parse_predicate(where, SCHEMA), values) is can_match
+    predicate = parse_predicate(where, SCHEMA)
+    assert partition_can_match(predicate, values) is can_match
+    assert partitions_in_doubt(predicate, [values, values]) in (
+        [[True, True]] if can_match else [[True] * 2, [False] * 2]
+    )
+
+
+def test_partitions_are_ruled_out_together_by_the_conditions_whose_columns_all_of_them_know() -> None:
+    predicate = parse_predicate("city IN ('oslo', 'rome') AND n > 3 AND d IS NOT NULL", PARTITIONED)
+    values = [{"city": city, "n": n} for city in ("oslo", "bonn", None) for n in (3, 4, None)]
+
+    doubtful = partitions_in_doubt(predicate, values)
+
+    assert doubtful == [partition_can_match(predicate, of) for of in values]
+    assert [of for of, is_doubtful in zip(values, doubtful, strict=True) if is_doubtful] == [{"city": "oslo", "n": 4}]
+    assert partitions_in_doubt(predicate, [{"city": "bonn", "n": 4}, {"n": 4}]) == [True, True]
+    assert partitions_in_doubt(predicate, [{"city": "oslo", "n": "four"}]) == [True]
 
 
 @pytest.mark.parametrize(
@@ -690,6 +710,7 @@ def assert_nothing_is_lost(result: pa.Table, rows: pa.Table, predicate) -> None:
         row = result.slice(index, 1)
         values = {name: row[name][0] for name in names}
         assert partition_can_match(predicate, {k: v if v.is_valid else None for k, v in values.items()})
+        assert partitions_in_doubt(predicate, [{k: v.as_py() for k, v in values.items()}]) == [True]
         assert statistics_can_match(predicate, {name: range_of(row[name]) for name in names})
     pushed = as_expression(predicate, rows.schema)
     if pushed is not None:

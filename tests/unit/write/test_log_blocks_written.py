@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.format.log.block import LogBlock
+from pyhudi.errors import Unsupported
+from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import is_partial
+from pyhudi.format.log.headers import instant_time, is_partial, positions_base_instant, record_positions
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 
@@ -31,18 +33,18 @@ def blocks(path: Path) -> list[LogBlock]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["parquet", "avro", "hfile"])
-def test_a_partial_update_says_that_its_rows_are_not_deleted(tmp_path: Path, kind: str) -> None:
+def test_a_table_that_marks_deletes_by_a_column_takes_whole_rows_only(tmp_path: Path) -> None:
     whole = pa.table({"id": ["a", "b"], "ts": [1, 1], "v": ["old", "old"], MARK: pa.array([None, False])})
     table = table_of(tmp_path / "t", whole)
 
-    table.upsert(whole.select(["id", "ts", "v"]), options={"hoodie.logfile.data.block.format": kind})
+    with pytest.raises(
+        Unsupported, match=rf"expected all columns in an upsert, as the table has '{MARK}', found '{MARK}' missing"
+    ):
+        table.upsert(whole.select(["id", "ts", "v"]))
+    table.upsert(whole.select(["id", "ts", "v"]), options={"hoodie.write.set.null.for.missing.columns": True})
 
-    (block,) = blocks(tmp_path / "t")
-    assert is_partial(block)
-    (batch,) = read_batches(block)
-    assert batch.column(MARK).to_pylist() == [False, False]
-    assert len(table.scan().to_arrow()) == 2
+    assert not any(is_partial(block) for block in blocks(tmp_path / "t"))
+    assert table.scan().to_arrow()[MARK].to_pylist() == [None, None]
 
 
 def test_what_is_no_boolean_marks_no_delete(tmp_path: Path) -> None:
@@ -69,3 +71,62 @@ def test_deletes_with_and_without_ordering_value_are_in_blocks_of_their_own(tmp_
     assert [of.column("record_key").to_pylist() for of in found] == [["b"], ["c", "d"]]
     assert [len(of.column("ordering_kind").unique()) for of in found] == [1, 1]
     assert table.scan(columns=["id"]).to_arrow()["id"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "avro"])  # rows of HFile blocks are in the order of their keys
+@pytest.mark.parametrize("rows_a_block", [100, 3])
+def test_rows_and_deletes_say_where_in_the_base_file_their_rows_stand(
+    tmp_path: Path, kind: str, rows_a_block: int
+) -> None:
+    ids = [f"{n:04}" for n in range(50)]
+    rows = pa.table({"id": ids, "ts": [1] * 50, "v": ["x" * 1_000] * 50})
+    table = table_of(tmp_path / "t", rows)
+    base = pq.read_table(next((tmp_path / "t").glob("*.parquet")), columns=["_hoodie_record_key"])
+    place = {key: at for at, key in enumerate(base.column(0).to_pylist())}
+    options = {"hoodie.logfile.data.block.format": kind, "hoodie.logfile.data.block.max.size": 1_100 * rows_a_block}
+
+    table.upsert(rows.take([41, 7, 30, 8, 9]), options=options)
+    table.delete(rows.take([49, 0, 20]).select(["id"]), options=options)
+
+    (base_instant,) = {i.requested for i in table.timeline() if i.action == "deltacommit"} - {
+        instant_time(block) for block in blocks(tmp_path / "t")
+    }
+    found: list[str] = []
+    for block in blocks(tmp_path / "t"):
+        keys = keys_of(block)
+        positions = record_positions(block, len(keys))
+        assert positions is not None
+        assert positions.tolist() == [place[key] for key in keys]
+        assert positions_base_instant(block) == base_instant
+        found += keys
+    assert sorted(found) == ["0000", "0007", "0008", "0009", "0020", "0030", "0041", "0049"]
+    assert len(blocks(tmp_path / "t")) == (2 if rows_a_block == 100 else 3)
+
+
+def test_blocks_with_a_new_key_have_no_positions(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "ts": [1, 1]})
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
+        properties={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 1},
+    )  # fmt: skip
+    table.insert(rows.slice(0, 1))
+    table.upsert(rows)
+
+    (block,) = blocks(tmp_path / "t")
+    assert record_positions(block, 2) is None
+    assert positions_base_instant(block) is None
+
+
+def test_positions_can_be_left_out(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "ts": [1, 1]})
+    table = table_of(tmp_path / "t", rows)
+    table.upsert(rows, options={"hoodie.write.record.positions": "false"})
+
+    (block,) = blocks(tmp_path / "t")
+    assert record_positions(block, 2) is None
+
+
+def keys_of(block: LogBlock) -> list[str]:
+    if block.type is BlockType.DELETE:
+        return [str(key) for key in read_deletes(block).column("record_key").to_pylist()]
+    return [str(key) for batch in read_batches(block) for key in batch.column("_hoodie_record_key").to_pylist()]

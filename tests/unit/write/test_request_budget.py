@@ -1,6 +1,8 @@
 """A small write could ask the store more and more as its table grows. The counts are exact: a change of them is a
 decision, made here."""
 
+import pytest
+
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
 from pyhudi.storage.counting import CountingStorage
@@ -9,9 +11,13 @@ from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
 
 FILE_GROUPS = 50
 
-FIXED = {"get": 23, "list": 14, "put": 2, "delete": 1, "delete_prefix": 1}
+FIXED = {"get": 17, "list": 14, "put": 2, "delete": 1, "delete_prefix": 1}
 """What a commit asks for, whatever it writes: properties, both timelines and the metadata table's files, some of
 them several times; heartbeat and markers."""
+
+
+BY_RECORD_INDEX = (33, 21, 10)
+"""Gets, lists and heads of such an upsert: those of a commit, and of the files of the metadata table."""
 
 
 def a_table(storage: CountingStorage) -> HudiTable:
@@ -91,3 +97,20 @@ def test_a_scan_of_one_partition() -> None:
 
     assert table.scan(where="city = 'p3'").to_arrow().num_rows == 10
     assert storage.counts == {"get": 6, "list": 3, "open_input": 5}
+
+
+@pytest.mark.parametrize("partitions", [20, 40])
+def test_an_upsert_by_record_index_asks_nothing_of_the_files_that_it_does_not_change(partitions: int) -> None:
+    """Two keys of as many partitions: their files are opened once, to be rewritten, whatever else the table holds."""
+    storage = CountingStorage(MemoryStorage())
+    handles = Handles(storage, StepClock(), seeded_uuids(1), SerialExecutor())
+    options = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
+    table = handles.create(properties=options, schema=arrow([]).schema)
+    table.bulk_insert(arrow(Row(f"k{n:03}", f"p{n}", 1, n) for n in range(partitions)))
+    storage.reset()
+
+    result = table.upsert(arrow(Row(f"k{n:03}", f"p{n}", 2, n) for n in range(2)))
+
+    assert result.updated == 2
+    assert (storage.counts["open_input"], storage.counts["put_stream"]) == (2, 2)
+    assert (storage.counts["get"], storage.counts["list"], storage.counts["head"]) == BY_RECORD_INDEX

@@ -8,9 +8,11 @@ from dataclasses import fields
 import pytest
 
 from pyhudi.errors import Invalid
+from pyhudi.metadata.index_facts import ChosenColumns
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import check_known
 from pyhudi.model.option_table import find_entry
+from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
@@ -45,7 +47,9 @@ EACH = [
         )
     ),
     ("bloom_prunes_by_range", "hoodie.bloom.index.prune.by.ranges", "false", False),
+    ("bloom_uses_metadata", "hoodie.bloom.index.use.metadata", "true", True),
     ("updates_partition_path", "hoodie.simple.index.update.partition.path", "false", False),
+    ("fallback_updates_partition_path", "hoodie.simple.index.update.partition.path", "false", False),
     ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "", "NONE"),
     ("bulk_insert_sort_mode", "hoodie.bulkinsert.sort.mode", "partition_sort", "PARTITION_SORT"),
     ("operation", "hoodie.datasource.write.operation", "INSERT_OVERWRITE", "insert_overwrite"),
@@ -69,6 +73,28 @@ EACH = [
     ("logs", "hoodie.merge.small.file.group.candidates.limit", "0", LogSettings(small_groups_max=0)),
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
+    *(
+        ("indexes", f"hoodie.metadata.{option}", text, IndexSettings(**field))
+        for option, text, field in (
+            ("index.column.stats.enable", "true", {"column_stats": True}),
+            ("index.partition.stats.enable", "false", {"partition_stats": False}),
+            ("index.bloom.filter.enable", "true", {"bloom_filters": True}),
+            ("global.record.level.index.enable", "true", {"global_record_index": True}),
+            ("record.level.index.enable", "true", {"partitioned_record_index": True}),
+            ("index.secondary.enable", "false", {"secondary": False}),
+            ("index.secondary.column", "a, b", {"secondary_columns": ("a", "b")}),
+            ("index.column.stats.column.list", "a", {"columns": ChosenColumns(("a",))}),
+            ("index.column.stats.max.columns.to.index", "5", {"columns": ChosenColumns(count_max=5)}),
+            ("index.column.stats.file.group.count", "3", {"column_stats_groups": 3}),
+            ("index.partition.stats.file.group.count", "3", {"partition_stats_groups": 3}),
+            ("index.bloom.filter.file.group.count", "3", {"bloom_filter_groups": 3}),
+            ("global.record.level.index.min.filegroup.count", "3", {"global_groups": (3, 10_000)}),
+            ("record.level.index.max.filegroup.count", "3", {"partitioned_groups": (1, 3)}),
+            ("record.index.growth.factor", "3", {"growth_factor": 3.0}),
+            ("record.index.max.filegroup.size", "300", {"group_size_bytes": 300}),
+        )
+    ),
+    ("indexes", "hoodie.index.name", "by_v", IndexSettings(secondary_name="by_v")),
 ]
 
 
@@ -78,7 +104,10 @@ def test_an_option_arrives_in_its_field_and_nowhere_else(field: str, option: str
     settings, default = WriteSettings.from_options({option: text}), WriteSettings()
 
     assert getattr(settings, field) == value
-    others = [f.name for f in fields(settings) if f.name not in (field, "bucket_options")]  # these: as they are given
+    also = {"bucket_options"}  # as they are given
+    if option == "hoodie.simple.index.update.partition.path":
+        also |= {"updates_partition_path", "fallback_updates_partition_path"}
+    others = [f.name for f in fields(settings) if f.name not in {field, *also}]
     assert all(getattr(settings, name) == getattr(default, name) for name in others)
 
 
@@ -88,6 +117,12 @@ def test_each_index_has_its_own_switch_for_moves() -> None:
         settings = WriteSettings.from_options({"hoodie.index.type": index, **off})
         assert settings.updates_partition_path is moves
         assert settings.has_global_index is index.startswith("GLOBAL")
+    for index in ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"):
+        settings = WriteSettings.from_options({"hoodie.index.type": index})
+        assert (settings.updates_partition_path, settings.fallback_updates_partition_path) == (False, True)
+        assert settings.has_global_index is (index != "RECORD_LEVEL_INDEX")
+        on = {"hoodie.index.type": index, "hoodie.record.index.update.partition.path": "true"}
+        assert WriteSettings.from_options(on).updates_partition_path
 
 
 def test_every_field_has_an_option_and_every_option_is_a_setting() -> None:
@@ -145,7 +180,12 @@ def test_an_empty_text_is_the_default_but_for_the_prefix(option: str) -> None:
         ("hoodie.bloom.index.filter.type", "DYNAMIC", "DYNAMIC_V0 or SIMPLE"),
         ("hoodie.combine.before.upsert", "yes", "true or false"),
         ("hoodie.datasource.insert.dup.policy", "ignore", "none or drop or fail"),
-        ("hoodie.index.type", "HBASE", "SIMPLE or BLOOM or GLOBAL_SIMPLE or GLOBAL_BLOOM or BUCKET"),
+        (
+            "hoodie.index.type",
+            "HBASE",
+            "SIMPLE or BLOOM or GLOBAL_SIMPLE or GLOBAL_BLOOM or RECORD_INDEX or "
+            "GLOBAL_RECORD_LEVEL_INDEX or RECORD_LEVEL_INDEX or BUCKET",
+        ),
         (
             "hoodie.bulkinsert.sort.mode",
             "SORT",

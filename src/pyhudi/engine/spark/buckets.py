@@ -36,7 +36,7 @@ def list_hash(key: Column, fields: Sequence[str]) -> Column:
 
     No step passes 64 bits, so that ANSI mode has nothing to refuse.
     """
-    whole = _text_hash(key, 31)
+    whole = text_hash(key, 31)
     has_pairs = key.contains(",") & key.contains(":")
     return f.when(has_pairs, _bound(_selected(key, fields), lambda values: _values_hash(values, whole))).otherwise(
         whole
@@ -53,12 +53,12 @@ def _selected(key: Column, fields: Sequence[str]) -> Column:
 def _values_hash(values: Column, whole: Column) -> Column:
     def step(h: Column, value: Column) -> Column:
         is_nothing = value.isin(NULL_COMPONENT, EMPTY_COMPONENT)
-        return (h * 31 + f.when(is_nothing, f.lit(0).cast("long")).otherwise(_text_hash(value, 0))).bitwiseAND(_LOW)
+        return (h * 31 + f.when(is_nothing, f.lit(0).cast("long")).otherwise(text_hash(value, 0))).bitwiseAND(_LOW)
 
     return f.when(f.size(values) > 0, f.aggregate(values, f.lit(1).cast("long"), step)).otherwise(whole)
 
 
-def _text_hash(text: Column, added: int) -> Column:
+def text_hash(text: Column, added: int) -> Column:
     """Java's `String.hashCode` and `added`. An empty text is one character of number 0 to Spark, which adds nothing."""
     characters = f.transform(f.split(text, ""), lambda character: f.ascii(character).cast("long"))
 

@@ -5,17 +5,20 @@ from typing import Final
 
 from pyhudi.table.read_plan import PlannedFile
 
-LOG_SHARE_MAX: Final = 0.5
+LOG_SHARE_MAX: Final = 0.05
 """Bytes of logs for each byte of base files up to which it pays to read untouched rows apart."""
 
 NATIVE_BYTES_MIN: Final = 32 << 20
-"""Bytes of base files from which it pays: below, the stage that finds the touched rows takes longer than it spares."""
+"""Bytes of base files from which it pays: below, finding the touched rows takes longer than it spares."""
 
 NATIVE_BYTES_MAX: Final = 32 << 30
 """Bytes of base files up to which the places of touched rows, a bit a row, are sent to every task."""
 
-DRIVER_BYTES_MAX: Final = 256 << 20
+DRIVER_BYTES_MAX: Final = 512 << 20
 """Bytes of base files and logs up to which the driver finds the touched rows: a stage of tasks is slower to start."""
+
+DRIVER_LOG_BYTES_MAX: Final = 64 << 20
+"""Bytes of logs up to which the driver merges the touched rows, too: starting Python tasks takes a second."""
 
 
 def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], list[PlannedFile]]:
@@ -43,6 +46,12 @@ def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], l
 def finds_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver looks which rows of these slices are touched, as the query is planned."""
     return sum(piece.size_bytes for piece in slices) <= DRIVER_BYTES_MAX
+
+
+def merges_on_driver(slices: Sequence[PlannedFile]) -> bool:
+    """Whether the driver merges the touched rows of these slices, as the query is planned."""
+    log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
+    return finds_on_driver(slices) and log_bytes <= DRIVER_LOG_BYTES_MAX
 
 
 def base_size_bytes(piece: PlannedFile) -> int:

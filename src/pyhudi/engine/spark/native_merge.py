@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.merge_design import finds_on_driver
 from pyhudi.engine.spark.merged import map_slices
 from pyhudi.engine.spark.schema import spark_schema
@@ -70,6 +71,10 @@ def _touched(
         return map_slices(spark, location, slices, run, _TOUCHED)
     storage = open_storage(location)
     found = LocalExecutor().run(lambda piece: find(storage, piece), slices)
+    if can_take_arrow(spark):
+        names, words = zip(*found, strict=True)
+        bits = pa.ListArray.from_arrays(np.cumsum([0, *map(len, words)]).astype(np.int32), np.concatenate(words))
+        return arrow_dataframe(spark, pa.table([pa.array(names), bits], schema=_TOUCHED), spark_schema(_TOUCHED))
     return spark.createDataFrame([(name, words.tolist()) for name, words in found], spark_schema(_TOUCHED))
 
 

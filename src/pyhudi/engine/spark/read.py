@@ -1,6 +1,7 @@
 """Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from urllib.parse import urlsplit
 
@@ -11,9 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
-from pyhudi.engine.spark.merge_design import base_size_bytes, split_by_design
+from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, split_by_design
 from pyhudi.engine.spark.merged import read_merged_slices
 from pyhudi.engine.spark.native_merge import row_places, without_touched
 from pyhudi.engine.spark.schema import cast_column, spark_schema
@@ -30,6 +32,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
+from pyhudi.table.read_files import read_plan_table
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 from pyhudi.table.stored_types import group_by_stored_types
 
@@ -55,10 +58,22 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         places = row_places()
         rows = without_touched(spark, location, plan, apart, _scanned(spark, location, plan, apart, *places))
         parts.append(_native(spark, location, plan, rows))
-        parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
+        parts.append(_touched(spark, location, plan, apart))
     if whole:
         parts.append(read_merged_slices(spark, location, plan, whole))
     return reduce(DataFrame.union, parts)
+
+
+def _touched(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> DataFrame:
+    """What is left of the rows that the logs of these slices touch: merged here where they are few, or by tasks."""
+    if not (can_take_arrow(spark) and merges_on_driver(slices)):
+        return read_merged_slices(spark, location, plan, slices, touched_only=True)
+    rows = read_plan_table(
+        open_storage(location), replace(plan, files=tuple(slices)), LocalExecutor(), touched_only=True
+    )
+    return arrow_dataframe(spark, rows, spark_schema(plan.schema))
 
 
 def _scanned(

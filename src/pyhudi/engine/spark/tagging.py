@@ -3,17 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from pyhudi.engine.code_order import rows_by_code
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.merged import read_standing_rows
 from pyhudi.engine.spark.read import read_as, read_files
+from pyhudi.engine.spark.record_lookup import keys_by_path, locate_in_tasks
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
 from pyhudi.engine.spark.small_tables import small_table
@@ -22,6 +21,7 @@ from pyhudi.format.names import join
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.compacting import as_planned, split_compacting
 from pyhudi.index.hits import KeyBounds
+from pyhudi.index.record_index import RecordIndex
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
@@ -89,11 +89,12 @@ def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFra
 def find_candidates(lookup: Lookup) -> list[int]:
     """Positions of the slices that the index cannot rule out.
 
-    Jobs: none for an index that rules nothing out; otherwise one for the keys' bounds, or for the keys themselves up
-    to `DRIVER_KEYS_MAX`. Requests: then a footer of each slice, by threads of the driver.
+    Jobs: none for an index that rules nothing out, or that knows where each key lies; otherwise one for the keys'
+    bounds, or for the keys themselves up to `DRIVER_KEYS_MAX`. Requests: then a footer of each slice, by threads of
+    the driver.
     """
     index = lookup.tagging.index
-    if not index.prunes or not lookup.slices:
+    if not index.prunes or index.is_exact or not lookup.slices:
         return list(range(len(lookup.slices)))
     keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY)
     bounds = _held_keys(keys) if lookup.row_count <= DRIVER_KEYS_MAX else None
@@ -113,7 +114,13 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     tagging = lookup.tagging
     compares = tagging.moves and tagging.compares_stored
     targets = f.sort_array(f.collect_set(TARGET)).alias(TARGETS)
-    if not tagging.index.is_global:
+    if isinstance(tagging.index, RecordIndex):
+        hits = _recorded(lookup, tagging.index, compares=compares)
+    elif tagging.index.is_global:
+        located = _located(lookup, candidates, tagging.ordering if compares else ())
+        keys = _greatest(lookup) if compares else lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
+        hits = located.join(lookup.small(keys), RECORD_KEY)
+    else:
         located = _located_in_bases(lookup, candidates, ()).withColumnRenamed(_STORED_PATH, PARTITION_PATH)
         keys = lookup.small(lookup.rows.select(PARTITION_PATH, RECORD_KEY))
         hits = located.join(keys, [PARTITION_PATH, RECORD_KEY], "left_semi")
@@ -121,13 +128,6 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
             return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
         by_key = _with_life(lookup, candidates, hits).groupBy(PARTITION_PATH, RECORD_KEY)
         return _left_out_where(f.col(_IS_LIVE), by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE)))
-    located = _located(lookup, candidates, tagging.ordering if compares else ())
-    if compares:
-        order = f.max(f.struct(*_comparable(tagging.ordering, lookup.schema))).alias(_ORDER)
-        keys = lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
-    else:
-        keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
-    hits = located.join(lookup.small(keys), RECORD_KEY)
     if not tagging.moves:
         found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
         return _left_out_where(f.lit(tagging.drops_stored), found)
@@ -141,6 +141,33 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
     stayed = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(f.lit(NOWHERE)))
     return found.select(PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), stayed).otherwise(moved).alias(TARGETS))
+
+
+def _greatest(lookup: Lookup) -> DataFrame:
+    """The input's keys by partition, each with its greatest ordering value."""
+    order = f.max(f.struct(*_comparable(lookup.tagging.ordering, lookup.schema))).alias(_ORDER)
+    return lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
+
+
+def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFrame:
+    """The keys that the record index knows, with partition and position of their slice.
+
+    `compares`: with the input's and the stored ordering value, of a key that lies in another partition; only slices
+    that have such keys are read. One more job.
+    """
+    keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
+    hits = locate_in_tasks(
+        keys, lookup.row_count, index, lookup.location, lookup.slices, stored_path=_STORED_PATH, target=TARGET
+    )
+    if not compares:
+        return hits
+    left = hits.where(f.col(_STORED_PATH) != f.col(PARTITION_PATH)).select(TARGET).distinct().collect()
+    ordered = hits.join(lookup.small(_greatest(lookup)), [PARTITION_PATH, RECORD_KEY])
+    if not left:
+        return ordered.withColumn(_STORED_ORDER, f.col(_ORDER))
+    stored = _located(lookup, sorted(row[TARGET] for row in left), lookup.tagging.ordering)
+    joined = ordered.join(stored.select(RECORD_KEY, TARGET, _STORED_ORDER), [RECORD_KEY, TARGET], "left")
+    return joined.withColumn(_STORED_ORDER, f.coalesce(_STORED_ORDER, _ORDER))
 
 
 def _left_out_where(is_stored: Column, found: DataFrame) -> DataFrame:
@@ -291,12 +318,8 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
         table = pa.Table.from_batches(batches)
     if not len(table):
         return {}
-    paths = table.column(0).combine_chunks().dictionary_encode()
-    texts = table.column(1).combine_chunks().cast(pa.string())
-    by_path = rows_by_code(np.asarray(paths.indices), len(paths.dictionary))
-    parts = (texts.take(pa.array(part)) for part in by_path)
     held: dict[str, KeyBounds] = {}
-    for path, of in zip(paths.dictionary.to_pylist(), parts, strict=True):
+    for path, of in keys_by_path(table).items():
         ends_of = pc.min_max(of).as_py()
         held[path] = KeyBounds(ends_of["min"], ends_of["max"], of)
     return held

@@ -1,7 +1,13 @@
 """`where`: Spark SQL predicate text or an Arrow expression, over Arrow data, partitions and statistics."""
 
 from pyhudi.table.predicate.parse import Predicate, parse_predicate
-from pyhudi.table.predicate.prune import ColumnRange, partition_can_match, statistics_can_match
+from pyhudi.table.predicate.prune import (
+    ColumnRange,
+    partition_can_match,
+    partitions_in_doubt,
+    statistics_can_match,
+    which_can_match,
+)
 from pyhudi.table.predicate.pushdown import as_expression
 
 __all__ = [
@@ -10,5 +16,7 @@ __all__ = [
     "as_expression",
     "parse_predicate",
     "partition_can_match",
+    "partitions_in_doubt",
     "statistics_can_match",
+    "which_can_match",
 ]

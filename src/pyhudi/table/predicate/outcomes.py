@@ -1,5 +1,7 @@
 """The truth values that a predicate can take, given bounds on the columns: true, false, NULL or several.
 
+Of one file or row group (scalars), or of many at once (arrays): both broadcast.
+
 A set of outcomes is always a superset of what the rows really give, so that a predicate without TRUE
 among its outcomes keeps no row.
 """
@@ -8,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Flag
 from itertools import product
+from typing import Final, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pyhudi.table.predicate.evaluate import compare, fold
+from pyhudi.table.predicate.casts import cast_array
+from pyhudi.table.predicate.evaluate import compare
 from pyhudi.table.predicate.nodes import (
     And,
     Cast,
@@ -31,38 +37,46 @@ from pyhudi.table.predicate.nodes import (
 )
 from pyhudi.table.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_float, is_integer
 
+TRUE: Final = 1
+FALSE: Final = 2
+NULL: Final = 4
 
-class Outcome(Flag):
-    NONE = 0
-    TRUE = 1
-    FALSE = 2
-    NULL = 4
-    ANY = 7
+Outcomes: TypeAlias = npt.NDArray[np.uint8]
+"""Sets of outcomes, as bits."""
+
+Flags: TypeAlias = npt.NDArray[np.bool_] | np.bool_
+
+_NO: Final = np.False_
+_YES: Final = np.True_
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Every value that is not NULL lies in `low` to `high` (None: no bound), both of the node's type."""
+    """Every value that is not NULL lies in `low` to `high` (None, or null: no bound), both of the node's type.
 
-    low: pa.Scalar | None = None
-    high: pa.Scalar | None = None
-    may_be_null: bool = True
-    may_have_value: bool = True
+    A scalar holds for every place, an array has a bound for each of them.
+    """
+
+    low: pa.Array | pa.Scalar | None = None
+    high: pa.Array | pa.Scalar | None = None
+    may_be_null: Flags = _YES
+    may_have_value: Flags = _YES
 
 
 _UNKNOWN = Bounds()
-_SINGLES = (Outcome.TRUE, Outcome.FALSE, Outcome.NULL)
+_STATES: Final = {TRUE: True, FALSE: False, NULL: None}
+_OUTCOMES: Final = {state: outcome for outcome, state in _STATES.items()}
 
 
-def outcomes_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Outcome:
+def outcomes_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
     """Every outcome that a row within the known bounds can give. Keys are column paths."""
     match node:
         case And():
-            return _pairs(outcomes_of(node.left, known), outcomes_of(node.right, known), is_and=True)
+            return _AND[outcomes_of(node.left, known), outcomes_of(node.right, known)]
         case Or():
-            return _pairs(outcomes_of(node.left, known), outcomes_of(node.right, known), is_and=False)
+            return _OR[outcomes_of(node.left, known), outcomes_of(node.right, known)]
         case Not():
-            return _negated(outcomes_of(node.operand, known))
+            return _NOT[outcomes_of(node.operand, known)]
         case IsNull():
             return _is_null_outcomes(node, known)
         case Compare():
@@ -77,42 +91,39 @@ def outcomes_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Outcome:
             return compare_outcomes("=", bounds, _point(pa.scalar(True)))
 
 
-_STATES = {Outcome.TRUE: True, Outcome.FALSE: False, Outcome.NULL: None}
-_OUTCOMES = {state: outcome for outcome, state in _STATES.items()}
-
-
-def _pairs(left: Outcome, right: Outcome, *, is_and: bool) -> Outcome:
-    """The outcomes of AND or OR over every pair of outcomes of its sides."""
-    result = Outcome.NONE
-    for one, other in product(_SINGLES, _SINGLES):
-        if one in left and other in right:
-            result |= _joined(_STATES[one], _STATES[other], is_and=is_and)
-    return result
-
-
-def _joined(left: bool | None, right: bool | None, *, is_and: bool) -> Outcome:
+def _joined(left: bool | None, right: bool | None, *, is_and: bool) -> int:
     deciding = not is_and
     if left is deciding or right is deciding:
         return _OUTCOMES[deciding]
     if left is None or right is None:
-        return Outcome.NULL
+        return NULL
     return _OUTCOMES[not deciding]
 
 
-def _negated(outcome: Outcome) -> Outcome:
-    result = outcome & Outcome.NULL
-    result |= Outcome.FALSE if Outcome.TRUE in outcome else Outcome.NONE
-    return result | (Outcome.TRUE if Outcome.FALSE in outcome else Outcome.NONE)
+def _pairs(*, is_and: bool) -> Outcomes:
+    """The outcomes of AND or OR over every pair of outcomes of its sides, for each pair of sets."""
+    table = np.zeros((8, 8), np.uint8)
+    for left, right, one, other in product(range(8), range(8), _STATES, _STATES):
+        if left & one and right & other:
+            table[left, right] |= _joined(_STATES[one], _STATES[other], is_and=is_and)
+    return table
 
 
-def _is_null_outcomes(node: IsNull, known: Mapping[tuple[str, ...], Bounds]) -> Outcome:
+_AND: Final = _pairs(is_and=True)
+_OR: Final = _pairs(is_and=False)
+_NOT: Final = np.array([of & NULL | (of & TRUE) << 1 | (of & FALSE) >> 1 for of in range(8)], np.uint8)
+
+
+def _bits(flags: Flags, outcome: int) -> Outcomes:
+    return np.where(flags, np.uint8(outcome), np.uint8(0))
+
+
+def _is_null_outcomes(node: IsNull, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
     if type_of(node.operand) == pa.bool_() and not isinstance(node.operand, Column | Literal):
         operand = outcomes_of(node.operand, known)
-        is_true = Outcome.TRUE if Outcome.NULL in operand else Outcome.NONE
-        return is_true | (Outcome.FALSE if operand & (Outcome.TRUE | Outcome.FALSE) else Outcome.NONE)
+        return _bits((operand & NULL) != 0, TRUE) | _bits((operand & (TRUE | FALSE)) != 0, FALSE)
     bounds = bounds_of(node.operand, known)
-    is_true = Outcome.TRUE if bounds.may_be_null else Outcome.NONE
-    return is_true | (Outcome.FALSE if bounds.may_have_value else Outcome.NONE)
+    return _bits(bounds.may_be_null, TRUE) | _bits(bounds.may_have_value, FALSE)
 
 
 def bounds_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Bounds:
@@ -132,8 +143,8 @@ def bounds_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Bounds:
 
 def _point(value: pa.Scalar) -> Bounds:
     if not value.is_valid:
-        return Bounds(None, None, may_be_null=True, may_have_value=False)
-    return Bounds(value, value, may_be_null=False)
+        return Bounds(None, None, may_be_null=_YES, may_have_value=_NO)
+    return Bounds(value, value, may_be_null=_NO)
 
 
 def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
@@ -145,71 +156,72 @@ def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     return source in (pa.date32(), TIMESTAMP, TIMESTAMP_NTZ) and target in (TIMESTAMP, TIMESTAMP_NTZ)
 
 
-def _cast_bound(bound: pa.Scalar | None, target: pa.DataType) -> pa.Scalar | None:
+def _cast_bound(bound: pa.Array | pa.Scalar | None, target: pa.DataType) -> pa.Array | pa.Scalar | None:
     if bound is None:
         return None
-    result = fold(Cast(Literal(bound, bound.type), target))
-    return result.value if isinstance(result, Literal) and result.value.is_valid else None
+    if isinstance(bound, pa.Scalar):
+        return cast_array(pa.array([bound.as_py()], bound.type), target)[0]
+    return cast_array(bound, target)
 
 
-def compare_outcomes(operator: ComparisonOperator, left: Bounds, right: Bounds) -> Outcome:
+def compare_outcomes(operator: ComparisonOperator, left: Bounds, right: Bounds) -> Outcomes:
     """The outcomes of a comparison of any two values within the bounds."""
     if operator == "<=>":
         return _null_safe_outcomes(left, right)
-    result = Outcome.NULL if left.may_be_null or right.may_be_null else Outcome.NONE
-    if not (left.may_have_value and right.may_have_value):
-        return result
     if operator in (">", ">="):
         return compare_outcomes("<" if operator == ">" else "<=", right, left)
     if operator == "=":
-        apart = _surely("<", left.high, right.low) or _surely("<", right.high, left.low)
-        same = _surely("<=", left.high, right.low) and _surely("<=", right.high, left.low)
-        always, never = same, apart
+        never = _surely("<", left.high, right.low) | _surely("<", right.high, left.low)
+        always = _surely("<=", left.high, right.low) & _surely("<=", right.high, left.low)
     elif operator == "<":
         always, never = _surely("<", left.high, right.low), _surely("<=", right.high, left.low)
     else:
         always, never = _surely("<=", left.high, right.low), _surely("<", right.high, left.low)
-    result |= Outcome.NONE if never else Outcome.TRUE
-    return result | (Outcome.NONE if always else Outcome.FALSE)
+    both = left.may_have_value & right.may_have_value
+    null = _bits(left.may_be_null | right.may_be_null, NULL)
+    return null | _bits(both & ~never, TRUE) | _bits(both & ~always, FALSE)
 
 
-def _null_safe_outcomes(left: Bounds, right: Bounds) -> Outcome:
-    values = compare_outcomes("=", left, right) & ~Outcome.NULL
-    if left.may_be_null and right.may_be_null:
-        values |= Outcome.TRUE
-    one_is_null = (left.may_be_null and right.may_have_value) or (right.may_be_null and left.may_have_value)
-    return values | (Outcome.FALSE if one_is_null else Outcome.NONE)
+def _null_safe_outcomes(left: Bounds, right: Bounds) -> Outcomes:
+    values = compare_outcomes("=", left, right) & np.uint8(TRUE | FALSE)
+    one_is_null = (left.may_be_null & right.may_have_value) | (right.may_be_null & left.may_have_value)
+    return values | _bits(left.may_be_null & right.may_be_null, TRUE) | _bits(one_is_null, FALSE)
 
 
-def _surely(operator: ComparisonOperator, left: pa.Scalar | None, right: pa.Scalar | None) -> bool:
-    if left is None or right is None or not (left.is_valid and right.is_valid):
-        return False
-    return bool(compare(operator, left, right).as_py())
+def _surely(
+    operator: ComparisonOperator, left: pa.Array | pa.Scalar | None, right: pa.Array | pa.Scalar | None
+) -> Flags:
+    """Where the comparison holds; not where a side has no bound."""
+    if left is None or right is None:
+        return _NO
+    return _flags(pc.and_(pc.and_(pc.is_valid(left), pc.is_valid(right)), compare(operator, left, right)))
 
 
-def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> Outcome:
+def _flags(values: pa.Array | pa.Scalar) -> Flags:
+    """What is surely true."""
+    if isinstance(values, pa.Scalar):
+        return np.bool_(values.as_py() is True)
+    return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
     """As the OR of the equalities; with a NULL operand every one of them is NULL."""
     operand = bounds_of(node.operand, known)
-    if not operand.may_have_value:
-        return Outcome.NULL
-    result = Outcome.FALSE
+    result: Outcomes = np.array(FALSE, np.uint8)
     for value in node.values:
-        result = _pairs(result, compare_outcomes("=", operand, bounds_of(value, known)), is_and=False)
-    return result
+        result = _OR[result, compare_outcomes("=", operand, bounds_of(value, known))]
+    return np.where(operand.may_have_value, result, np.uint8(NULL))
 
 
-def _match_outcomes(node: Match, known: Mapping[tuple[str, ...], Bounds]) -> Outcome:
+def _match_outcomes(node: Match, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
     """No text within the bounds begins with the prefix: they end before it, or start after its last text."""
     bounds = bounds_of(node.operand, known)
-    result = Outcome.NULL if bounds.may_be_null else Outcome.NONE
-    if not bounds.may_have_value:
-        return result
+    never: Flags = _NO
     prefix = node.prefix.encode()
-    low, high = (_text_bytes(bound) for bound in (bounds.low, bounds.high))
-    ends_before = high is not None and high < prefix
-    starts_after = low is not None and low[: len(prefix)] > prefix
-    return result | (Outcome.FALSE if ends_before or starts_after else Outcome.TRUE | Outcome.FALSE)
-
-
-def _text_bytes(bound: pa.Scalar | None) -> bytes | None:
-    return None if bound is None or not bound.is_valid else bytes(bound.as_buffer())
+    if prefix and bounds.high is not None:
+        never = never | _flags(pc.less(pc.cast(bounds.high, pa.binary()), prefix))
+    if prefix and bounds.low is not None:
+        start = pc.binary_slice(pc.cast(bounds.low, pa.binary()), 0, len(prefix))
+        never = never | _flags(pc.greater(start, prefix))
+    null = _bits(bounds.may_be_null, NULL)
+    return null | _bits(bounds.may_have_value, FALSE) | _bits(bounds.may_have_value & ~never, TRUE)

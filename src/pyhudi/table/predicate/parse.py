@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from pyhudi.errors import Invalid
 from pyhudi.table.predicate.evaluate import evaluate
 from pyhudi.table.predicate.nodes import Node, columns_in
-from pyhudi.table.predicate.resolve import parse_text
-from pyhudi.table.predicate.syntax import portable_text
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
@@ -36,6 +34,8 @@ class Predicate:
     @property
     def portable_text(self) -> str:
         """The text as every supported Spark understands it alike."""
+        from pyhudi.table.predicate.syntax import portable_text  # brings sqlglot: tasks do not need it
+
         return portable_text(self.text)
 
     def mask(self, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
@@ -74,6 +74,8 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
         return Predicate(where, _expression_columns(where, schema), str(where), schema)
     if not isinstance(where, str):
         raise Invalid(f"where: expected text or a pyarrow.compute.Expression, found {type(where).__name__}")
+    from pyhudi.table.predicate.resolve import parse_text  # brings sqlglot: tasks do not need it
+
     root = parse_text(where, schema)
     return Predicate(root, frozenset(column.path[0] for column in columns_in(root)), where, schema)
 

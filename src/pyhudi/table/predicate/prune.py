@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as fs
 
 from pyhudi.errors import Unsupported
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.table.predicate.casts import can_cast, canonical_array, cast_array
-from pyhudi.table.predicate.evaluate import compare, fold
+from pyhudi.table.predicate.evaluate import compare, evaluate, fold
 from pyhudi.table.predicate.nodes import (
     And,
     Arithmetic,
@@ -29,8 +32,9 @@ from pyhudi.table.predicate.nodes import (
     Not,
     Or,
     columns_in,
+    conjuncts_of,
 )
-from pyhudi.table.predicate.outcomes import Bounds, Outcome, outcomes_of
+from pyhudi.table.predicate.outcomes import TRUE, Bounds, outcomes_of
 from pyhudi.table.predicate.parse import Predicate
 from pyhudi.table.predicate.types import is_float
 
@@ -70,7 +74,29 @@ def partition_can_match(predicate: Predicate, values: Mapping[str, Value]) -> bo
         if (scalar := _partition_scalar(column, values)) is not None
     }
     outcomes = outcomes_of(_substituted(predicate.condition, constants), {})
-    return bool(outcomes & Outcome.TRUE)
+    return bool(outcomes & TRUE)
+
+
+def partitions_in_doubt(predicate: Predicate, values: Sequence[Mapping[str, Value]]) -> list[bool]:
+    """Which partitions `partition_can_match` is worth asking about: not those that one condition alone rules out.
+
+    All partitions at once, by columns: only conditions on columns whose value is known in each of them count. Memory:
+    a value a partition and column.
+    """
+    keep = np.ones(len(values), np.bool_)
+    if predicate.condition is None or isinstance(predicate.condition, pc.Expression) or not values:
+        return keep.tolist()
+    for condition in conjuncts_of(predicate.condition):
+        columns = {column.path: column.type for column in columns_in(condition)}
+        if not columns or any(len(path) > 1 or any(path[0] not in of for of in values) for path in columns):
+            continue
+        try:
+            held = {path[0]: pa.array([of[path[0]] for of in values], kind) for path, kind in columns.items()}
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            continue  # of another type than the column: one partition after the other tells
+        is_true = evaluate(condition, pa.record_batch(held))
+        keep &= pc.fill_null(is_true, False).to_numpy(zero_copy_only=False)
+    return keep.tolist()
 
 
 def statistics_can_match(predicate: Predicate, statistics: Mapping[str, ColumnRange]) -> bool:
@@ -85,7 +111,45 @@ def statistics_can_match(predicate: Predicate, statistics: Mapping[str, ColumnRa
         for column in columns_in(predicate.condition)
         if (name := ".".join(column.path)) in statistics
     }
-    return bool(outcomes_of(predicate.condition, bounds) & Outcome.TRUE)
+    return bool(outcomes_of(predicate.condition, bounds) & TRUE)
+
+
+def which_can_match(predicate: Predicate, statistics: Mapping[str, pa.Table], count: int) -> npt.NDArray[np.bool_]:
+    """Of `count` files (slices, partitions) those that may hold a row that is kept: False only where none can be.
+
+    `statistics`: by column name as above a row for each of them: `min`, `max` (null: not known; of the column's
+    type; the maximum of a float column says nothing of NaN), `null_count`, `value_count` (with nulls; null: unknown).
+    """
+    if predicate.condition is None:
+        return np.ones(count, np.bool_)
+    if isinstance(predicate.condition, pc.Expression):
+        rows = [{name: _range_at(table, at) for name, table in statistics.items()} for at in range(count)]
+        return np.array([statistics_can_match(predicate, row) for row in rows], np.bool_)
+    bounds = {
+        column.path: _bounds_of_columns(column.type, statistics[name])
+        for column in columns_in(predicate.condition)
+        if (name := ".".join(column.path)) in statistics
+    }
+    return np.broadcast_to(outcomes_of(predicate.condition, bounds) & TRUE != 0, (count,)).astype(np.bool_)
+
+
+def _range_at(table: pa.Table, at: int) -> ColumnRange:
+    low, high, nulls, values = (table.column(name)[at] for name in ("min", "max", "null_count", "value_count"))
+    lowest, highest = (bound if bound.is_valid else None for bound in (low, high))
+    return ColumnRange(lowest, highest, nulls.as_py(), values.as_py())
+
+
+def _bounds_of_columns(kind: pa.DataType, table: pa.Table) -> Bounds:
+    low, high, nulls, values = (one_array(table.column(name)) for name in ("min", "max", "null_count", "value_count"))
+    may_be_null = pc.fill_null(pc.not_equal(nulls, 0), True).to_numpy(zero_copy_only=False)
+    may_have_value = pc.fill_null(pc.less(nulls, values), True).to_numpy(zero_copy_only=False)
+    if is_float(kind):
+        low = pc.if_else(pc.is_nan(low), pa.scalar(None, kind), low)
+        high = pa.nulls(len(high), kind)  # of NaN, the greatest value, nothing is known
+    in_order = compare("<=", low, high)
+    is_wrong = pc.fill_null(pc.invert(in_order), False)
+    low, high = (pc.if_else(is_wrong, pa.scalar(None, kind), bound) for bound in (low, high))
+    return Bounds(low, high, may_be_null, may_have_value)
 
 
 def _partition_scalar(column: Column, values: Mapping[str, Value]) -> pa.Scalar | None:
@@ -157,7 +221,7 @@ def _bounds_of_range(column: Column, known: ColumnRange) -> Bounds:
         high = high if known.nan_count == 0 else None
     if low is not None and high is not None and not compare("<=", low, high).as_py():
         low = high = None
-    return Bounds(low, high, may_be_null, may_have_value)
+    return Bounds(low, high, np.bool_(may_be_null), np.bool_(may_have_value))
 
 
 def _is_nan(bound: pa.Scalar | None) -> bool:

@@ -1,0 +1,90 @@
+"""The calls of a table that build and drop the indexes of its metadata table, beside its writers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyhudi.api.services import TableServices
+from pyhudi.model.option_values import OptionValues
+from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.services.index_drop import DroppedIndexes, drop_index
+from pyhudi.services.indexing import IndexingJob, IndexResult, build_index, run_indexings, schedule_index
+from pyhudi.services.indexing_request import IndexRequest
+
+_CHECK_TIMEOUT_S = 900
+
+
+class TableIndexes(TableServices):
+    """The indexes of `HudiTable`, which says how the table is reached."""
+
+    def build_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> IndexResult:
+        """Build an index, while readers and writers go on: the table is held at the beginning and the end only.
+
+        `kind`: `column_stats` (`columns`: of which; None: the first 32), `partition_stats`, `bloom_filters`,
+        `record_index` (keys unique in the table), `partitioned_record_index` (within partitions), `secondary_index`
+        (of one column of `columns`; `name`: the column's unless given). Writes since keep it true, without an option.
+        Nothing is done where the index is there. `options`: numbers of file groups and the like,
+        `hoodie.metadata.index.check.timeout.seconds`.
+        Raises: Invalid for what cannot be built; Unsupported for an `expression`; Conflict while another process
+        builds it, holds the table, or drops the index meanwhile.
+        """
+        return build_index(self._indexing_job(options), _request(kind, columns, name, expression))
+
+    def schedule_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> IndexResult:
+        """Plan an index and leave it pending, for whoever runs indexings next: `run_indexes`, a `build_index` of the
+        same, or Apache Hudi. Until it is run nothing is built, and writers know nothing of it.
+
+        Raises: as `build_index`.
+        """
+        return schedule_index(self._indexing_job(options), _request(kind, columns, name, expression))
+
+    def run_indexes(self, *, options: Mapping[str, object] | None = None) -> tuple[IndexResult, ...]:
+        """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
+
+        Raises: as `build_index`.
+        """
+        return tuple(run_indexings(self._indexing_job(options)))
+
+    def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
+        """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
+        `hoodie.table.metadata.partitions`, or the name of a secondary index alone.
+
+        Raises: NotFound for an index that is not there; Invalid where the table's options ask for it; Conflict while
+        another process builds it or holds the table.
+        """
+        _, merged, settings = self._prepare(options)
+        with self._session(self._access, settings, CleanSettings.from_options(merged), "drop index") as session:
+            return drop_index(session, settings.indexes, name)
+
+    def _indexing_job(self, options: Mapping[str, object] | None) -> IndexingJob:
+        _, merged, settings = self._prepare(options)
+        # What options ask for is what this builds, beside writers: not at its beginning, which holds the table.
+        settings = replace(settings, indexes=replace(settings.indexes, is_async=True))
+        clean = CleanSettings.from_options(merged)
+        seconds = OptionValues(merged).count("hoodie.metadata.index.check.timeout.seconds", _CHECK_TIMEOUT_S)
+        return IndexingJob(
+            settings.indexes,
+            open_session=lambda: self._session(self._access, settings, clean, "indexing"),
+            read_snapshot=self._access.snapshot, executor=self._executor, clock=self._access.clock,
+            check_timeout_ms=1_000 * seconds,
+        )  # fmt: skip
+
+
+def _request(kind: str, columns: str | Sequence[str] | None, name: str | None, expression: str | None) -> IndexRequest:
+    chosen = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    return IndexRequest(kind, chosen, name, expression)

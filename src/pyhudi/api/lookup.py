@@ -1,0 +1,231 @@
+"""Rows by their record keys: which file groups may hold them, by the best index that the table has."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api import frames
+from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.hashing_metadata import COUNTS_BY_PARTITION
+from pyhudi.format.keys import partition_paths, record_keys
+from pyhudi.format.metadata_groups import RECORD_INDEX
+from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
+from pyhudi.index.bloom import metadata_survivors
+from pyhudi.index.bloom_metadata import key_statistics
+from pyhudi.index.bucket import BucketRule, FixedBuckets
+from pyhudi.index.consistent_buckets import RingBuckets, find_ring
+from pyhudi.index.key_rows import WantedFile, read_key_rows
+from pyhudi.metadata.files_partition import MetadataListing
+from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
+from pyhudi.metadata.key_indexes import locate_records
+from pyhudi.model.option_names import canonical_name
+from pyhudi.table.bucket_facts import BucketFacts, facts_of_table
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.read_plan import make_plan, planned_slice, select_columns
+from pyhudi.table.snapshot import Snapshot
+
+log = logging.getLogger("pyhudi")
+
+KeysByPartition: TypeAlias = Mapping[str, pa.Array]
+"""Partition path -> distinct keys, ascending by their bytes."""
+
+_OLD_HASH_BEFORE = 8
+"""Apache Hudi before 1.0 hashed keys with a colon otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtKeys:
+    """Distinct record keys, ascending. `by_partition`: in which partitions to look for which; None: in all, for all."""
+
+    keys: pa.Array
+    by_partition: KeysByPartition | None = None
+
+    def partitions(self, existing: Iterable[str]) -> list[str]:
+        return [path for path in existing if self.by_partition is None or path in self.by_partition]
+
+    def of(self, partition: str) -> pa.Array:
+        return self.keys if self.by_partition is None else self.by_partition[partition]
+
+
+def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
+    """What a caller asks for: texts of record keys, or Arrow data with the key columns.
+
+    With all of the partition columns, where paths are made of their texts, a key is looked for in its partition only.
+    Raises: Invalid.
+    """
+    spec = snapshot.key_spec
+    if isinstance(keys, str):
+        raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
+    if not frames.is_arrow(keys):
+        return SoughtKeys(_distinct(pa.array(list(keys), pa.string())))
+    rows = frames.arrow_table(keys)
+    if spec.makes_keys:
+        raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
+    missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
+    if missing:
+        raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+    texts = one_array(record_keys(rows, spec))
+    if not spec.partition_by or spec.time_based or not set(spec.partition_by) <= set(rows.column_names):
+        return SoughtKeys(_distinct(texts))
+    paths = one_array(partition_paths(rows, spec))
+    codes = np.asarray(paths.indices)
+    by_path = {
+        path: _distinct(texts.filter(pa.array(codes == number)))
+        for number, path in enumerate(paths.dictionary.to_pylist())
+    }
+    return SoughtKeys(_distinct(texts), by_path)
+
+
+def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], executor: Executor) -> pa.Table:
+    """The rows of record keys, as a scan gives them; an absent key gives none.
+
+    By the record index of the metadata table, if there is one: then only file groups that hold a key are opened. The
+    index may be ahead of the snapshot, where another writer commits meanwhile: then files are searched. By
+    buckets, where the table says that it has them. Otherwise all files of the partitions may hold them, but those that
+    key ranges and Bloom filters rule out: of the metadata table, or of the footers, which are read then.
+    `options`: of the handle, beside the table's own.
+    """
+    if not len(sought.keys):
+        return _read(snapshot, sought, [], executor, partition_count=0)
+    uses_metadata = isinstance(snapshot.listing, MetadataListing)
+    indexes = _open_indexes(snapshot, executor) if uses_metadata else None
+    located = None if indexes is None else _locate(indexes, sought)
+    if located is not None:
+        wanted = _by_locations(snapshot, sought, located)
+        rows = _read(snapshot, sought, wanted, executor, partition_count=len({one.file.partition for one in wanted}))
+        if _count_keys(rows, PARTITION_PATH, RECORD_KEY) >= _count_located(sought, located):
+            return rows
+        log.info("%s: keys are not where the record index says: files are searched", snapshot.config.name)
+    partitions = sought.partitions(snapshot.listing.partitions())
+    wanted = _by_buckets(snapshot, sought, partitions, options)
+    if snapshot.config.has_meta_fields:
+        wanted = _without_others(wanted, indexes)
+    return _read(snapshot, sought, wanted, executor, partition_count=len(partitions))
+
+
+def _read(
+    snapshot: Snapshot, sought: SoughtKeys, wanted: list[WantedFile], executor: Executor, *, partition_count: int
+) -> pa.Table:
+    shown = snapshot.shown_columns("snapshot")
+    plan = make_plan(
+        snapshot, [one.file for one in wanted],
+        schema=select_columns(snapshot, None, meta_fields=True, shown=shown), predicate=None,
+        where=f"record key among {len(sought.keys):,}", query="lookup", commit_times=None, partitions=partition_count,
+        partitions_pruned=0, files_pruned=0, shown=shown,
+    )  # fmt: skip
+    virtual = None if snapshot.config.has_meta_fields else snapshot.key_spec
+    return read_key_rows(snapshot.storage, plan, wanted, virtual, executor)
+
+
+def _count_keys(rows: pa.Table, partition: str, key: str) -> int:
+    """How many different keys, in each partition by themselves."""
+    return rows.select([partition, key]).group_by([partition, key]).aggregate([]).num_rows
+
+
+def _count_located(sought: SoughtKeys, located: pa.Table) -> int:
+    if sought.by_partition is None:
+        return _count_keys(located, "partition", "key")
+    own = [located.filter(pc.equal(located.column("partition"), path)) for path in sought.by_partition]
+    kept = [
+        of.filter(pc.is_in(of.column("key"), value_set=keys))
+        for of, keys in zip(own, sought.by_partition.values(), strict=True)
+    ]
+    return sum(_count_keys(of, "partition", "key") for of in kept)
+
+
+def _open_indexes(snapshot: Snapshot, executor: Executor) -> MetadataIndexes | None:
+    return open_indexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+
+
+def _locate(indexes: MetadataIndexes, sought: SoughtKeys) -> pa.Table | None:
+    """Where the record index says that the keys lie; None if there is none that is ready."""
+    found = indexes.find(RECORD_INDEX)
+    if found is None or sought.by_partition is None or None in found.groups:
+        return locate_records(indexes, sought.keys)
+    parts = [locate_records(indexes, keys, partition=path) for path, keys in sought.by_partition.items()]
+    return pa.concat_tables([part for part in parts if part is not None])
+
+
+def _by_locations(snapshot: Snapshot, sought: SoughtKeys, located: pa.Table) -> list[WantedFile]:
+    """The file groups that the record index names, with the keys that it names them for.
+
+    Spec: format/indexes.md section 6. A group that is replaced or gone holds no row.
+    """
+    wanted: list[WantedFile] = []
+    groups = located.group_by(["partition", "file_id"]).aggregate([("key", "list")])
+    columns = [groups.column(name).to_pylist() for name in ("partition", "file_id")]
+    keys_of = dict(zip(zip(*columns, strict=True), one_array(groups.column("key_list")), strict=True))
+    for partition in sought.partitions(sorted({partition for partition, _ in keys_of})):
+        for piece in snapshot.slices(partition):
+            keys = keys_of.get((partition, piece.file_id))
+            if keys is not None:
+                here = keys.values
+                own = here.filter(pc.is_in(here, value_set=sought.of(partition)))
+                wanted += _wanted(piece, _distinct(own))
+    return wanted
+
+
+def _by_buckets(
+    snapshot: Snapshot, sought: SoughtKeys, partitions: list[str], options: Mapping[str, str]
+) -> list[WantedFile]:
+    """Every slice of the partitions, but those of buckets to which no key belongs."""
+    properties = {canonical_name(name): text for name, text in snapshot.config.properties.items()}
+    facts = facts_of_table(snapshot.config, {**properties, **options})
+    wanted: list[WantedFile] = []
+    for partition in partitions:
+        keys, slices = sought.of(partition), snapshot.slices(partition)
+        rule = None if facts is None else _rule(snapshot, facts, partition, slices, keys)
+        if rule is None:
+            wanted += [one for piece in slices for one in _wanted(piece, keys)]
+            continue
+        buckets = rule.bucket_of(keys)
+        for piece in slices:
+            bucket = rule.bucket_of_file(piece.file_id)
+            is_known = bucket is not None and bucket < rule.bucket_count
+            wanted += _wanted(piece, keys.filter(pa.array(buckets == bucket)) if is_known else keys)
+    return wanted
+
+
+def _rule(
+    snapshot: Snapshot, facts: BucketFacts, partition: str, slices: list[FileSlice], keys: pa.Array
+) -> BucketRule | None:
+    """By which a partition's keys were placed; None where that is not certain."""
+    if snapshot.config.version < _OLD_HASH_BEFORE and pc.any(pc.match_substring(keys, ":")).as_py():
+        return None
+    if facts.engine == "CONSISTENT_HASHING":
+        ring = find_ring(snapshot.storage, partition, snapshot.timeline, lambda: [piece.file_id for piece in slices])
+        return None if ring is None else RingBuckets(ring, facts.hash_fields)
+    if not facts.is_stored or facts.bucket_count is None:
+        return None
+    if any(True for _ in snapshot.storage.list(COUNTS_BY_PARTITION, recursive=True)):
+        return None
+    return FixedBuckets(facts.bucket_count, facts.hash_fields)
+
+
+def _without_others(wanted: list[WantedFile], indexes: MetadataIndexes | None) -> list[WantedFile]:
+    """Without the base files that the metadata table rules out. A slice with logs may hold a key in those alone."""
+    statistics = key_statistics(indexes)
+    asked = [one for one in wanted if not one.file.logs]
+    if statistics is None or not asked:
+        return wanted
+    left = metadata_survivors(statistics, [one.file.path for one in asked], [one.keys for one in asked])
+    kept = [WantedFile(one.file, keys) for one, keys in zip(asked, left, strict=True) if len(keys)]
+    return [one for one in wanted if one.file.logs] + kept
+
+
+def _wanted(piece: FileSlice, keys: pa.Array) -> list[WantedFile]:
+    file = planned_slice(piece, with_logs=True) if len(keys) else None
+    return [] if file is None else [WantedFile(file, keys)]
+
+
+def _distinct(keys: pa.Array) -> pa.Array:
+    """Ascending by their bytes."""
+    keys = pc.unique(keys).drop_null()
+    return keys.take(pc.array_sort_indices(keys))

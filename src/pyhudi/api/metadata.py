@@ -1,0 +1,276 @@
+"""The metadata table of a table: what it knows, whether that is true, and making, updating and deleting it."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api.access import list_storage, metadata_upkeep, table_access
+from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
+from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.errors import Invalid, NotFound
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.metadata.files_partition import MetadataListing, read_files_partition
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.lookup import lookup_records
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.model.options import check_table_facts, merge_options
+from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.listing import FileListing, StorageListing
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.txn.guard import Guard
+from pyhudi.txn.hold import Hold
+from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
+from pyhudi.write.settings import WriteSettings
+
+ListedBy: TypeAlias = Literal["metadata", "storage"]
+Progress: TypeAlias = Callable[[int, int], None]
+
+_FILES_SCHEMA = pa.schema(
+    [("partition", pa.dictionary(pa.int32(), pa.string())), ("name", pa.string()), ("size_bytes", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPartitionStats:
+    """The files that a metadata partition is read from: the newest slice of each of its file groups."""
+
+    name: str
+    file_groups: int
+    base_files: int
+    base_bytes: int
+    log_files: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStats:
+    """What the metadata table holds. `stored_*`: everything in its folder, its timeline and old slices too.
+
+    `unused`: its partitions that the table's properties do not name, so that no reader uses them.
+    """
+
+    table_version: int
+    partitions: tuple[MetadataPartitionStats, ...]
+    unused: tuple[str, ...]
+    data_partitions: int
+    data_files: int
+    deltacommits_since_compaction: int
+    newest_instant: str | None
+    pending_instants: int
+    stored_files: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChange:
+    """The metadata partitions in use before and after a call that may change them."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+class TableMetadata:
+    """The metadata table of a Hudi table. Each call reads the table anew.
+
+    It opens where the metadata table is damaged, too: only the calls that need the damaged part raise CorruptFile,
+    which names the file.
+    """
+
+    def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
+        """Use `open`, or `HudiTable.metadata`."""
+        self._access, self._options = replace(access, open_listing=list_storage), dict(options)
+        self._executor = executor
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        options: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
+        lock: Guard | None = None,
+    ) -> Self:
+        """The metadata table of the table at `path`. `options`: as of `HudiTable.open`.
+
+        Raises: NotFound when the path holds no table; CorruptFile when its properties are torn.
+        """
+        access = table_access(path, storage_options, storage, None, None, lock)
+        found = cls(access, merge_options(write=options, opened=None, table={}), LocalExecutor())
+        found._snapshot()
+        return found
+
+    @property
+    def partitions_in_use(self) -> tuple[str, ...]:
+        """The metadata partitions that readers use; none where the table has no metadata table."""
+        return self._snapshot().config.metadata_partitions
+
+    def list_partitions(self, *, listed_by: ListedBy = "metadata") -> list[str]:
+        """The table's partition paths, sorted; `""` is the root of an unpartitioned table."""
+        return self._listing(listed_by).partitions()
+
+    def list_files(self, partitions: Sequence[str] | None = None, *, listed_by: ListedBy = "metadata") -> pa.Table:
+        """The files of these partitions, or of all: columns partition (a dictionary), name, size_bytes.
+
+        Raises: NotFound for a partition that the listing does not have.
+        """
+        listing = self._listing(listed_by)
+        if partitions is None and isinstance(listing, MetadataListing):
+            return _in_order(listing.all_files())
+        known = listing.partitions()
+        unknown = [] if partitions is None else sorted(set(partitions) - set(known))
+        if unknown:
+            raise NotFound(f"{self._access.location.uri}: no partition '{unknown[0]}'; it has {len(known):,}")
+        parts = [_FILES_SCHEMA.empty_table()]
+        for partition in known if partitions is None else partitions:
+            files = listing.files(partition)
+            columns = ([partition] * len(files), [f.name for f in files], [f.size_bytes for f in files])
+            parts.append(pa.table(list(map(pa.array, columns, _FILES_SCHEMA.types)), schema=_FILES_SCHEMA))
+        return pa.concat_tables(parts).unify_dictionaries()
+
+    def stats(self) -> MetadataStats:
+        """Its partitions and their files, and how far it is from its last compaction. One list request a folder."""
+        snapshot = self._snapshot()
+        table = self._table(snapshot)
+        in_use = snapshot.config.metadata_partitions
+        folders = [folder for folder in table.storage.list_folders("") if folder != ".hoodie"]
+        listing = self._files(snapshot)
+        stored = [file.size_bytes for file in table.storage.list("", recursive=True)]
+        return MetadataStats(
+            table_version=table.config.version,
+            partitions=tuple(_partition_stats(table, name) for name in in_use),
+            unused=tuple(sorted(set(folders) - set(in_use))),
+            data_partitions=len(listing.partitions()),
+            data_files=len(listing.all_files()),
+            deltacommits_since_compaction=table.deltacommits_since_compaction,
+            newest_instant=table.timeline.newest,
+            pending_instants=len(table.timeline.pending),
+            stored_files=len(stored),
+            stored_bytes=sum(stored),
+        )
+
+    def lookup(self, keys: Sequence[str], *, metadata_partition: str = "files") -> dict[str, dict[str, Any] | None]:
+        """What the metadata table holds under each key of one of its partitions; None where it holds nothing.
+
+        Keys of `files` are partition paths, `.` for the root of an unpartitioned table, and `__all_partitions__`; of
+        `record_index` record keys; of a secondary index values of its column, spelled as Java spells them.
+        Raises: NotFound for a metadata partition that the table does not have.
+        """
+        if isinstance(keys, str):
+            raise Invalid(f"keys='{keys}': expected a sequence of keys, such as ['{keys}']")
+        snapshot = self._snapshot()
+        table = self._table(snapshot)
+        if metadata_partition not in snapshot.config.metadata_partitions:
+            known = ", ".join(snapshot.config.metadata_partitions)
+            raise NotFound(f"{self._access.location.uri}: no metadata partition '{metadata_partition}'; it has {known}")
+        indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
+        return lookup_records(indexes, metadata_partition, keys)
+
+    def time_listings(
+        self, *, partitions_max: int = PARTITIONS_TIMED_MAX, on_progress: Progress = no_progress
+    ) -> ListingTimes:
+        """How long listing takes by the storage and by the metadata table; both warm, the opening apart."""
+        snapshot = self._snapshot()
+        table = self._table(snapshot)
+        return time_listings(snapshot, table, partitions_max=partitions_max, on_progress=on_progress)
+
+    def validate(self, *, on_progress: Progress = no_progress) -> MetadataValidation:
+        """Compare every partition of the metadata table with the data.
+
+        Raises: Conflict when the table changed again and again while it was read; CorruptFile for a damaged file.
+        """
+        return validate_metadata(self._snapshot, self._table, on_progress=on_progress)
+
+    def create(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
+        """Make the metadata table anew from what is stored; an old one, whole or damaged, goes first.
+
+        Meanwhile readers list the storage. Raises: Conflict while another writer holds the table; Unsupported for a
+        table that this release cannot write.
+        """
+        before = self.delete(options=options).before
+        return replace(self.update(options=options), before=before)
+
+    def update(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
+        """Bring the metadata table to where the next write needs it: made where there is none, freed of what dead
+        writers left, compacted when due, with the partitions that the options ask for.
+
+        Raises: as `create`.
+        """
+        before = self.partitions_in_use
+        with self._turn("metadata update", {**(options or {}), "hoodie.metadata.enable": "true"}, drops=False):
+            pass
+        return MetadataChange(before, self.partitions_in_use)
+
+    def delete(self, *, options: Mapping[str, object] | None = None) -> MetadataChange:
+        """Delete the metadata table. Readers list the storage from then on; the next write makes a new one, unless
+        `hoodie.metadata.enable` is false. Raises: as `create`.
+        """
+        before = self.partitions_in_use
+        with self._turn("metadata delete", {**(options or {}), "hoodie.metadata.enable": "false"}, drops=True):
+            pass
+        return MetadataChange(before, self.partitions_in_use)
+
+    @contextmanager
+    def _turn(self, purpose: str, options: Mapping[str, object], *, drops: bool) -> Iterator[None]:
+        """Hold the table, with the upkeep of these options as the only participant.
+
+        What is to be dropped goes before dead writes are rolled back, which a damaged metadata table would stop.
+        """
+        snapshot = self._snapshot()
+        refuse_unwritable(snapshot.config, self._access.location.uri)
+        merged = merge_options(write=options, opened=self._options, table=snapshot.config.properties)
+        check_table_facts(merged, snapshot.config.facts())
+        settings, clean = WriteSettings.from_options(merged), AfterCommitSettings.from_options(merged).clean
+
+        def participants(of: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
+            upkeep = metadata_upkeep(self._access, of, issue, settings, clean, hold, self._executor)
+            if drops:
+                upkeep.drop()
+            return [upkeep]
+
+        heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
+        with write_session(self._access, purpose=purpose, heartbeat=heartbeat, participants=participants):
+            yield
+
+    def _snapshot(self) -> Snapshot:
+        return self._access.snapshot()
+
+    def _table(self, snapshot: Snapshot) -> MetadataTable:
+        if not snapshot.config.has_metadata_table:
+            raise NotFound(f"{self._access.location.uri}: the table has no metadata table; `create` makes one")
+        return open_metadata_table(snapshot.storage, snapshot.zone)
+
+    def _listing(self, listed_by: ListedBy) -> FileListing:
+        snapshot = self._snapshot()
+        if listed_by == "storage":
+            return StorageListing(snapshot.storage)
+        if listed_by != "metadata":
+            raise Invalid(f"listed_by='{listed_by}': expected 'metadata' or 'storage'")
+        return self._files(snapshot)
+
+    def _files(self, snapshot: Snapshot) -> MetadataListing:
+        return read_files_partition(self._table(snapshot), snapshot.timeline)
+
+
+def _in_order(files: pa.Table) -> pa.Table:
+    """All files of the metadata table as a listing shows them: by partition, and by name within it."""
+    partition = one_array(files.column("partition"))  # of one dictionary, whose partitions are in order
+    order = pa.table({"partition": partition.indices, "name": files.column("name")})
+    chosen = pc.sort_indices(order, sort_keys=[("partition", "ascending"), ("name", "ascending")])
+    return files.rename_columns(_FILES_SCHEMA.names).take(chosen)
+
+
+def _partition_stats(table: MetadataTable, name: str) -> MetadataPartitionStats:
+    slices = table.slices(name)
+    bases = [piece.base_file.size_bytes for piece in slices if piece.base_file is not None]
+    logs = [log.size_bytes for piece in slices for log in piece.log_files]
+    return MetadataPartitionStats(name, len(slices), len(bases), sum(bases), len(logs), sum(logs))

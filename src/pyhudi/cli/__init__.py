@@ -1,0 +1,1 @@
+"""The command `pyhudi`: a thin shell over `pyhudi.api`."""

@@ -1,0 +1,19 @@
+"""Where the command `pyhudi` starts; `python -m pyhudi.cli` is the same."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; say what to install where typer or rich is not there."""
+    try:
+        from pyhudi.cli.app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        print("pyhudi: the command line needs typer and rich: pip install 'pyhudi[cli]'", file=sys.stderr)
+        sys.exit(1)
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The commands, put together. Nothing that takes long to import is imported before a command needs it."""
+
+from typing import Annotated
+
+import typer
+
+from pyhudi.cli.metadata import metadata_app
+
+app = typer.Typer(
+    name="pyhudi",
+    help="Apache Hudi tables from the command line.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # they may hold credentials
+)
+app.add_typer(metadata_app, name="metadata")
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        typer.echo(f"pyhudi {version('pyhudi')}")
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Apache Hudi tables from the command line."""

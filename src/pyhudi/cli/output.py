@@ -1,0 +1,116 @@
+"""What commands say: tables for people, one JSON document for programs, errors with an exit code of their kind."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from pyhudi.errors import (
+    Conflict,
+    CorruptFile,
+    HudiError,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+    Unavailable,
+    Unsupported,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DIFFERENT = 1
+"""The exit code of a comparison that found differences, and of a look-up that did not find every key."""
+
+EXIT_CODES: tuple[tuple[type[HudiError], int], ...] = (
+    (Invalid, 2),
+    (NotFound, 3),
+    (CorruptFile, 4),
+    (Conflict, 5),
+    (Unavailable, 6),
+    (OutcomeUnknown, 7),
+    (Unsupported, 8),
+)
+OTHER_ERROR = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`is_json`: the answer is one JSON document on standard output and nothing else is."""
+
+    is_json: bool
+
+    def document(self, value: object) -> None:
+        """The answer for programs."""
+        assert self.is_json
+        typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def table(self, title: str | None, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Rows for people; numbers stand to the right."""
+        from rich.markup import escape
+        from rich.table import Table
+
+        shown = Table(title=title, title_justify="left")
+        lines = [list(row) for row in rows]
+        for number, heading in enumerate(headings):
+            is_number = bool(lines) and all(isinstance(line[number], int | float) for line in lines)
+            shown.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        for line in lines:
+            shown.add_row(*(escape(shown_value(value)) for value in line))
+        _console().print(shown)
+
+    def line(self, text: str) -> None:
+        _console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """To standard error, for both."""
+        typer.echo(f"warning: {text}", err=True)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar on standard error, where that is a terminal; calls tell how much of how much is done."""
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=self.is_json or not console.is_terminal) as bar:
+            task = bar.add_task(what, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Turn errors into one message and an exit code; a bug keeps its traceback."""
+        try:
+            yield
+        except HudiError as error:
+            self.fail(error)
+
+    def fail(self, error: HudiError) -> NoReturn:
+        if self.is_json:
+            typer.echo(json.dumps({"error": type(error).__name__, "message": str(error)}), err=True)
+        else:
+            typer.echo(f"{type(error).__name__}: {error}", err=True)
+        code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_ERROR)
+        raise typer.Exit(code) from error
+
+
+def shown_value(value: Any) -> str:
+    """A value as people read it: numbers with separators, an empty path as `.`-less quotes."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return str(value)
+
+
+def _console() -> "Console":
+    """Wide where nobody looks: lines of a pipe are not broken."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)

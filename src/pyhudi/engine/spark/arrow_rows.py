@@ -1,0 +1,33 @@
+"""Arrow rows of the driver as a DataFrame: they reach the JVM as Arrow, and no Python task touches them."""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+from pyhudi.engine.spark.schema import arrow_schema
+from pyhudi.engine.spark.session import core_count, is_classic
+
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+
+
+def can_take_arrow(spark: SparkSession) -> bool:
+    """Whether `arrow_dataframe` works here: not through Connect, nor where Spark is told to expect large types."""
+    return is_classic(spark) and spark.conf.get(_LARGE_TYPES, "false") == "false"
+
+
+def arrow_dataframe(spark: SparkSession, rows: pa.Table, schema: t.StructType) -> DataFrame:
+    """The rows, as columns of this schema; a partition for each core, or part of the plan where they are few.
+
+    Memory: the rows, in the driver's JVM, as long as the DataFrame lives; where they came from they may go.
+    Seen: `createDataFrame` does the same with an Arrow table from 4.0 on, in pieces of ten thousand rows.
+    """
+    jvm, context = spark._jvm, spark.sparkContext
+    fitting = rows.cast(arrow_schema(schema))
+    kept = context._serialize_to_jvm(
+        fitting.to_batches(max_chunksize=max(1, -(-len(rows) // core_count(spark)))),
+        ArrowStreamSerializer(),
+        lambda file: jvm.PythonSQLUtils.readArrowStreamFromFile(file),  # type: ignore[union-attr]
+        lambda: jvm.ArrowIteratorServer(),  # type: ignore[union-attr]
+    )
+    return DataFrame(jvm.PythonSQLUtils.toDataFrame(kept, schema.json(), spark._jsparkSession), spark)  # type: ignore

@@ -1,0 +1,88 @@
+"""What the metadata table says of the keys of base files: their ranges, and their Bloom filters."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptFile
+from pyhudi.format.bloom import BloomFilter, BloomKind
+from pyhudi.format.footer import is_bytewise
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.format.names import join
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.metadata.column_stats import read_column_stats
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.key_indexes import read_bloom_filters
+
+log = logging.getLogger("pyhudi")
+
+KeyRange = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStatistics:
+    """Key ranges from `column_stats`, filters from `bloom_filters`, of each what is there and ready.
+
+    A file of which one is not known is not in an answer: whoever asks looks into its footer.
+    Spec: format/indexes.md section 2; format/metadata-table.md section 5.
+    """
+
+    indexes: MetadataIndexes
+
+    def read_ranges(self, paths: Sequence[str]) -> dict[str, KeyRange]:
+        """Least and greatest key of files, by path, where they mean the same in bytes as to Java.
+
+        Requests: those of one look-up of the partitions' statistics of the key column.
+        """
+        partitions = sorted({path.rpartition("/")[0] for path in paths})
+        stats = read_column_stats(self.indexes, pa.field(RECORD_KEY, pa.string()), partitions=partitions)
+        if stats is None:
+            return {}
+        stats = stats.filter(pc.and_(stats.column("is_known"), pc.is_valid(stats.column("min"))))
+        columns = [stats.column(name).to_pylist() for name in ("partition", "file", "min", "max")]
+        found = {join(partition, file): (low, high) for partition, file, low, high in zip(*columns, strict=True)}
+        wanted = set(paths)
+        return {path: ends for path, ends in found.items() if path in wanted and is_bytewise(ends)}
+
+    def read_filters(self, paths: Sequence[str]) -> dict[str, BloomFilter]:
+        """The filters of files, by path. One that cannot be used is passed over, with a log line.
+
+        Requests: those of a look-up a partition. Memory: the filters.
+        """
+        by_partition: dict[str, list[str]] = {}
+        for path in paths:
+            partition, _, name = path.rpartition("/")
+            by_partition.setdefault(partition, []).append(name)
+        found: dict[str, BloomFilter] = {}
+        for partition, names in by_partition.items():
+            blooms = read_bloom_filters(self.indexes, partition, names)
+            if blooms is None:
+                return {}
+            found |= _decoded(partition, blooms)
+        return found
+
+
+def key_statistics(indexes: MetadataIndexes | None) -> KeyStatistics | None:
+    """What the metadata table says of keys; None where it says nothing."""
+    if indexes is None or not {COLUMN_STATS, BLOOM_FILTERS} & set(indexes.config.metadata_partitions):
+        return None
+    return KeyStatistics(indexes)
+
+
+def _decoded(partition: str, blooms: pa.Table) -> Mapping[str, BloomFilter]:
+    found: dict[str, BloomFilter] = {}
+    kinds = get_args(BloomKind)
+    columns = [blooms.column(name).to_pylist() for name in ("file", "type", "bloom_filter")]
+    for name, kind, content in zip(*columns, strict=True):
+        path = join(partition, name)
+        try:
+            if kind not in kinds:
+                raise CorruptFile(path, 0, expected=" or ".join(kinds), found=f"a filter of kind '{kind}'")
+            found[path] = BloomFilter.decode(cast(BloomKind, kind), content, path=f"{path}, Bloom filter")
+        except CorruptFile as error:
+            log.warning("a Bloom filter of the metadata table is passed over: %s", error)
+    return found

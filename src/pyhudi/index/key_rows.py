@@ -1,0 +1,73 @@
+"""The rows of some record keys, read from the files that may hold them."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.executor import Executor
+from pyhudi.format.keys import KeySpec, missing_keys, record_keys
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.index.bloom import find_in_groups, footer_survivors
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
+from pyhudi.table.read_files import read_planned, shown_batch
+from pyhudi.table.read_plan import PlannedFile, ReadPlan
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFile:
+    """A file or slice, and the keys to look for in it: distinct, ascending by their bytes."""
+
+    file: PlannedFile
+    keys: pa.Array
+
+
+def read_key_rows(
+    storage: Storage, plan: ReadPlan, wanted: list[WantedFile], virtual_keys: KeySpec | None, executor: Executor
+) -> pa.Table:
+    """The rows of these keys, as the plan shows them; files are read side by side.
+
+    `virtual_keys`: how rows spell their keys, where the table does not store them. `plan`: filters nothing itself.
+    Cost: of a base file its footer, then the keys of row groups that may hold one, then the rows of those that do;
+    a slice with logs, and a file without stored keys, is read whole. Memory: the answer, and a row group a worker.
+    """
+
+    def read(one: WantedFile) -> list[pa.RecordBatch]:
+        if virtual_keys is not None:
+            return list(_rows_of_virtual_keys(storage, plan, one, virtual_keys))
+        return list(_rows_of_slice(storage, plan, one) if one.file.logs else _rows_of_base(storage, plan, one))
+
+    found = executor.run(read, wanted)
+    return pa.Table.from_batches((batch for of in found for batch in of), plan.schema)
+
+
+def _rows_of_slice(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator[pa.RecordBatch]:
+    for batch in read_planned(storage, plan, one.file, use_threads=False):
+        found = batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=one.keys))
+        if len(found):
+            yield found
+
+
+def _rows_of_virtual_keys(storage: Storage, plan: ReadPlan, one: WantedFile, spec: KeySpec) -> Iterator[pa.RecordBatch]:
+    for batch in read_planned(storage, plan, one.file, use_threads=False):
+        rows = pa.Table.from_batches([batch])
+        rows = rows.filter(pc.invert(missing_keys(rows, spec)))
+        yield from rows.filter(pc.is_in(record_keys(rows, spec), value_set=one.keys)).to_batches()
+
+
+def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator[pa.RecordBatch]:
+    path = one.file.path
+    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
+    with closing(open_parquet(storage, path)) as file:
+        keys = footer_survivors(file, path, one.keys)
+        present = [name for name in stored.names if name in file.schema_arrow.names]
+        try:
+            for found in find_in_groups(file, keys) if len(keys) else ():
+                rows = file.read_row_group(found.row_group, present, use_threads=False).take(pa.array(found.places))
+                for batch in rows.combine_chunks().to_batches():
+                    yield shown_batch(plan, one.file, batch, stored).select(plan.schema.names)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise corrupt_parquet(path, error) from error

@@ -1,0 +1,124 @@
+"""The record index: the metadata table says of each key in which file group it lies."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Bug
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata_groups import RECORD_INDEX
+from pyhudi.index.hits import Hits, KeyBounds
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.key_indexes import locate_records
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
+
+_UNKNOWN = -1
+
+
+def record_index_missing(indexes: MetadataIndexes | None, *, is_global: bool) -> str:
+    """Why there is no record index that answers, empty where there is. A list request of its partition.
+
+    One that is kept by partition knows a key once in each; a global one knows one place of a key: neither stands for
+    the other.
+    """
+    found = None if indexes is None else indexes.find(RECORD_INDEX)
+    if found is None or not found.groups:
+        return "expected a record index that is ready, found none"
+    if is_global != (None in found.groups):
+        kinds = ("kept by partition", "of the whole table")
+        return f"expected a record index {kinds[is_global]}, found one {kinds[not is_global]}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Keys are looked up in the metadata table. `is_global`: in all of it, otherwise in their own data partition's.
+
+    A location whose file group is replaced or gone is none: its key is new. Where in a base file a key stands is not
+    told. Memory: the distinct keys and what is found of them.
+    Requests: a list of the index's partition, once; then a few for each of its file groups that a key may be in.
+    Spec: format/indexes.md section 6.
+    """
+
+    indexes: MetadataIndexes
+    is_global: bool
+
+    @property
+    def prunes(self) -> bool:
+        return True
+
+    @property
+    def is_exact(self) -> bool:
+        return True
+
+    @property
+    def group_count(self) -> int:
+        """Of a global index, the file groups over which its keys are spread."""
+        found = self.indexes.find(RECORD_INDEX)
+        return 1 if found is None else max(1, len(found.groups.get(None, ())))
+
+    def locate(
+        self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
+    ) -> dict[str, Hits]:
+        if not keys:
+            return {}
+        if self.is_global:
+            found = _known(self._read(pa.chunked_array(list(keys.values())), None), slices)
+            return {path: _hits(of, found) for path, of in keys.items()}
+
+        def locate_in(path: str) -> Hits:
+            return _hits(keys[path], _known(self._read(keys[path], path), slices))
+
+        paths = list(keys)
+        return {paths[0]: locate_in(paths[0]), **dict(zip(paths[1:], executor.run(locate_in, paths[1:]), strict=True))}
+
+    def candidates(
+        self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
+    ) -> list[int]:
+        keys = {path: of.keys for path, of in bounds.items() if of.keys is not None}
+        if len(keys) < len(bounds):
+            return list(range(len(slices)))
+        found = self.locate(storage, keys, slices, executor)
+        groups = [np.zeros(0, np.int32), *(hits.groups for hits in found.values())]
+        return [int(at) for at in np.unique(np.concatenate(groups))]
+
+    def _read(self, keys: pa.Array | pa.ChunkedArray, partition: str | None) -> pa.Table:
+        located = locate_records(self.indexes, keys, partition=partition)
+        if located is None:
+            raise Bug("record index: expected one that is ready, as the table's properties said, found none")
+        return located
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Keys, and for each the position of its slice."""
+
+    keys: pa.Array
+    groups: np.ndarray
+
+
+def _known(located: pa.Table, slices: Sequence[FileSlice]) -> _Known:
+    """Of the locations those whose file group is there."""
+    at = one_array(group_numbers(located.column("partition"), located.column("file_id"), slices))
+    return _Known(one_array(located.column("key")).filter(at.is_valid()), np.asarray(at.drop_null(), dtype=np.int32))
+
+
+def group_numbers(
+    partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, slices: Sequence[FileSlice]
+) -> pa.Array | pa.ChunkedArray:
+    """For each file group its position among the slices; null for one that is not there. A file id has no slash."""
+    names = pc.binary_join_element_wise(partitions, file_ids, "/")
+    own = pa.array([f"{piece.partition}/{piece.file_id}" for piece in slices], pa.string())
+    return pc.index_in(names, value_set=own)
+
+
+def _hits(keys: pa.Array, known: _Known) -> Hits:
+    at = pc.index_in(keys, value_set=known.keys)
+    rows = np.flatnonzero(np.asarray(at.is_valid()))
+    groups = known.groups[np.asarray(at.drop_null(), dtype=np.int64)]
+    return Hits(rows, groups, np.full(len(rows), _UNKNOWN, dtype=np.int64))

@@ -1,0 +1,79 @@
+"""What a file group of the metadata table holds now, its logs merged into its base file, as cells.
+
+Of partitions whose records replace each other, column statistics that are not tight among them, which add up: all
+but `files`. Importing this module imports numba. Spec: format/metadata-table.md section 9.
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import CorruptFile
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.avro_container import BROKEN_BYTES, transcode_record
+from pyhudi.format.metadata_groups import COLUMN_STATS, COLUMN_STATS_TYPE, PARTITION_STATS, PARTITION_STATS_TYPE
+from pyhudi.format.metadata_stats import decode_column_stats, encode_column_stats
+from pyhudi.format.metadata_stats_merge import merge_column_stats
+from pyhudi.metadata.changes import CELLS
+from pyhudi.metadata.slice_records import open_slice
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.metadata.versions import RecordVersions
+from pyhudi.metadata.visibility import block_filter
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.timeline.active import Timeline
+
+_STATS_TYPES: Final = {COLUMN_STATS: COLUMN_STATS_TYPE, PARTITION_STATS: PARTITION_STATS_TYPE}
+
+
+def read_current_cells(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> pa.Table:
+    """The cells of a slice, as `CELLS` in the schema of the table's records, ascending by key, each key once.
+
+    Memory: the slice's cells twice.
+    """
+    parts = open_slice(table.storage, piece, block_filter(table, data_timeline)).read()
+    return pa.concat_tables([CELLS.empty_table(), *(current_cells(table, piece.partition, part) for part in parts)])
+
+
+def current_cells(table: MetadataTable, partition: str, versions: RecordVersions) -> pa.Table:
+    """What the versions of each key come to, as `CELLS` in the schema of the table's records. Order: any."""
+    record_type = _STATS_TYPES.get(partition)
+    starts = versions.starts
+    if record_type is None or starts.all():
+        return _cells(versions.newest(), table.record_schema)
+    is_last = np.append(starts[1:], True)
+    several = ~(starts & is_last)
+    alone = _cells(versions.filter(~several), table.record_schema)
+    many = versions.filter(several)
+    decoded = many.decode(lambda values, text: decode_column_stats(values, text, path=versions.path))
+    assert decoded is not None
+    merged = merge_column_stats(decoded.add_column(0, "key", many.keys))
+    values = encode_column_stats(
+        merged.drop_columns(["key"]), table_version=table.config.version, record_type=record_type
+    )
+    return pa.concat_tables([alone, _table(one_array(merged.column("key")), values)])
+
+
+def _cells(records: RecordVersions, schema_text: str) -> pa.Table:
+    """Each record's key and value, transcoded where it is of an older schema."""
+    if set(records.schemas) <= {schema_text, ""}:
+        return _table(records.keys, records.values)
+    values, order = [pa.array([], pa.large_binary())], [np.zeros(0, np.int64)]
+    for text, places, some in records.by_schema():
+        values.append(some if text == schema_text else _transcoded(some, text, schema_text, records.path))
+        order.append(places)
+    at = np.argsort(np.concatenate(order), kind="stable")
+    every = pa.concat_arrays([part.cast(pa.large_binary()) for part in values])
+    return _table(records.keys, every.take(pa.array(at)))
+
+
+def _transcoded(values: pa.Array, written: str, schema_text: str, path: str) -> pa.Array:
+    """Once for each record that another release wrote: a compaction leaves all of the group in one schema."""
+    try:
+        return pa.array([transcode_record(v.as_py(), written, schema_text) for v in values], pa.large_binary())
+    except BROKEN_BYTES as error:
+        raise CorruptFile(path, 0, expected="records of the schema in the file", found=str(error)[:200]) from error
+
+
+def _table(keys: pa.Array, values: pa.Array) -> pa.Table:
+    return pa.table([keys.cast(pa.large_binary()), values.cast(pa.large_binary())], schema=CELLS)

@@ -1,0 +1,125 @@
+"""What is derived from an action, as changes of the metadata table's partitions: keys, records in Avro, and deletes.
+
+Importing this imports numba.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
+from pyhudi.format.metadata_keys import bloom_filter_keys, column_stats_keys, secondary_keys
+from pyhudi.format.record_index_records import encode_bloom_filters, encode_locations, encode_secondary_entries
+from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys
+from pyhudi.metadata.derive_keys import LOCATED
+
+_UUID_ID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(-[0-9]{1,9})?$"
+
+
+def record_index_changes(
+    located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: int, is_partitioned: bool
+) -> Iterator[PartitionChange]:
+    """The record index's change, or one a data partition. `located`, `gone`: as `derive_keys.KeyChanges` has them.
+
+    A key that is gone from one group and new in another is not deleted. Of a key that several groups have the last one
+    counts. `instant_ms`: since the epoch, of the commit that put the keys there.
+    """
+    if not is_partitioned:
+        yield _record_index_change(located, gone, instant_ms, table_version, None)
+        return
+    partitions = pa.concat_arrays([one_array(of.column("partition")) for of in (located, gone)]).unique()
+    for partition in sorted(partitions.to_pylist()):
+        mine = [of.filter(pc.equal(of.column("partition"), partition)) for of in (located, gone)]
+        yield _record_index_change(mine[0], mine[1], instant_ms, table_version, partition)
+
+
+def _record_index_change(
+    located: pa.Table, gone: pa.Table, instant_ms: int, table_version: int, data_partition: str | None
+) -> PartitionChange:
+    assert located.schema == LOCATED
+    located = _last_of_each(located)
+    keys = one_array(located.column("record_key"))
+    leaving = one_array(gone.column("record_key")).unique()
+    if len(keys):
+        leaving = leaving.filter(pc.invert(pc.is_in(leaving, keys)))
+    count = len(located)
+    file_ids = one_array(located.column("file_id"))
+    values = encode_locations(
+        pa.table(
+            {
+                "partition": located.column("partition"),
+                "file_id": file_ids,
+                "instant_ms": pa.array(np.full(count, instant_ms, np.int64)),
+                "position": pa.nulls(count, pa.int64()),
+            }
+        ),
+        table_version=table_version,
+        is_raw=not pc.all(pc.match_substring_regex(file_ids.unique(), _UUID_ID), min_count=0).as_py(),
+    )
+    return PartitionChange(RECORD_INDEX, _cells(keys, values), binary_keys(leaving), data_partition)
+
+
+def secondary_change(partition: str, before: pa.Array, after: pa.Array, *, table_version: int) -> PartitionChange:
+    """A secondary index's change, by its keys of the same file groups before and after an action."""
+    added, removed = after.unique(), before.unique()
+    if len(before) and len(after):
+        stays = pc.is_in(added, removed)
+        removed = removed.filter(pc.invert(pc.is_in(removed, added)))
+        added = added.filter(pc.invert(stays))
+    values = encode_secondary_entries(pa.array(np.zeros(len(added), np.bool_)), table_version=table_version)
+    return PartitionChange(partition, _cells(added, values), binary_keys(removed))
+
+
+def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: bool) -> pa.Array:
+    """Keys of a secondary index. `has_nulls`: whether rows whose value is null are in it.
+
+    Seen: 1.2.0 indexes them, 1.0.2 does not.
+    """
+    if values.null_count and not has_nulls:
+        known = values.is_valid()
+        values, record_keys = values.filter(known), record_keys.filter(known)
+    return secondary_keys(values, record_keys)
+
+
+def bloom_change(blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: int) -> PartitionChange:
+    """`blooms`: as `derive_blooms.BLOOMS`. `removed`: base files (partition, name) that are no more."""
+    keys = bloom_filter_keys(one_array(blooms.column("partition")), one_array(blooms.column("file")))
+    filters = pa.table(
+        {
+            "type": blooms.column("type"),
+            "timestamp": blooms.column("instant"),
+            "bloom_filter": blooms.column("bloom_filter"),
+            "is_deleted": pa.array(np.zeros(len(blooms), np.bool_)),
+        }
+    )
+    values = encode_bloom_filters(filters, table_version=table_version)
+    return PartitionChange(BLOOM_FILTERS, _cells(keys, values), binary_keys(bloom_filter_keys(*_columns_of(removed))))
+
+
+def removed_column_stats(columns: Sequence[str], removed: Sequence[tuple[str, str]]) -> PartitionChange:
+    """The deletes of these columns' statistics in files (partition, name) that are no more."""
+    if not removed or not columns:
+        return PartitionChange(COLUMN_STATS)
+    partitions, names = _columns_of(removed)
+    keys = [column_stats_keys(column, partitions, names) for column in columns]
+    return PartitionChange(COLUMN_STATS, deletes=binary_keys(pa.concat_arrays(keys)))
+
+
+def _columns_of(files: Sequence[tuple[str, str]]) -> tuple[pa.Array, pa.Array]:
+    return pa.array([of for of, _ in files], pa.string()), pa.array([name for _, name in files], pa.string())
+
+
+def _last_of_each(located: pa.Table) -> pa.Table:
+    keys = located.column("record_key")
+    if pc.count_distinct(keys).as_py() == len(located):
+        return located
+    numbered = pa.table({"record_key": keys, "row": np.arange(len(located))})
+    last = numbered.group_by("record_key").aggregate([("row", "max")]).column("row_max")
+    return located.take(last.combine_chunks().sort())
+
+
+def _cells(keys: pa.Array, values: pa.Array) -> pa.Table:
+    return pa.table([binary_keys(keys), values.cast(pa.large_binary())], schema=CELLS)

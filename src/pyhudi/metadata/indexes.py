@@ -1,0 +1,65 @@
+"""The indexes that the metadata table holds, as one call sees them: which there are, and their partitions, opened."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Final
+
+from pyhudi.errors import NotFound
+from pyhudi.executor import Executor
+from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
+from pyhudi.format.names import join
+from pyhudi.metadata.partition import MetadataPartition, open_partition
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.timeline.active import Timeline
+
+DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
+_DEFAULT_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+
+
+@dataclass(frozen=True)
+class MetadataIndexes:
+    """What the data table's properties name as ready. Partitions are opened once, when first asked for.
+
+    `storage`, `config`, `timeline`, `zone`: of the data table. `executor`: for look-ups in several file groups.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    zone: tzinfo
+    table: MetadataTable
+    executor: Executor | None = None
+    _opened: dict[str, MetadataPartition] = field(default_factory=dict, compare=False, repr=False)
+    _definitions: list[Mapping[str, IndexDefinition]] = field(default_factory=list, compare=False, repr=False)
+
+    def find(self, partition: str) -> MetadataPartition | None:
+        """A partition of the metadata table; None for one that is not there, or not ready. One list request."""
+        if partition not in self.config.metadata_partitions:
+            return None
+        if partition not in self._opened:
+            self._opened[partition] = open_partition(self.table, partition, self.timeline, executor=self.executor)
+        return self._opened[partition]
+
+    def index_definitions(self) -> Mapping[str, IndexDefinition]:
+        """The definitions by partition of the metadata table; none before table version 8. One get."""
+        if not self._definitions:
+            path = self.config.properties.get(DEFINITIONS_PATH, _DEFAULT_DEFINITIONS)
+            path = _DEFAULT_DEFINITIONS if path.startswith("/") or "://" in path else join("", path)
+            try:
+                content = self.storage.get(path)
+            except NotFound:
+                content = b""
+            self._definitions.append(decode_index_definitions(content, path=path))
+        return self._definitions[0]
+
+
+def open_indexes(
+    storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo, *, executor: Executor | None = None
+) -> MetadataIndexes | None:
+    """The indexes of a data table; None for one without a metadata table. A get and a list request."""
+    if not config.has_metadata_table:
+        return None
+    return MetadataIndexes(storage, config, timeline, zone, open_metadata_table(storage, zone), executor)

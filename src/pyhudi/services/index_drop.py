@@ -1,0 +1,82 @@
+"""Dropping indexes of the metadata table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict, Invalid, NotFound
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_groups import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
+from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.services.index_contents import secondary_partitions
+from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
+from pyhudi.services.metadata_indexes import dependents
+from pyhudi.txn.session import WriteSession
+from pyhudi.write.index_settings import IndexSettings
+
+_PREFIXES = ("", SECONDARY_INDEX_PREFIX, "expr_index_", "func_index_")
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedIndexes:
+    """The partitions of the metadata table that went: the index, and those that cannot be without it."""
+
+    partitions: tuple[str, ...]
+
+
+def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> DroppedIndexes:
+    """Drop an index, ready or being built, and plans for it. `name`: of its partition, or of a secondary index its own.
+
+    Readers lose it before a file of it goes; one that was at it lists, or scans.
+    Raises: NotFound, naming those there are; Conflict while another process builds it; Invalid where the next write
+    would build it again.
+    """
+    lists = lists_of(session)
+    config, pending = lists.config(), pending_indexings(session)
+    listed = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    known = listed | {partition for of in pending for partition in of.partitions}
+    found = [f"{prefix}{name}" for prefix in _PREFIXES if f"{prefix}{name}" in known]
+    if not found:
+        have = ", ".join(sorted(known - {FILES})) or "none"
+        raise NotFound(f"index '{name}': expected one of the table's, which are: {have}")
+    if found[0] == FILES:
+        raise Invalid(f"index '{FILES}': is the metadata table itself; write with hoodie.metadata.enable=false")
+    partition = found[0]
+    option = _wanted_by(settings, partition, read_definitions(session.access.storage))
+    if option:
+        raise Invalid(f"index '{partition}': {option} is set, and the next write would build it again; unset it first")
+    mine = [of for of in pending if partition in of.partitions]
+    for of in mine:
+        if of.life is Life.RUNNING:
+            raise Conflict(
+                f"indexing '{of.instant.requested}' of '{partition}' is being run (its heartbeat is "
+                f"{of.beat_age_ms:,} ms old); wait for it to end"
+            )
+    for of in mine:
+        undo(session, of)
+    config = lists.config()
+    listed = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    going = {partition, *(dependents({partition}, listed - {partition}) if partition in listed else ())}
+    lists.drop(going)
+    return DroppedIndexes(tuple(sorted(going)))
+
+
+def _wanted_by(settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition]) -> str:
+    """The option that asks for an index; empty for none."""
+    asked: dict[str, tuple[bool | None, str]] = {
+        COLUMN_STATS: (settings.column_stats, "hoodie.metadata.index.column.stats.enable"),
+        PARTITION_STATS: (settings.partition_stats, "hoodie.metadata.index.partition.stats.enable"),
+        BLOOM_FILTERS: (settings.bloom_filters, "hoodie.metadata.index.bloom.filter.enable"),
+        RECORD_INDEX: (settings.record_index, "hoodie.metadata.global.record.level.index.enable"),
+    }
+    for name in secondary_partitions(settings, definitions):
+        is_wanted = settings.secondary is not False
+        asked[name] = (is_wanted, "hoodie.metadata.index.secondary.column")
+    is_asked, option = asked.get(partition, (False, ""))
+    return option if is_asked and not settings.is_async else ""

@@ -1,0 +1,34 @@
+"""How many rows file slices may have, without reading them."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from pyhudi.format.names import join
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.parquet_files import open_parquet
+
+_SAMPLE_MAX = 64
+_ROW_SIZE = 100
+
+
+def estimate_rows(storage: Storage, slices: Sequence[FileSlice]) -> dict[str, int]:
+    """Rows by partition, from the bytes of its files and the rows that the footers of some tell of.
+
+    Cost: at most 64 footers, evenly over the slices. Rows of a log may be new ones, and count as such.
+    """
+    bases = [piece for piece in slices if piece.base_file is not None]
+    sample = bases[:: max(1, -(-len(bases) // _SAMPLE_MAX))]
+    rows, size_bytes = 0, 0
+    for piece in sample:
+        assert piece.base_file is not None
+        with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
+            rows += file.metadata.num_rows
+        size_bytes += piece.base_file.size_bytes
+    per_row = size_bytes / rows if rows else _ROW_SIZE
+    found: dict[str, int] = {}
+    for piece in slices:
+        base_bytes = piece.base_file.size_bytes if piece.base_file is not None else 0
+        log_bytes = sum(log.size_bytes for log in piece.log_files)
+        found[piece.partition] = found.get(piece.partition, 0) + int(base_bytes / per_row + log_bytes / _ROW_SIZE)
+    return found

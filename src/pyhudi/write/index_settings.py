@@ -1,0 +1,128 @@
+"""Which indexes of the metadata table a writer wants, and how large their partitions are made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self, TypeAlias
+
+from pyhudi.errors import Invalid
+from pyhudi.metadata.index_facts import ChosenColumns
+from pyhudi.model.option_values import OptionValues
+
+_GLOBAL = "hoodie.metadata.global.record.level.index"
+_PARTITIONED = "hoodie.metadata.record.level.index"
+_RECORD_SIZE = 48
+
+RecordIndexKind: TypeAlias = Literal["global", "partitioned"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """`bloom_filters` to `partitioned_record_index`: build it, drop it, or None: as the table has it.
+
+    `is_async`: what is to be built is left to an indexer, beside the writers. `columns`: that statistics are kept of.
+    `secondary_columns`: of which a secondary index is to be there; `secondary_name`: what a new one is called, empty:
+    as its column.
+    File groups are counted at creation: those of record indexes by what the table holds, times `growth_factor`, in
+    groups of `group_size_bytes`, within bounds; a data partition's own in a partitioned one.
+    """
+
+    column_stats: bool | None = None
+    partition_stats: bool | None = None
+    bloom_filters: bool | None = None
+    global_record_index: bool | None = None
+    partitioned_record_index: bool | None = None
+    secondary: bool | None = None
+    secondary_columns: tuple[str, ...] = ()
+    secondary_name: str = ""
+    is_async: bool = False
+    columns: ChosenColumns = field(default_factory=ChosenColumns)
+    column_stats_groups: int = 2
+    partition_stats_groups: int = 1
+    bloom_filter_groups: int = 4
+    global_groups: tuple[int, int] = (10, 10_000)
+    partitioned_groups: tuple[int, int] = (1, 10)
+    growth_factor: float = 2.0
+    group_size_bytes: int = 1 << 30
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """Raises: Invalid for a value that cannot be one, and for both kinds of a record index at once."""
+        o, d = OptionValues(options), cls()
+        asked = {
+            "column_stats": _asked(options, "hoodie.metadata.index.column.stats.enable"),
+            "partition_stats": _asked(options, "hoodie.metadata.index.partition.stats.enable"),
+            "bloom_filters": _asked(options, "hoodie.metadata.index.bloom.filter.enable"),
+            "global_record_index": _asked(options, f"{_GLOBAL}.enable"),
+            "partitioned_record_index": _asked(options, f"{_PARTITIONED}.enable"),
+            "secondary": _asked(options, "hoodie.metadata.index.secondary.enable"),
+        }
+        if asked["global_record_index"] and asked["partitioned_record_index"]:
+            raise Invalid(f"options '{_GLOBAL}.enable' and '{_PARTITIONED}.enable': expected one of them, found both")
+        secondary_columns, secondary_name = _secondary(options)
+        return cls(
+            **asked,
+            is_async=o.flag("hoodie.metadata.index.async", d.is_async),
+            secondary_columns=secondary_columns,
+            secondary_name=secondary_name,
+            columns=ChosenColumns(
+                _names(options, "hoodie.metadata.index.column.stats.column.list"),
+                o.count("hoodie.metadata.index.column.stats.max.columns.to.index", d.columns.count_max),
+            ),
+            column_stats_groups=o.count("hoodie.metadata.index.column.stats.file.group.count", d.column_stats_groups),
+            partition_stats_groups=o.count(
+                "hoodie.metadata.index.partition.stats.file.group.count", d.partition_stats_groups
+            ),
+            bloom_filter_groups=o.count("hoodie.metadata.index.bloom.filter.file.group.count", d.bloom_filter_groups),
+            global_groups=_bounds(o, _GLOBAL, d.global_groups),
+            partitioned_groups=_bounds(o, _PARTITIONED, d.partitioned_groups),
+            growth_factor=o.factor("hoodie.metadata.record.index.growth.factor", d.growth_factor),
+            group_size_bytes=o.count("hoodie.metadata.record.index.max.filegroup.size", d.group_size_bytes),
+        )
+
+    @property
+    def record_index(self) -> bool | None:
+        """Whether one of either kind is to be there; None: as the table has it."""
+        asked = (self.global_record_index, self.partitioned_record_index)
+        return True if True in asked else False if False in asked else None
+
+    def group_count(self, record_count: int, kind: RecordIndexKind) -> int:
+        """How many file groups a record index, or a data partition's part of one, gets for so many keys.
+
+        Spec: format/metadata-table.md section 3.
+        """
+        least, most = self.global_groups if kind == "global" else self.partitioned_groups
+        if least == most:
+            return least
+        per_group = max(1, self.group_size_bytes // _RECORD_SIZE)
+        wanted = -(-int(record_count * self.growth_factor) // per_group)
+        return max(least, min(wanted, most))
+
+
+def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in options.get(name, "").split(",") if one.strip())
+
+
+def _secondary(options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+    """Columns, and the name of the index: of one column only."""
+    columns, name = (
+        _names(options, "hoodie.metadata.index.secondary.column"),
+        options.get("hoodie.index.name", "").strip(),
+    )
+    if name and len(columns) > 1:
+        raise Invalid(
+            f"option 'hoodie.index.name'='{name}': expected one column in hoodie.metadata.index.secondary.column, "
+            f"found {', '.join(columns)}"
+        )
+    return columns, name
+
+
+def _asked(options: Mapping[str, str], name: str) -> bool | None:
+    return OptionValues(options).flag(name, False) if options.get(name, "").strip() else None
+
+
+def _bounds(o: OptionValues, prefix: str, default: tuple[int, int]) -> tuple[int, int]:
+    least = o.count(f"{prefix}.min.filegroup.count", default[0])
+    most = o.count(f"{prefix}.max.filegroup.count", default[1])
+    if least > most:
+        raise Invalid(f"option '{prefix}.min.filegroup.count'={least:,}: expected at most the maximum of {most:,}")
+    return least, most

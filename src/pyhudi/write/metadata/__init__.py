@@ -1,0 +1,1 @@
+"""Writing the metadata table: partitions that are made, a deltacommit for each action, and undoing one."""

@@ -1,0 +1,255 @@
+"""A new metadata table, and a new partition in one that exists."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+
+import pyarrow as pa
+
+from pyhudi.errors import Conflict
+from pyhudi.executor import Executor
+from pyhudi.format.instants import INIT_INSTANT
+from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
+from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
+from pyhudi.metadata.changes import CELLS, PartitionChange, no_keys
+from pyhudi.metadata.changes_files import files_change, listing_records
+from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.model.commit import WriteStat
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.timeline.active import Timeline
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.deltacommit import complete_deltacommit
+from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
+
+_LAST_INIT_INSTANT = f"{999:017d}"
+
+
+@dataclass(frozen=True, slots=True)
+class InitialPartition:
+    """What a new partition begins with.
+
+    `changes`: its records, without deletes; one, or one a data partition in a partitioned record index.
+    `group_counts`: how many file groups there are, by the changes' data partition.
+    """
+
+    partition: str
+    changes: Iterable[PartitionChange]
+    group_counts: Mapping[str | None, int]
+    hashing: KeyHashing = KeyHashing.WHOLE
+
+
+def create_metadata_table(
+    storage: Storage,
+    config: TableConfig,
+    files: Mapping[str, Mapping[str, int]],
+    *,
+    data_timeline: Timeline,
+    epoch_ms: int,
+    zone: tzinfo,
+    executor: Executor,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    """A new metadata table with the `files` partition, holding the given committed files (partition -> name -> bytes).
+
+    Leftovers of an earlier one go first. The caller then names `files` in the data table's properties; until
+    then nobody reads it. Spec: format/metadata-table.md sections 1, 7 and 13.
+    """
+    own = metadata_storage(storage)
+    confirm()  # whoever took the table meanwhile may have made one and rely on it
+    own.delete_prefix("")
+    own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
+    table = open_metadata_table(storage, zone)
+    init = by_name.init_instant(data_timeline) if by_name.names_slices(config) else INIT_INSTANT
+    change = files_change(
+        listing_records(files), schema_text=table.record_schema, base_file=base_file_name(FILES_GROUP, init)
+    )
+    _write_partition(
+        table, init, InitialPartition(FILES, [change], {None: 1}),
+        epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm,
+    )  # fmt: skip
+
+
+def create_partition(
+    table: MetadataTable,
+    initial: InitialPartition,
+    *,
+    epoch_ms: int,
+    executor: Executor,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    """A new partition in a metadata table, under the first init instant that is free. Leftovers of an earlier one go.
+
+    The caller then names it in the data table's properties; until then nobody reads it.
+    Memory: a change and its files. Spec: format/metadata-table.md section 7.
+    """
+    assert initial.partition != FILES
+    confirm()
+    table.storage.delete_prefix(initial.partition)
+    requested = free_init_instant(table)
+    _write_partition(
+        table, requested, initial, epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm
+    )
+
+
+def free_init_instant(table: MetadataTable) -> str:
+    """The first of the instants `00000000000000000`, `…001` and so on that no action has, archived ones included."""
+    taken = {i.requested for i in table.timeline}
+    taken |= {i.requested for i in table.timeline.archived_writes(requested_until=_LAST_INIT_INSTANT)}
+    return next(of for of in (f"{number:017d}" for number in range(len(taken) + 1)) if of not in taken)
+
+
+def remove_pending_creations(table: MetadataTable, partitions: Collection[str], *, confirm: Callable[[], None]) -> bool:
+    """Undo creations of partitions that died, whose files nobody reads. Whether there were any.
+
+    `partitions`: that the data table names; folders of others go. The instants go last: they stay known until then.
+    """
+    dead = [i for i in table.timeline.pending if i.action == "deltacommit" and i.requested <= _LAST_INIT_INSTANT]
+    if not dead:
+        return False
+    confirm()
+    for folder in list(table.storage.list_folders("")):
+        if not folder.startswith(".") and folder not in partitions:
+            table.storage.delete_prefix(folder)
+    for instant in dead:
+        for state in ("INFLIGHT", "REQUESTED"):
+            table.storage.delete(table.timeline.layout.path(Instant(instant.requested, "deltacommit", state)))
+    return True
+
+
+def open_partition(
+    table: MetadataTable,
+    requested: str,
+    partition: str,
+    group_counts: Mapping[str | None, int],
+    *,
+    epoch_ms: int,
+    executor: Executor,
+    confirm: Callable[[], None],
+) -> None:
+    """File groups without records, which writers can log to while the base files are being built. Leftovers go.
+
+    A log that writers put there belongs to the slice of a base file at `requested`, for it completes later.
+    """
+    confirm()
+    table.storage.delete_prefix(partition)
+    _put_metafile(table, requested, partition, epoch_ms)
+    executor.run(_open_group, _groups(table, requested, partition, group_counts))
+
+
+def write_bases(table: MetadataTable, requested: str, initial: InitialPartition, executor: Executor) -> list[WriteStat]:
+    """The base files of a partition whose file groups were opened; how many there are is what is stored.
+
+    Readers find them once a deltacommit at `requested` is complete. Memory: a change and its files.
+    """
+    stats: list[WriteStat] = []
+    for change in initial.changes:
+        of = change.data_partition
+        counts = {of: len(list_groups(table, initial.partition, of))}
+        if not counts[of]:
+            where = initial.partition if of is None else f"{initial.partition} of '{of}'"
+            raise Conflict(f"metadata partition '{where}': expected its file groups, found none: it was dropped")
+        stats += executor.run(_write_base, _bases(table, requested, change, replace(initial, group_counts=counts)))
+    return stats
+
+
+def _put_metafile(table: MetadataTable, requested: str, partition: str, epoch_ms: int) -> None:
+    content = encode_partition_metadata(requested=requested, partition=partition, epoch_ms=epoch_ms)
+    table.storage.put_new(join(partition, PARTITION_METAFILE), content)
+
+
+def _groups(
+    table: MetadataTable, requested: str, partition: str, group_counts: Mapping[str | None, int]
+) -> list[GroupTarget]:
+    return [
+        GroupTarget(table.storage, partition, file_id, requested, table.record_schema)
+        for of, count in group_counts.items()
+        for file_id in group_ids(partition, count, of)
+    ]
+
+
+def _write_partition(
+    table: MetadataTable,
+    requested: str,
+    initial: InitialPartition,
+    *,
+    epoch_ms: int,
+    executor: Executor,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    storage, layout, partition = table.storage, table.timeline.layout, initial.partition
+    _put_metafile(table, requested, partition, epoch_ms)
+    for state in ("REQUESTED", "INFLIGHT"):
+        storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
+    # An empty delete block makes a file group visible even where it has no base file.
+    executor.run(_open_group, _groups(table, requested, partition, initial.group_counts))
+    stats = []
+    for change in initial.changes:
+        stats += executor.run(_write_base, _bases(table, requested, change, initial))
+    completed = Instant(requested, "deltacommit", "COMPLETED", issue_instant())
+    complete_deltacommit(table, completed, {partition: stats}, "BULK_INSERT", confirm)
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseTask:
+    target: GroupTarget
+    cells: pa.Table
+
+
+def _bases(
+    table: MetadataTable, requested: str, change: PartitionChange, initial: InitialPartition
+) -> Sequence[_BaseTask]:
+    """The base files of a change; none for a group without records."""
+    assert not len(change.deletes)
+    groups = group_ids(change.partition, initial.group_counts[change.data_partition], change.data_partition)
+    rows_of = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), initial.hashing)
+    return [
+        _BaseTask(
+            GroupTarget(table.storage, change.partition, file_id, requested, table.record_schema),
+            change.cells.take(rows),
+        )
+        for file_id, rows in zip(groups, rows_of, strict=True)
+        if len(rows)
+    ]
+
+
+def _open_group(target: GroupTarget) -> None:
+    write_group_log(target, CELLS.empty_table(), no_keys())
+
+
+def _write_base(task: _BaseTask) -> WriteStat:
+    return write_group_base(task.target, task.cells)
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of a data table's metadata table. Spec: format/metadata-table.md section 1."""
+    common = {
+        "hoodie.table.name": f"{config.name}_metadata",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.table.timeline.timezone": "UTC" if config.is_utc else "LOCAL",
+    }
+    if by_name.names_slices(config):
+        return {**common, **by_name.PROPERTIES}
+    return {
+        **common,
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": str(config.layout.version),
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+    }

@@ -1,0 +1,161 @@
+"""A deltacommit of the metadata table: the changes of an action in each of its partitions, or their undoing."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyhudi.errors import Conflict
+from pyhudi.executor import Executor
+from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.format.names import LogFileName
+from pyhudi.format.schema import without_meta_fields
+from pyhudi.metadata.changes import PartitionChange
+from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.model.commit import CommitMetadata, WriteStat
+from pyhudi.model.instant import Instant
+from pyhudi.txn.commit import complete, settle
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
+
+
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """How changes reach their file groups.
+
+    `hashed_by_prefix`: the secondary indexes of version 2. `new_groups`: how many file groups a data partition gets
+    that a partitioned record index has none for yet.
+    """
+
+    executor: Executor
+    hashed_by_prefix: frozenset[str] = frozenset()
+    new_groups: int = 1
+
+    def hashing(self, partition: str) -> KeyHashing:
+        return KeyHashing.SECONDARY_PREFIX if partition in self.hashed_by_prefix else KeyHashing.WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class _LogTask:
+    target: GroupTarget
+    cells: pa.Table
+    deletes: pa.Array
+
+
+def write_deltacommit(
+    table: MetadataTable,
+    requested: str,
+    changes: Iterable[PartitionChange],
+    spreading: Spreading,
+    *,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    """One log file for each file group that a change touches, between requested and completed.
+
+    `changes`: taken one after the other; one that is empty writes nothing.
+    `confirm` raises where the table is no longer ours: the write may be rolled back by now, and a deltacommit that
+    completes after that would name files that are gone.
+    Cost: a put a file group, a list request a partition beside `files`. Memory: one change and its files.
+    """
+    storage, layout = table.storage, table.timeline.layout
+    for state in ("REQUESTED", "INFLIGHT"):
+        storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
+    stats: dict[str, list[WriteStat]] = {}
+    for change in changes:
+        if not change.is_empty:
+            tasks = _spread(table, requested, change, spreading)
+            stats.setdefault(change.partition, []).extend(spreading.executor.run(_write_log, tasks))
+    completed = Instant(requested, "deltacommit", "COMPLETED", issue_instant())
+    complete_deltacommit(table, completed, stats, "UPSERT_PREPPED", confirm)
+
+
+def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
+    """What each file group gets. Groups that a data partition has none of yet are made, the empty ones too."""
+    groups = list_groups(table, change.partition, change.data_partition)
+    makes_groups = not groups and change.data_partition is not None
+    if makes_groups:
+        groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
+    if not groups:
+        raise Conflict(
+            f"{table.storage.location.uri}/{change.partition}: expected file groups, found none: another writer is "
+            "about to build this index; retry in a moment, or drop it if its builder is dead"
+        )
+    log, base_file = None, ""
+    if by_name.names_slices(table.config):
+        assert change.partition == FILES, "of version 6 no other partition is kept"
+        log, base_file = by_name.new_log(table)
+    hashing = spreading.hashing(change.partition)
+    cells = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), hashing)
+    deletes = rows_by_group(change.deletes, len(groups), hashing)
+    return [
+        _LogTask(
+            GroupTarget(table.storage, change.partition, file_id, requested, table.record_schema, log, base_file),
+            change.cells.take(cells[number]),
+            change.deletes.take(pa.array(deletes[number])),
+        )
+        for number, file_id in enumerate(groups)
+        if makes_groups or len(cells[number]) or len(deletes[number])
+    ]
+
+
+def _write_log(task: _LogTask) -> WriteStat:
+    return write_group_log(task.target, task.cells, task.deletes)
+
+
+def complete_deltacommit(
+    table: MetadataTable,
+    instant: Instant,
+    stats: dict[str, list[WriteStat]],
+    operation: str,
+    confirm: Callable[[], None],
+    *,
+    is_compaction: bool = False,
+) -> None:
+    metadata = CommitMetadata(
+        {partition: tuple(of) for partition, of in stats.items()},
+        operation,
+        {"schema": without_meta_fields(table.record_schema)},
+        compacted=is_compaction,
+    )
+    confirm()
+    layout = table.timeline.layout
+    settle(complete(table.storage, layout, instant, layout.encode_commit(metadata)), instant)
+
+
+def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[[], None]) -> None:
+    """Take a deltacommit of an action that is pending back to inflight, its log files deleted; nothing for others.
+
+    Order: the completed file goes first, so that no reader misses a log file of a deltacommit that looks whole.
+    """
+    theirs = next((i for i in table.timeline if i.requested == requested and i.action == "deltacommit"), None)
+    if theirs is None:
+        return
+    confirm()
+    if theirs.is_completed:
+        table.storage.delete(table.timeline.layout.path(theirs))
+    if by_name.names_slices(table.config):
+        by_name.remove_blocks(table, requested, rollback=requested)
+        return
+    for _, paths in written_logs(table, requested):
+        table.storage.delete_many(paths)
+
+
+def written_logs(table: MetadataTable, requested: str) -> Sequence[tuple[str, list[str]]]:
+    """Partition and paths of the log files that a deltacommit wrote, of partitions that it wrote to.
+
+    Cost: a list request a partition.
+    """
+    found = []
+    for partition in table.storage.list_folders(""):
+        if not partition.startswith("."):
+            paths = [f.path for f in table.storage.list(partition) if _log_instant(f.path) == requested]
+            if paths:
+                found.append((partition, paths))
+    return found
+
+
+def _log_instant(path: str) -> str | None:
+    name = LogFileName.parse(path.rpartition("/")[2])
+    return name.instant if name else None

@@ -1,0 +1,66 @@
+"""The metadata table's writer: what it takes over from each action of its data table."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from pyhudi.metadata.changes import PartitionChange
+from pyhudi.metadata.changes_files import files_change, listing_records
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.model.commit import RollbackMetadata
+from pyhudi.storage.protocol import Storage
+from pyhudi.txn.hold import Hold
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, write_deltacommit
+from pyhudi.write.metadata.rollback import roll_back_deltacommit
+
+
+@dataclass(frozen=True)
+class MetadataTableWriter:
+    """Keeps the metadata table true with its data table.
+
+    `issue_instant`: new times, later than any on either timeline. The caller holds the guard: `hold`, which is
+    confirmed before files are deleted and before a deltacommit or a rollback completes.
+    """
+
+    storage: Storage
+    zone: tzinfo
+    issue_instant: Callable[[], str]
+    hold: Hold
+    spreading: Spreading
+
+    def apply(self, requested: str, changes: Iterable[PartitionChange]) -> None:
+        """One deltacommit at the action's own time, complete before the action is.
+
+        A compaction, or a clean, that died after this is done anew under its time, a compaction with other files: then
+        what is there under that time is written anew too. While the action is pending nobody reads it, and no
+        compaction takes it in. Spec: format/metadata-table.md section 8.
+        """
+        table = open_metadata_table(self.storage, self.zone)
+        confirm = self.hold.confirm
+        undo_deltacommit(table, requested, confirm=confirm)
+        write_deltacommit(table, requested, changes, self.spreading, issue_instant=self.issue_instant, confirm=confirm)
+
+    def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
+        """Roll the target's deltacommit back, at the same time as the data table's rollback; take in what logs that
+        leaves.
+        """
+        table = open_metadata_table(self.storage, self.zone)
+        if by_name.names_slices(table.config):
+            self._roll_back_by_name(table, target, rollback, metadata)
+            return
+        theirs = [i for i in table.timeline if i.requested == target and i.action == "deltacommit"]
+        if theirs:
+            roll_back_deltacommit(
+                table, theirs[0], rollback, issue_instant=self.issue_instant, confirm=self.hold.confirm
+            )
+
+    def _roll_back_by_name(self, table: MetadataTable, target: str, rollback: str, metadata: RollbackMetadata) -> None:
+        confirm = self.hold.confirm
+        theirs = next((i for i in table.timeline if i.requested == target and i.action == "deltacommit"), None)
+        if theirs is not None:
+            by_name.void_deltacommit(table, theirs, rollback, issue_instant=self.issue_instant, confirm=confirm)
+        logs = by_name.logs_of_rollback(metadata)
+        if logs:
+            change = files_change(listing_records(logs), schema_text=table.record_schema)
+            self.apply(rollback, [change])

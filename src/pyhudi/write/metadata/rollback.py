@@ -1,0 +1,59 @@
+"""Rolling a deltacommit of the metadata table back, as its data action is rolled back."""
+
+from collections.abc import Callable
+
+from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.model.commit import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+)
+from pyhudi.model.instant import Instant
+from pyhudi.txn.commit import complete, settle
+from pyhudi.write.metadata.deltacommit import written_logs
+
+
+def roll_back_deltacommit(
+    table: MetadataTable,
+    target: Instant,
+    rollback: str,
+    *,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    """Delete what a deltacommit wrote, in every partition, and its instant, leaving a rollback in its place.
+
+    Order: the completed file goes first, so that no reader takes the deltacommit for whole meanwhile.
+    """
+    storage, layout = table.storage, table.timeline.layout
+    confirm()
+    if target.is_completed:
+        storage.delete(layout.path(target))
+    names = dict(written_logs(table, target.requested))
+    root = storage.location.uri.rstrip("/")
+    paths = {partition: tuple(f"{root}/{name}" for name in of) for partition, of in names.items()}
+    info = InstantInfo(target.requested, "deltacommit")
+    plan = RollbackPlan(
+        info, tuple(RollbackRequest(partition, files_to_be_deleted=of) for partition, of in paths.items())
+    )
+    storage.put_new(layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(plan))
+    storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
+    confirm()
+    for of in names.values():
+        storage.delete_many(of)
+    done = RollbackMetadata(
+        start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=sum(map(len, paths.values())),
+        commits_rollback=(target.requested,),
+        partition_metadata={p: RollbackPartitionMetadata(p, of) for p, of in paths.items()},
+        instants_rollback=(info,),
+    )  # fmt: skip
+    already = any(i.requested == rollback and i.is_completed for i in table.timeline)
+    if not already:
+        completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
+        confirm()
+        settle(complete(storage, layout, completed, encode_rollback_metadata(done)), completed)
+    for state in ("INFLIGHT", "REQUESTED"):
+        storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
