@@ -66,7 +66,7 @@ def test_each_file_of_theirs_holds_what_its_filter_and_range_say(golden: GoldenT
             found = wanted.take(pa.array(next(search.find(storage, [file.name], wanted)).numbers))
             assert sorted(found.to_pylist()) == sorted(set(keys.to_pylist()))
             ends = pc.min_max(others).as_py()
-            assert not search.may_hold(storage, file.name, KeyBounds(ends["min"], ends["max"], others))
+            assert search.may_hold(storage, [file.name], KeyBounds(ends["min"], ends["max"], others)) == [False]
 
 
 def test_keys_are_read_where_a_filter_is_damaged(

@@ -15,6 +15,7 @@ from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.metadata_record import decode_files_record
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.changes_files import cleaned_records
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.table import FILES, open_metadata_table
 from pyhudi.model.commit import CleanerPlan
@@ -26,7 +27,6 @@ from pyhudi.table.cleaned import planned_names
 from pyhudi.table.listing import ListedFile, StorageListing
 from pyhudi.table.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
-from pyhudi.write.metadata_table import cleaned_records
 from tests.support.golden_tables import GoldenTable, GoldenTables, has_metadata_table
 
 BY_COMMITS = CleanSettings(commits_retained=1)

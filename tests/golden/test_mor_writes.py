@@ -1,7 +1,7 @@
 """A write to a merge-on-read table of Apache Hudi could lose rows of its, bring deleted ones back, or not be seen.
 
-Each golden table of versions 8 and 9 is written to, with blocks of each kind in turn; its rows before, changed as the
-writes say, must be its rows after.
+Each golden table of versions 6, 8 and 9 is written to, with blocks of each kind in turn; its rows before, changed as
+the writes say, must be its rows after.
 """
 
 from itertools import cycle
@@ -20,16 +20,25 @@ from tests.support.golden_tables import GoldenTables, golden_names
 
 REFUSED = {
     **dict.fromkeys(
-        ("mor_cdc_data_before_after_v9_h120", "mor_cdc_op_key_only_v9_h120", "mor_cdc_compact_v9_h120"),
+        (
+            *("mor_cdc_data_before_after_v6_h0150", "mor_cdc_data_before_after_v9_h120"),
+            *("mor_cdc_op_key_only_v9_h120", "mor_cdc_compact_v9_h120"),
+        ),
         "hoodie.table.cdc.enabled='true'",
     ),
-    **dict.fromkeys(("mor_nondefaults_v9_h120", "mor_partial_payload_v9_h120"), "hoodie.table.partial.update.mode"),
-    "mor_delete_field_v9_h120": "hoodie.record.merge.property.hoodie.payload.delete.field",
-    **dict.fromkeys(("mor_logonly_compact_v9_h120", "mor_logonly_v8_h102", "mor_logonly_v9_h120"), "has logs only"),
+    **dict.fromkeys(("mor_nondefaults_v6_h0150", "mor_partial_payload_v6_h0150"), "hoodie.compaction.payload.class"),
+    **dict.fromkeys(
+        ("mor_logonly_compact_v9_h120", "mor_logonly_v6_h0150", "mor_logonly_v8_h102", "mor_logonly_v9_h120"),
+        "has logs only",
+    ),
     "mor_no_meta_v9_h120": "hoodie.populate.meta.fields='false'",
 }  # fmt: skip
 RENAMED = "mor_schema_on_read_v9_h120"  # not even read
-NAMES = [n for n in golden_names() if "mor_" in n and ("_v8_" in n or "_v9_" in n) and n not in (*REFUSED, RENAMED)]
+NAMES = [
+    n
+    for n in golden_names()
+    if "mor_" in n and any(f"_v{version}_" in n for version in (6, 8, 9)) and n not in (*REFUSED, RENAMED)
+]
 BUCKETED = [name for name in NAMES if "bucket" in name or "nbcc" in name]
 FORMATS = dict(zip(NAMES, cycle(["parquet", "avro", "hfile"]), strict=False))
 
@@ -141,3 +150,40 @@ def test_what_cannot_be_written_is_refused_and_stays_as_it_is(tmp_path: Path, na
 def test_new_tables_are_of_a_known_type(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="table_type='MERGE_ON_WRITE': expected COPY_ON_WRITE or MERGE_ON_READ"):
         HudiTable.create(tmp_path / "t", name="t", record_key="id", table_type="MERGE_ON_WRITE")
+
+
+@pytest.mark.parametrize("name", ["mor_nondefaults_v9_h120", "mor_partial_payload_v9_h120"])
+def test_nulls_leave_what_apache_hudi_stored(tmp_path: Path, name: str) -> None:
+    """Two rows of each key: what one of them lacks is the other's, and what both lack is what was stored."""
+    table = HudiTable.open(GoldenTables(tmp_path).get(name).path)
+    before = table.scan(meta_fields=False).to_arrow().sort_by("id")
+    kept = {*table.record_key, *table.partition_by, *table.ordering}
+    first, *others = [column for column in before.column_names if column not in kept]
+    assert others
+
+    def lacking(*names: str) -> pa.Table:
+        columns = [pa.nulls(len(before), f.type) if f.name in names else before.column(f.name) for f in before.schema]
+        return pa.table(columns, schema=before.schema)
+
+    table.upsert(pa.concat_tables([lacking(*others), lacking(first, *others)]))
+
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before)
+    assert all(stat.is_log for stat in newest_stats(table))
+    table.compact()
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before)
+
+
+def test_rows_that_the_table_marks_as_deletes_delete(tmp_path: Path) -> None:
+    table = HudiTable.open(GoldenTables(tmp_path).get("mor_delete_field_v9_h120").path)
+    property_of = "hoodie.record.merge.property.hoodie.payload.delete."
+    column, marker = table.properties[f"{property_of}field"], table.properties[f"{property_of}marker"]
+    before = table.scan(meta_fields=False).to_arrow().sort_by("id")
+    gone = before.slice(0, 2)
+    at = before.column_names.index(column)
+
+    table.upsert(gone.set_column(at, before.schema.field(at), pa.array([marker] * 2, before.schema.field(at).type)))
+
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before.slice(2))
+    assert [stat.num_deletes for stat in newest_stats(table)]
+    table.compact()
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before.slice(2))

@@ -8,11 +8,14 @@ import pytest
 from pyhudi.format.avro_container import split_container
 from pyhudi.format.commit import decode_commit, encode_commit_avro
 from pyhudi.model.commit import CommitMetadata
+from pyhudi.timeline.layout import timeline_layout
 from pyhudi.write.operation import inflight_content
 from pyhudi.write.plan import FileGroupTask, TaskKind, WritePlan
 from pyhudi.write.replacement import requested_content
 from pyhudi.write.source import Operation
 from tests.support.golden_tables import GoldenTables
+
+LAYOUT_2 = timeline_layout({"hoodie.timeline.layout.version": "2"})
 
 TABLES = {
     "cow_insert_overwrite_v9_h120": Operation.INSERT_OVERWRITE,
@@ -61,7 +64,7 @@ def test_a_replacement_is_inflight_with_the_bytes_of_apache_hudi(golden: GoldenT
         for at, (partition, stats) in enumerate(planned.items())
     ]
 
-    assert without_sync(inflight_content(TABLES[name], WritePlan(tuple(tasks)))) == without_sync(theirs)
+    assert without_sync(inflight_content(LAYOUT_2, TABLES[name], WritePlan(tuple(tasks)))) == without_sync(theirs)
 
 
 @pytest.mark.parametrize("name", TABLES)

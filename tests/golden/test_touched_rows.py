@@ -18,7 +18,8 @@ from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.rules import custom
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.merged_slice import LogReading, read_merged, stored_blocks
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.merged_slice import read_merged, stored_blocks
 from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.read_plan import ReadPlan
 from pyhudi.table.slice_log import SliceFiles

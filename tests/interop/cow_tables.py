@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -173,10 +172,6 @@ class Shared:
         """The requested times of writes that are in the history alone."""
         active = {i.requested for i in self.ours.timeline()}
         return {i.requested for i in self.ours.timeline(history=True) if i.action == self.action} - active
-
-    def index_definitions(self) -> set[str]:
-        file = self.path / ".hoodie" / ".index_defs" / "index.json"
-        return set(json.loads(file.read_text())["indexDefinitions"]) if file.exists() else set()
 
     def base_files(self) -> list[Path]:
         return sorted(f for f in self.path.rglob("*.parquet") if ".hoodie" not in f.parts)

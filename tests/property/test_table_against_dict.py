@@ -43,7 +43,7 @@ batches = st.lists(rows, max_size=18)
 variants = st.fixed_dictionaries(
     {
         "is_partitioned": st.booleans(),
-        "is_version_9": st.booleans(),
+        "version": st.sampled_from([6, 8, 9]),
         "logs": st.sampled_from([None, None, "parquet", "avro", "hfile"]),  # their blocks; None: copy-on-write
         "order": st.sampled_from(["event time", "commit time", "commit time, ordered"]),
         "compacts_after": st.sampled_from(["1", "3", "10"]),
@@ -70,6 +70,7 @@ class TableAgainstDict(RuleBasedStateMachine):
     @initialize(variant=variants, seed=st.integers(0, 999))
     def create(self, variant: dict[str, object], seed: int) -> None:
         is_partitioned, order = bool(variant["is_partitioned"]), variant["order"]
+        self.version = int(str(variant["version"]))
         executor = variant["executor"]
         assert isinstance(executor, SerialExecutor | LocalExecutor)
         self.retained: int | None = variant["retained"]  # type: ignore[assignment]
@@ -82,7 +83,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.table = self.handles.create(
             partition_by="city" if is_partitioned else None,
             ordering=None if order == "commit time" else "ts",
-            table_version=9 if variant["is_version_9"] else 8,
+            table_version=self.version,
             table_type="MERGE_ON_READ" if self.has_logs else "COPY_ON_WRITE",
             properties={
                 **({"hoodie.logfile.data.block.format": variant["logs"], **ONLY_LOGS} if self.has_logs else {}),
@@ -278,8 +279,8 @@ class TableAgainstDict(RuleBasedStateMachine):
                 raise
 
     def check_range(self, start: int, end: int) -> None:
-        after = self.model.past[start - 1].completed if start else None
-        until = self.model.past[end - 1].completed if end else "2000-01-01"
+        times = [past.requested if self.version == 6 else past.completed for past in self.model.past]
+        after, until = times[start - 1] if start else None, times[end - 1] if end else "2000-01-01"
         expected = self.model.between(start, end) if end > start else {}
         try:
             found = read_rows(self.table.incremental(after, until).to_arrow())

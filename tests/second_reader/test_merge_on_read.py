@@ -12,7 +12,7 @@ import pytest
 from pyhudi import HudiTable
 from tests.interop.cow_rows import META_BUT_TIME, key_range, rows
 from tests.interop.mor_tables import BLOCK_FORMAT, PARTIAL, SharedLogs
-from tests.interop.test_log_merging import CASES, shown, written
+from tests.interop.test_log_merging import CASES, MARKED, Shown, shown, written
 from tests.interop.test_merge_on_read import CASES as TABLES
 from tests.interop.test_merge_on_read import written_by_us
 from tests.second_reader.watched import BEGINNING
@@ -113,9 +113,12 @@ FROM_THE_BASE_FILE = {"partial then late row": (7, "base", "pb")}
 
 @KINDS
 def test_hudi_rs_makes_of_our_logs_what_we_do_but_for_one(tmp_path: Path, kind: str, version: int) -> None:
-    table = written(tmp_path / "cases", kind, version)
-
-    ours, found = shown(table.scan().to_arrow()), shown(read_hudi_rs(table.path))
+    ours: dict[str, Shown] = {}
+    found: dict[str, Shown] = {}
+    for cases in (MARKED, CASES.keys() - MARKED):
+        table = written(tmp_path / f"{len(cases)} cases", kind, version, cases)
+        ours |= shown(table.scan().to_arrow())
+        found |= shown(read_hudi_rs(table.path))
 
     assert {case: found.get(case) for case in CASES if found.get(case) != ours.get(case)} == FROM_THE_BASE_FILE
 

@@ -73,11 +73,16 @@ def test_hudi_rs_follows_every_operation(tmp_path: Path, operation: str, version
 @VERSIONS
 @pytest.mark.parametrize("index", get_args(IndexType))
 def test_hudi_rs_finds_a_key_where_the_index_put_it(tmp_path: Path, index: str, version: int) -> None:
-    table = Watched(tmp_path / "t", table_version=version, properties={"hoodie.index.type": index})
+    is_global = index.startswith("GLOBAL_") or index == "RECORD_INDEX"
+    kept = "global.record.level.index" if is_global else "record.level.index"
+    properties = {"hoodie.index.type": index, "hoodie.record.index.update.partition.path": "true"}
+    if "RECORD" in index:
+        properties[f"hoodie.metadata.{kept}.enable"] = "true"
+    table = Watched(tmp_path / "t", table_version=version, properties=properties)
     table.add(batch(0, 20, turn=1))
     elsewhere = batch(0, 20, step=3, turn=2, city="york")
 
-    if index.startswith("GLOBAL_"):
+    if is_global:
         table.move(elsewhere)
         assert len(table.model.rows) == 20
         table.move(batch(0, 10, turn=3, city="oslo"))

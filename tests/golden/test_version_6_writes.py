@@ -1,0 +1,240 @@
+"""What we add to a table of Apache Hudi 0.15 could be no more than a table that pyhudi itself understands: a log under
+a name that is taken, a command block that voids another write, an archive whose entries say something else.
+
+Golden tables of version 6 are written to, compacted, rolled back and archived; where 0.15.0 has done the same thing
+itself, what it wrote says what ours must be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyhudi import HudiTable, Unsupported
+from pyhudi.format.archived_schema import archived_schema
+from pyhudi.format.commit import decode_commit, decode_rollback_metadata, decode_rollback_plan, encode_commit_json
+from pyhudi.format.hfile.reader import HFileReader
+from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
+from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.metadata_record import decode_files_record, encode_files_record
+from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.model.commit import CommitMetadata, RollbackMetadata, WriteStat
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenTables, golden_names
+
+REFUSED = ("_cdc_", "no_meta", "scheduled", "customgen", "tsgen")
+"""Change data, no meta fields, a pending clustering of every group, keys whose spelling the table does not store."""
+
+COW = [
+    name
+    for name in golden_names()
+    if name.startswith("cow_") and "_v6_" in name and not any(no in name for no in REFUSED)
+]
+MOR = "mor_avro_v6_h0150"
+SCHEMA = METADATA_RECORD_SCHEMAS[6]
+NO_METADATA = {"hoodie.metadata.enable": "false"}
+
+
+@pytest.mark.parametrize("name", COW)
+def test_rows_after_writes_are_those_before_as_the_writes_change_them(tmp_path: Path, name: str) -> None:
+    golden = GoldenTables(tmp_path).get(name)
+    table = HudiTable.open(golden.path)
+    before = table.scan().to_arrow()
+    rows = before.drop_columns([n for n in before.column_names if n.startswith("_hoodie_")])
+    table.upsert(rows.slice(0, 2))
+    table.delete(rows.slice(2, 1).select([*dict.fromkeys([*table.record_key, *table.partition_by])]))
+    after = table.scan(meta_fields=False).to_arrow()
+    kept = [at for at in range(len(rows)) if at != 2]
+    assert_same_rows(after.select(rows.column_names), rows.take(kept))
+    assert_same_rows(HudiTable.open(golden.path, options=NO_METADATA).scan(meta_fields=False).to_arrow(), after)
+    assert [i.action for i in table.timeline()[-2:]] == ["commit", "commit"]
+    assert not (golden.path / ".hoodie" / "timeline").exists()
+
+
+def test_a_log_takes_the_next_version_of_its_slice_and_says_what_it_lies_upon(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get(MOR)
+    table = HudiTable.open(golden.path)
+    theirs = newest_commit(golden.path, table)
+    rows = table.scan(meta_fields=False).to_arrow()
+    table.upsert(rows.filter([city == "p1" for city in rows.column("part").to_pylist()]))
+    ours = newest_commit(golden.path, table)
+    logs = [stat for stat in ours.partition_to_write_stats["p1"] if stat.is_log]
+    before = next(stat for stat in theirs.partition_to_write_stats["p1"] if stat.is_log)
+    stat = next(stat for stat in logs if stat.file_id == before.file_id)
+    assert stat.log_version == 4
+    assert (stat.prev_commit, stat.base_file, stat.log_offset) == (before.prev_commit, before.base_file, 0)
+    assert stat.log_files is not None
+    assert before.log_files is not None
+    assert [version_of(name) for name in stat.log_files] == [1, 2, 3, 4]
+    assert set(before.log_files) <= set(stat.log_files)
+
+
+def test_logs_after_a_scheduled_compaction_are_called_after_it(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get("mor_compact_scheduled_v6_h0150")
+    table = HudiTable.open(golden.path)
+    scheduled = next(i.requested for i in table.timeline() if i.action == "compaction")
+    before = table.scan(meta_fields=False).to_arrow()
+    table.upsert(before.slice(0, 4))
+    names = [LogFileName.parse(Path(stat.path or "").name) for stat in stats_of(golden.path, table)]
+    assert {name.instant for name in names if name is not None} == {scheduled}
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before)
+    assert table.compact().requested is not None
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before)
+    assert_same_rows(HudiTable.open(golden.path, options=NO_METADATA).scan(meta_fields=False).to_arrow(), before)
+
+
+@pytest.mark.parametrize("name", ["mor_inflight_v6_h0150", "mor_inflight_rolled_back_v6_h0150"])
+def test_what_a_writer_of_theirs_left_is_voided_by_command_blocks(tmp_path: Path, name: str) -> None:
+    """The second one was rolled back without its markers, and with that not at all: readers go on to pass it over."""
+    golden = GoldenTables(tmp_path).get(name)
+    table = HudiTable.open(golden.path)
+    before = table.scan(meta_fields=False).to_arrow()
+    dead = [i.requested for i in table.timeline() if i.completed is None and i.action == "deltacommit"]
+    table.upsert(before.slice(0, 1))
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), before)
+    assert_same_rows(HudiTable.open(golden.path, options=NO_METADATA).scan(meta_fields=False).to_arrow(), before)
+    assert [i for i in table.timeline() if i.completed is None] == []
+    if dead:
+        assert {block.header[HeaderKey.TARGET_INSTANT_TIME] for block in command_blocks(golden.path)} == set(dead)
+
+
+def test_a_rollback_says_what_0_15_says(tmp_path: Path) -> None:
+    """As 0.15.0 rolled a delta commit back, file by file; here ours of the same shape."""
+    golden = GoldenTables(tmp_path).get("mor_rollback_v6_h0150")
+    theirs = rollback_of(golden.path)
+    other = GoldenTables(tmp_path / "other").get("mor_inflight_v6_h0150")
+    HudiTable.open(other.path).upsert(HudiTable.open(other.path).scan(meta_fields=False).to_arrow().slice(0, 1))
+    ours = rollback_of(other.path)
+    for of in (*theirs.partition_metadata.values(), *ours.partition_metadata.values()):
+        blocks = [LogFileName.parse(Path(path).name) for path in of.rollback_log_files or {}]
+        failed = [LogFileName.parse(Path(path).name) for path in of.log_files_from_failed_commit or {}]
+        assert {name.write_token for name in blocks if name} <= {"1-0-1"}
+        assert set((of.rollback_log_files or {}).values()) <= {105}
+        for block in filter(None, blocks):
+            voided = [name for name in filter(None, failed) if name.file_id == block.file_id]
+            assert voided
+            assert all((block.instant, block.version) > (name.instant, name.version) for name in voided)
+    assert any(of.rollback_log_files for of in ours.partition_metadata.values())
+    plan = next(other.path.glob(".hoodie/*.rollback.requested"))
+    requests = decode_rollback_plan(plan.read_bytes(), path=str(plan)).rollback_requests
+    assert all(r.file_id and r.latest_base_instant for r in requests if r.log_blocks_to_be_deleted)
+
+
+def test_archived_entries_have_the_fields_of_theirs(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get("cow_clean_archive_v6_h0150")
+    folder = golden.path / ".hoodie" / "archived"
+    theirs = sorted(folder.iterdir(), key=lambda file: int(file.name.split(".")[3].split("_")[0]))
+    block = next(iter(read_blocks(theirs[-1].read_bytes(), path=str(theirs[-1]))))
+    schema = json.loads(block.header[HeaderKey.SCHEMA])
+    assert [of["name"] for of in schema["fields"]] == [of["name"] for of in json.loads(archived_schema())["fields"]]
+
+    table = HudiTable.open(golden.path)
+    rows = table.scan(meta_fields=False).to_arrow()
+    whole = [(i.requested, i.action) for i in table.timeline(history=True)]
+    for _ in range(4):
+        table.upsert(rows.slice(0, 1))
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    assert table.archive(options=few).archived
+    ours = set(folder.iterdir()) - set(theirs)
+    number = int(theirs[-1].name.split(".")[3].split("_")[0]) + 1
+    assert {file.name for file in ours} >= {f".commits_.archive.{number}_1-0-1"}
+    for file in ours:
+        for block in read_blocks(file.read_bytes(), path=str(file)):
+            assert block.type is BlockType.AVRO_DATA
+            assert list(block.header) == [HeaderKey.SCHEMA]
+    assert [(i.requested, i.action) for i in table.timeline(history=True)][: len(whole)] == whole
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), rows)
+
+
+def test_commits_are_json_with_the_fields_of_theirs(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get(MOR)
+    table = HudiTable.open(golden.path)
+    file = golden.path / table._access.snapshot().timeline.layout.path(table.timeline()[-1])
+    theirs = json.loads(file.read_text())
+    ours = json.loads(encode_commit_json(decode_commit(file.read_bytes(), path=str(file))))
+    assert list(ours) == list(theirs)
+    for partition, stats in theirs["partitionToWriteStats"].items():
+        for their, our in zip(stats, ours["partitionToWriteStats"][partition], strict=True):
+            assert their.items() <= our.items()
+
+
+def test_records_of_the_metadata_table_are_the_bytes_of_theirs(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get(MOR)
+    table = HudiTable.open(golden.path)
+    theirs = dict(metadata_records(golden.path))
+    for (name, key), value in theirs.items():
+        record = decode_files_record(value, SCHEMA)
+        base_file = name if name.endswith(".hfile") else None
+        assert encode_files_record(record, SCHEMA, base_file_name=base_file) == value, key
+
+    table.upsert(table.scan(meta_fields=False).to_arrow().slice(0, 2))
+    ours = {place: value for place, value in metadata_records(golden.path) if place not in theirs}
+    assert ours
+    for value in ours.values():
+        assert encode_files_record(decode_files_record(value, SCHEMA), SCHEMA) == value
+
+
+@pytest.mark.parametrize("index", ["column.stats", "bloom.filter"])
+def test_indexes_of_the_metadata_table_are_refused(tmp_path: Path, index: str) -> None:
+    table = HudiTable.open(GoldenTables(tmp_path).get(MOR).path)
+    rows, timeline = table.scan(meta_fields=False).to_arrow(), table.timeline()
+    with pytest.raises(Unsupported, match="keeps no index but 'files' on tables of version 6"):
+        table.upsert(rows, options={f"hoodie.metadata.index.{index}.enable": "true"})
+    assert table.timeline() == timeline
+
+
+def test_other_metadata_partitions_go_at_our_first_write(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get("mor_mdt_all_v6_h0150")
+    table = HudiTable.open(golden.path)
+    assert "record_index" in table.properties["hoodie.table.metadata.partitions"]
+    table.upsert(table.scan(meta_fields=False).to_arrow().slice(0, 2))
+    assert table.properties["hoodie.table.metadata.partitions"] == "files"
+    metadata = golden.path / ".hoodie" / "metadata"
+    assert {f.name for f in metadata.iterdir() if f.is_dir() and any(f.iterdir())} == {".hoodie", "files"}
+
+
+def metadata_records(path: Path) -> Iterator[tuple[tuple[str, bytes], bytes]]:
+    """File and key, and value, of the records in `files`, each in a file that states the schema of version 6."""
+    for file in sorted((path / ".hoodie" / "metadata" / "files").iterdir()):
+        if BaseFileName.parse(file.name) is not None:
+            contents: list[bytes | memoryview] = [file.read_bytes()]
+        elif LogFileName.parse(file.name) is not None:
+            found = read_blocks(file.read_bytes(), path=file.name)
+            contents = [block.read_content() for block in found if block.type is BlockType.HFILE_DATA]
+        else:
+            continue
+        for content in contents:
+            reader = HFileReader(content, path=file.name)
+            assert reader.schema_text == SCHEMA
+            yield from (((file.name, key), value) for key, value in reader.scan())
+
+
+def newest_commit(path: Path, table: HudiTable) -> CommitMetadata:
+    newest = [i for i in table.timeline() if i.action == "deltacommit"][-1]
+    file = path / table._access.snapshot().timeline.layout.path(newest)
+    return decode_commit(file.read_bytes(), path=str(file))
+
+
+def stats_of(path: Path, table: HudiTable) -> list[WriteStat]:
+    return [stat for of in newest_commit(path, table).partition_to_write_stats.values() for stat in of if stat.is_log]
+
+
+def version_of(name: str) -> int:
+    parsed = LogFileName.parse(name)
+    assert parsed is not None
+    return parsed.version
+
+
+def command_blocks(path: Path) -> list[LogBlock]:
+    logs = (file for file in path.rglob(".*.log.*") if ".hoodie" not in file.relative_to(path).parts)
+    blocks = (b for file in logs if file.suffix != ".crc" for b in read_blocks(file.read_bytes(), path=str(file)))
+    return [block for block in blocks if block.type is BlockType.COMMAND]
+
+
+def rollback_of(path: Path) -> RollbackMetadata:
+    file = next(path.glob(".hoodie/*.rollback"))
+    return decode_rollback_metadata(file.read_bytes(), path=str(file))
