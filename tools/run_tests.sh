@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of every change: first those without Spark, in parallel; then those with it, in one process.
-# PYTEST_WORKERS sets the number of processes (auto).
+# The tests of every change: first those without Spark, then those with it, each in parallel.
+# PYTEST_WORKERS sets the number of processes (auto; with Spark, whose sessions have two threads each, 2).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,7 @@ run() {
 }
 
 run "1/2 Tests without Spark" -m "not spark and not interop and not long" -n "${PYTEST_WORKERS:-auto}" --dist worksteal
-run "2/2 Tests with Spark" -m "spark and not interop and not long"
+run "2/2 Tests with Spark" -m "spark and not interop and not long" -n "${PYTEST_WORKERS:-2}" --dist worksteal
 
 if [ "$found_any" = no ]; then
     echo "no tests were found" >&2

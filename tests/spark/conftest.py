@@ -39,10 +39,10 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
     return GoldenTables(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.fixture(params=["files", "shuffle", "files and shuffle"])
+@pytest.fixture(params=["files", "shuffle", pytest.param("files and shuffle", marks=pytest.mark.long)])
 def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as on a
-    cluster; or both, as for a large upsert on one machine."""
+    cluster; or both, as for a large upsert on one machine: of parts that the others test, so mostly in the long run."""
     way: str = request.param
     if way == "shuffle":
         monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)

@@ -39,7 +39,9 @@ def moving_rows() -> pa.Table:
     return rows(*moved, *repeated, *fresh, *numbers)
 
 
-@pytest.mark.parametrize("is_ordered", [True, False], ids=["event time", "commit time"])
+@pytest.mark.parametrize(
+    "is_ordered", [True, pytest.param(False, marks=pytest.mark.long)], ids=["event time", "commit time"]
+)
 @pytest.mark.parametrize(
     "index, moves",
     [("BLOOM", "true"), ("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "true"), ("GLOBAL_SIMPLE", "false")],
@@ -47,8 +49,6 @@ def moving_rows() -> pa.Table:
 def test_indexes_on_spark_find_what_they_find_in_this_process(
     spark: Any, tmp_path: Path, handover: str, index: str, moves: str, is_ordered: bool
 ) -> None:
-    if handover == "files and shuffle" and index != "GLOBAL_BLOOM":
-        pytest.skip("the halves of this way are tested by themselves")
     kind = "bloom" if "BLOOM" in index else "simple"
     by = {"hoodie.index.type": index, f"hoodie.{kind}.index.update.partition.path": moves}
     facts = {"record_key": "id", "partition_by": "part", "ordering": "rank" if is_ordered else None}

@@ -10,6 +10,8 @@ import pytest
 from pyhudi import HudiTable, register_merger
 from tests.support.compare import assert_same_rows
 
+pytestmark = pytest.mark.spark
+
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.int64()), ("note", pa.string())])
 MODES = {
     "merger": {

@@ -29,13 +29,20 @@ def assert_read_alike(spark: Any, twins: Twins) -> None:
         assert_same_rows(collected(table.scan().to_spark(spark)), table.scan().to_arrow())
 
 
-@pytest.mark.parametrize("ordering", ["ts", None], ids=["event time", "commit time"])
-@pytest.mark.parametrize("block_format, version", [("parquet", 8), ("avro", 9), ("hfile", 8)])
+@pytest.mark.parametrize(
+    "block_format, version, ordering",
+    [
+        ("parquet", 8, "ts"),
+        ("avro", 9, None),
+        ("hfile", 8, "ts"),
+        pytest.param("parquet", 8, None, marks=pytest.mark.long),
+        pytest.param("avro", 9, "ts", marks=pytest.mark.long),
+        pytest.param("hfile", 8, None, marks=pytest.mark.long),
+    ],
+)
 def test_operations_on_spark_are_those_in_this_process(
-    spark: Any, tmp_path: Path, handover: str, ordering: str | None, block_format: str, version: int
+    spark: Any, tmp_path: Path, handover: str, block_format: str, version: int, ordering: str | None
 ) -> None:
-    if handover == "files and shuffle" and block_format != "parquet":
-        pytest.skip("the halves of this way are tested by themselves")
     properties = {"hoodie.logfile.data.block.format": block_format, **ONLY_LOGS}
     twins = Twins(spark, tmp_path, **FACTS, ordering=ordering, table_version=version, properties=properties)
 
@@ -87,13 +94,18 @@ def buckets(table: HudiTable) -> set[tuple[str, str, str]]:
     return {(path, key, file[:8]) for path, key, file in zip(*(c.to_pylist() for c in rows.columns), strict=True)}
 
 
-@pytest.mark.parametrize("is_ordered", [True, False], ids=["event time", "commit time"])
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize(
+    "index, is_ordered",
+    [
+        ("GLOBAL_SIMPLE", True),
+        ("GLOBAL_BLOOM", False),
+        pytest.param("GLOBAL_SIMPLE", False, marks=pytest.mark.long),
+        pytest.param("GLOBAL_BLOOM", True, marks=pytest.mark.long),
+    ],
+)
 def test_keys_move_between_partitions_by_what_the_logs_say(
     spark: Any, tmp_path: Path, handover: str, index: str, is_ordered: bool
 ) -> None:
-    if handover == "files and shuffle" and index != "GLOBAL_BLOOM":
-        pytest.skip("the halves of this way are tested by themselves")
     properties = {**SMALL, **ONLY_LOGS, "hoodie.index.type": index}
     twins = Twins(spark, tmp_path, **FACTS, ordering="rank" if is_ordered else None, properties=properties)
 

@@ -1,6 +1,6 @@
 """A task that fails after it wrote a file could leave the file in the table, or its rows twice.
 
-A session of its own (three attempts a task) runs in a process of its own. A `sitecustomize` module on the workers'
+A session of its own (three attempts a task) runs in a process of its own, for both types of tables. A `sitecustomize` module on the workers'
 path makes `run_file_group` fail after it has done its work: once, or always, as files in a folder say.
 """
 
@@ -70,20 +70,28 @@ def files_of(table: Any) -> dict[str, list[str]]:
     }
 
 
-def main(folder: Path, table_type: str) -> None:
-    """The writes, in a process whose workers have the hook; prints what became of them."""
-    from pyspark.sql import SparkSession
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
-    from pyhudi import HudiTable
+
+def main(folder: Path) -> None:
+    """The writes, in a process whose workers have the hook; notes what became of them."""
+    from pyspark.sql import SparkSession
 
     # Tasks write, as on a cluster.
     mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
+    seen = {kind: write_with_faults(spark, folder / kind, folder / "faults", kind) for kind in TYPES}
+    spark.stop()
+    (folder / "seen.json").write_text(json.dumps(seen))
 
-    faults = folder / "faults"
-    spark = SparkSession.builder.master("local[2,3]").config("spark.ui.enabled", "false").getOrCreate()
+
+def write_with_faults(spark: Any, path: Path, faults: Path, table_type: str) -> dict[str, Any]:
+    from pyhudi import HudiTable
+
     rows = spark.range(300).selectExpr("id", "concat('p', id % 3) part", "id n")
-    table = HudiTable.create(folder / "t", name="t", record_key="id", partition_by="part", table_type=table_type)
-    seen: dict[str, Any] = {}
+    table = HudiTable.create(path, name="t", record_key="id", partition_by="part", table_type=table_type)
+    seen: dict[str, Any] = {"type": table_type}
 
     (faults / "once").touch()
     seen["bulk"] = table.bulk_insert(rows).inserted
@@ -100,18 +108,18 @@ def main(folder: Path, table_type: str) -> None:
     (faults / "always").unlink()
     seen["after failure"] = files_of(table)
     seen["timeline"] = [(one.action, one.state) for one in table.timeline()]
-    seen["markers"] = [str(path) for path in (folder / "t" / ".hoodie" / ".temp").iterdir()]
+    seen["markers"] = [str(path) for path in (path / ".hoodie" / ".temp").iterdir()]
     seen["sum"] = table.scan().to_spark(spark).selectExpr("sum(n) s").collect()[0]["s"]
 
     seen["again"] = table.upsert(rows).updated
     seen["rows"] = table.scan().to_spark(spark).count()
     seen["at the end"] = files_of(table)
-    spark.stop()
-    (folder / "seen.json").write_text(json.dumps(seen))
+    (faults / "lost").unlink()
+    return seen
 
 
-@pytest.fixture(scope="module", params=["COPY_ON_WRITE", "MERGE_ON_READ"])
-def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def seen_of_types(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     pytest.importorskip("pyspark")
     folder = tmp_path_factory.mktemp("failures")
     (folder / "faults").mkdir()
@@ -122,7 +130,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         "PYHUDI_TEST_FAULTS": str(folder / "faults"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, str(folder), request.param],
+        [sys.executable, __file__, str(folder)],
         env=environment,
         capture_output=True,
         text=True,
@@ -130,7 +138,14 @@ def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4_000:]
-    return {"type": request.param, **json.loads((folder / "seen.json").read_text())}
+    found: dict[str, Any] = json.loads((folder / "seen.json").read_text())
+    return found
+
+
+@pytest.fixture(params=TYPES)
+def seen(seen_of_types: dict[str, Any], request: pytest.FixtureRequest) -> dict[str, Any]:
+    of: dict[str, Any] = seen_of_types[request.param]
+    return of
 
 
 def test_a_retried_task_counts_once(seen: dict[str, Any]) -> None:
@@ -163,4 +178,4 @@ def test_the_next_write_works(seen: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]))

@@ -356,6 +356,7 @@ def test_rows_are_spread_over_many_file_groups_and_none_is_lost(spark: Any, tmp_
     assert set(after["n"].to_pylist()) == {-n - 1 if n < 3_000 else n for n in range(4_000)}
 
 
+@pytest.mark.parametrize("handover", ["files", "shuffle", "files and shuffle"], indirect=True)
 def test_a_random_sequence_of_operations_is_that_of_a_dict(spark: Any, tmp_path: Path, handover: str) -> None:
     seed = random.randrange(10**6)
     print("seed", seed)
