@@ -8,7 +8,8 @@ run_series() {
     local series="$1" python_max="$2" java_max="$3" venv=".venvs/pyspark-$1" java_home
     tools/bootstrap.sh "$venv" "tools/locks/pyspark-$series.lock" "$python_max" || return 1
     java_home="$(tools/find_java.sh 17 "$java_max")" || return 1
-    JAVA_HOME="$java_home" "$venv/bin/python" -m pytest tests -m "spark and not interop and not long"
+    JAVA_HOME="$java_home" "$venv/bin/python" -m pytest tests -m "spark and not interop and not long" \
+    -n "${PYTEST_WORKERS:-2}" --dist worksteal
 }
 
 summary=""

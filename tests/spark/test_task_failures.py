@@ -1,6 +1,7 @@
 """A task that fails after it wrote a file could leave the file in the table, or its rows twice.
 
-A session of its own (three attempts a task) runs in a process of its own, for both types of tables. A `sitecustomize` module on the workers'
+A session of its own (three attempts a task) runs in a process of its own, for both types of tables.
+A `sitecustomize` module on the workers'
 path makes `run_file_group` fail after it has done its work: once, or always, as files in a folder say.
 """
 
@@ -79,7 +80,7 @@ def main(folder: Path) -> None:
 
     # Tasks write, as on a cluster.
     mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = {kind: write_with_faults(spark, folder / kind, folder / "faults", kind) for kind in TYPES}
     spark.stop()

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyhudi.table.read_plan import PlannedFile
 
-LOG_SHARE_MAX: Final = 0.05
+LOG_SHARE_MAX: Final = 0.2
 """Bytes of logs for each byte of base files up to which it pays to read untouched rows apart."""
 
 NATIVE_BYTES_MIN: Final = 32 << 20

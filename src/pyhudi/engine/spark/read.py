@@ -1,6 +1,7 @@
 """Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, split_by_design
 from pyhudi.engine.spark.merged import read_merged_slices
 from pyhudi.engine.spark.native_merge import row_places, without_touched
@@ -52,28 +54,33 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     plain = [file for file in plan.files if not file.logs]
     apart, whole = split_by_design([file for file in plan.files if file.logs])
     parts = []
-    if plain or not (apart or whole):
-        parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
-    if apart:
-        places = row_places()
-        rows = without_touched(spark, location, plan, apart, _scanned(spark, location, plan, apart, *places))
-        parts.append(_native(spark, location, plan, rows))
-        parts.append(_touched(spark, location, plan, apart))
-    if whole:
-        parts.append(read_merged_slices(spark, location, plan, whole))
+    with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
+        is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
+        merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
+        if plain or not (apart or whole):
+            parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
+        if apart:
+            scanned = _scanned(spark, location, plan, apart, *row_places(apart))
+            parts.append(_native(spark, location, plan, without_touched(spark, location, plan, apart, scanned)))
+        if merging is not None:
+            parts.append(_rows_of_driver(spark, merging.result()))
+        elif apart:
+            parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
+        if whole:
+            parts.append(read_merged_slices(spark, location, plan, whole))
     return reduce(DataFrame.union, parts)
 
 
-def _touched(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
-) -> DataFrame:
-    """What is left of the rows that the logs of these slices touch: merged here where they are few, or by tasks."""
-    if not (can_take_arrow(spark) and merges_on_driver(slices)):
-        return read_merged_slices(spark, location, plan, slices, touched_only=True)
-    rows = read_plan_table(
-        open_storage(location), replace(plan, files=tuple(slices)), LocalExecutor(), touched_only=True
-    )
-    return arrow_dataframe(spark, rows, spark_schema(plan.schema))
+def _merge_touched(location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> pa.Table:
+    """What is left of the rows that the logs of these slices touch."""
+    own = replace(plan, files=tuple(slices))
+    return read_plan_table(open_storage(location), own, LocalExecutor(), touched_only=True)
+
+
+def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    if takes_files(spark, rows):
+        return file_dataframe(spark, rows, _CALENDAR)
+    return arrow_dataframe(spark, rows, spark_schema(rows.schema))
 
 
 def _scanned(

@@ -84,7 +84,7 @@ def stage(rows: DataFrame, spec: InputSpec, key_column: str | None) -> StagedInp
     Raises: Invalid for what a task refuses; null keys and nulls are counted, for the caller to refuse.
     """
     spark = rows.sparkSession
-    folder = Path(tempfile.mkdtemp(prefix="pyhudi-staged-", dir=_scratch_folder(spark)))
+    folder = Path(tempfile.mkdtemp(prefix="pyhudi-staged-", dir=scratch_folder(spark)))
     never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
     try:
         with arrow_batches(spark):
@@ -104,7 +104,7 @@ def stage(rows: DataFrame, spec: InputSpec, key_column: str | None) -> StagedInp
     )
 
 
-def _scratch_folder(spark: SparkSession) -> str | None:
+def scratch_folder(spark: SparkSession) -> str | None:
     """Where Spark itself puts what it spills."""
     named = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext.getConf().get("spark.local.dir") or ""
     first = named.split(",")[0].strip()

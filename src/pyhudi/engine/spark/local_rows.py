@@ -1,0 +1,113 @@
+"""Arrow rows of the driver as Parquet files of this machine, which Spark's own reader scans: a column that a query does
+not name costs nothing, where rows in the JVM cost what all their columns do.
+
+A file stays for as long as a plan in the JVM may scan it.
+"""
+
+import atexit
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.engine.spark.session import core_count
+from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
+
+ROWS_BYTES_MIN: Final = 4 << 20
+"""Bytes of rows below which they get to Spark sooner as Arrow."""
+
+FILES_BYTES_MAX: Final = 2 << 30
+"""Bytes of all files of a process: rows beyond are not written."""
+
+KEPT_S: Final = 600.0
+"""Seconds that a file stays at least: what a job still reads may have no plan any more."""
+
+
+@dataclass(eq=False)
+class _Kept:
+    """Files that a plan may scan. `scan`: a weak reference within this JVM to what only such plans refer to."""
+
+    folder: Path
+    size_bytes: int
+    written_s: float
+    jvm: Any
+    scan: Any
+
+    def may_go(self, jvm: Any, now_s: float) -> bool:
+        if self.jvm is not jvm:
+            return True
+        return now_s - self.written_s >= KEPT_S and bool(self.scan.refersTo(None))
+
+
+@dataclass(eq=False)
+class _Files:
+    """Those of this process, of all its sessions."""
+
+    kept: list[_Kept] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sweep(self, jvm: Any, now_s: float) -> int:
+        """Delete what no plan can scan any more. Bytes that are left."""
+        with self.lock:
+            going = [one for one in self.kept if one.may_go(jvm, now_s)]
+            for one in going:
+                shutil.rmtree(one.folder, ignore_errors=True)
+                self.kept.remove(one)
+            return sum(one.size_bytes for one in self.kept)
+
+    def keep(self, one: _Kept) -> None:
+        with self.lock:
+            self.kept.append(one)
+
+    def delete(self) -> None:
+        for one in self.kept:
+            shutil.rmtree(one.folder, ignore_errors=True)
+
+
+_OWN: Final = _Files()
+atexit.register(_OWN.delete)
+
+
+def takes_files(spark: SparkSession, rows: pa.Table) -> bool:
+    """Whether `file_dataframe` is the way for these rows: Spark runs here, and they are worth files that fit."""
+    if rows.nbytes < ROWS_BYTES_MIN or not runs_on_this_machine(spark):
+        return False
+    return _OWN.sweep(spark._jvm, time.monotonic()) + rows.nbytes <= FILES_BYTES_MAX
+
+
+def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
+    """The rows, in a file for each core, as a native scan with these options of Spark's Parquet reader.
+
+    Disk: about the rows' bytes, where Spark puts what it spills, until no DataFrame of these rows is left.
+    """
+    schema = spark_schema(rows.schema)
+    fitting = rows.cast(arrow_schema(schema))
+    folder = Path(tempfile.mkdtemp(prefix="pyhudi-rows-", dir=scratch_folder(spark)))
+    share = max(1, -(-len(fitting) // core_count(spark)))
+
+    def write(start: int) -> tuple[str, int]:
+        path = folder / f"{start:012d}.parquet"
+        pq.write_table(fitting.slice(start, share), path, compression="none", use_dictionary=False)
+        return path.as_uri(), path.stat().st_size
+
+    try:
+        files = LocalExecutor().run(write, range(0, len(fitting), share))
+        scan = scan_known_files(spark, files, schema, options)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    index = scan._jdf.queryExecution().analyzed().relation().location()
+    jvm: Any = spark._jvm
+    seen = jvm.java.lang.ref.WeakReference(index)
+    _OWN.keep(_Kept(folder, sum(size_bytes for _, size_bytes in files), time.monotonic(), jvm, seen))
+    return scan

@@ -1,0 +1,71 @@
+"""Files that stand for rows of the driver could go while a DataFrame needs them, stay for ever, or hold other rows."""
+
+import gc
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi.engine.spark import local_rows, merge_design
+from tests.spark.test_merge_designs import assert_reads_apart, random_table
+from tests.spark.test_writes import rows_of_all_types
+from tests.support.compare import assert_same_rows
+from tests.support.spark_frames import collected
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that files are written to: rows are, however few, and none is kept for a while."""
+    monkeypatch.setattr(local_rows, "ROWS_BYTES_MIN", 0)
+    monkeypatch.setattr(local_rows, "KEPT_S", 0.0)
+    monkeypatch.setattr(local_rows, "scratch_folder", lambda spark: str(tmp_path))
+    return tmp_path
+
+
+def test_values_of_all_types_come_back(spark: Any, scratch: Path) -> None:
+    rows = rows_of_all_types(0, 60, version=2)
+
+    assert_same_rows(collected(local_rows.file_dataframe(spark, rows, {})), rows)
+
+
+def test_files_stay_as_long_as_a_plan_needs_them(spark: Any, scratch: Path) -> None:
+    frame = local_rows.file_dataframe(spark, rows_of_all_types(0, 60, version=2), {}).select("id")
+    (folder,) = scratch.iterdir()
+
+    sweep(spark)
+    assert frame.count() == 60
+    del frame
+    until = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < until:
+        sweep(spark)
+    assert not folder.exists()
+
+
+def sweep(spark: Any) -> None:
+    gc.collect()
+    spark._jvm.System.gc()
+    local_rows.takes_files(spark, rows_of_all_types(0, 1, version=1))
+
+
+def test_rows_beyond_the_bound_take_the_other_way(spark: Any, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
+    rows = rows_of_all_types(0, 60, version=2)
+    assert local_rows.takes_files(spark, rows)
+    monkeypatch.setattr(local_rows, "FILES_BYTES_MAX", 1)
+    assert not local_rows.takes_files(spark, rows)
+
+
+@pytest.mark.parametrize("by_size", [True, False], ids=["by size", "by name"])
+def test_scans_that_read_apart_have_the_same_rows(
+    spark: Any, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, by_size: bool
+) -> None:
+    monkeypatch.setattr(merge_design, "NATIVE_BYTES_MIN", 0)
+    monkeypatch.setattr(merge_design, "LOG_SHARE_MAX", 1_000)
+    monkeypatch.setattr("pyhudi.engine.spark.native_merge._go_by_size", lambda slices: by_size)
+    table = random_table(tmp_path / "t", 7, "ts")
+
+    assert_reads_apart(spark, table.scan())
+    assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
+    assert list(tmp_path.glob("pyhudi-rows-*"))
