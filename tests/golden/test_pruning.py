@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.api import HudiTable
+from pyhudi.engine.local import SerialExecutor
 from tests.support.golden_tables import GoldenTables, golden_names
+from tests.support.pruning import plan_by, rows_by_file, rows_kept
 
 INDEXED = tuple(
     name
@@ -42,3 +44,56 @@ def test_answers_are_the_same_with_and_without_indexes(golden: GoldenTables, nam
     assert asked
     if "column_stats" in without.properties["hoodie.table.metadata.partitions"]:
         assert pruned, "no query was spared a file"
+
+
+KEYED = tuple(name for name in INDEXED if any(m in name for m in ("mdt_all", "secondary_index", "record_index", "rli")))
+BY_KEY = ("record_index", "bloom_filters")
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_queries_by_key_or_indexed_value_read_only_the_file_groups_that_hold_them(
+    golden: GoldenTables, name: str
+) -> None:
+    table = HudiTable.open(golden.get(name).path, executor=SerialExecutor())
+    snapshot, schema = table._access.snapshot(), table.scan().schema
+    ready = set(snapshot.config.metadata_partitions)
+    stored = rows_by_file(table, snapshot)
+    one_of_each = [rows.slice(0, 1).to_pylist()[0] for rows in stored.values() if len(rows)]
+    assert len(one_of_each) > 2
+    keys = [row["_hoodie_record_key"] for row in one_of_each]
+    first = f"id = '{keys[0]}'"
+    wheres = [
+        first, f"'{keys[1]}' <=> id and (ts > 0 or ts is null)",
+        f"_hoodie_record_key in ('{keys[0]}', '{keys[2]}', 'x')",
+        f"{first} or id = '{keys[1]}'", "id = 'none'", f"{first} and id = '{keys[1]}'", "id = null",
+    ]  # fmt: skip
+    secondary = [one for one in ready if one.startswith("secondary")]
+    values = [row["name"] for row in one_of_each if row["name"] is not None][:3] if secondary else []
+    by_value = [f"name = '{value}'" for value in values] + ["name in ('none', 'of these')"] * bool(values)
+    used = set[str]()
+    for where in [*wheres, *by_value]:
+        expected = rows_kept(stored.values(), where, schema)
+        holding = {path for path, rows in stored.items() if rows_kept([rows], where, schema)}
+        for index in {*secondary} if where in by_value else ready & {*BY_KEY}:
+            asked = ["files", index] if index in BY_KEY else ["files", "record_index", index]
+            pruned = plan_by(table, snapshot, where, asked)
+            read = {file.path for file in pruned.files}
+            assert rows_kept((stored[path] for path in read), where, schema) == expected, (where, index)
+            if index == "bloom_filters":
+                bare = {file.path for file in pruned.files if not file.logs}
+                assert len(bare - holding) <= 1, "more false positives than one in a billion"
+            else:
+                assert read == holding, (where, index)
+            assert {one.index for one in pruned.explanation.indexes} <= {index}
+            assert (f" by {index}" in str(pruned.explanation)) == bool(pruned.explanation.indexes)
+            used |= {one.index for one in pruned.explanation.indexes}
+    assert used >= {"record_index", *secondary}
+
+
+def test_by_partition_a_key_is_looked_up_where_the_predicate_leaves_it(golden: GoldenTables) -> None:
+    table = HudiTable.open(golden.get("mor_partitioned_rli_v9_h120").path)
+    row = table.scan().to_arrow().slice(0, 1).to_pylist()[0]
+    scan = table.scan(where=f"id = '{row['id']}' and part = '{row['part']}'")
+    assert (scan.explain().partitions_pruned, len(scan._plan.files)) == (2, 1)
+    other = table.scan(where=f"id = '{row['id']}' and part <> '{row['part']}'")
+    assert other.to_arrow().num_rows == len(other._plan.files)

@@ -7,17 +7,19 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.metadata.file_statistics import open_statistics
+from pyhudi.format.metadata_groups import FILES
+from pyhudi.index.key_pruning import MetadataKeyIndexes
+from pyhudi.metadata.file_statistics import MetadataStatistics
 from pyhudi.metadata.files_partition import open_listing
-from pyhudi.model.option_values import OptionValues
+from pyhudi.metadata.indexes import open_indexes
 from pyhudi.model.options import option_texts
-from pyhudi.model.read_options import DATA_SKIPPING
+from pyhudi.model.read_options import SkippingOptions
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
-from pyhudi.table.file_statistics import FileStatistics
+from pyhudi.table.data_skipping import DataSkipping
 from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
@@ -55,14 +57,21 @@ def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone
     return StorageListing(storage)
 
 
-def file_statistics(
+def data_skipping(
     access: TableAccess, snapshot: Snapshot, options: Mapping[str, object], executor: Executor
-) -> FileStatistics | None:
-    """The statistics that a query of the latest rows may prune by; None where the options leave the indexes alone."""
-    is_on = OptionValues(option_texts(options)).flag(DATA_SKIPPING, True)
-    if access.open_listing is list_storage or not is_on:
+) -> DataSkipping | None:
+    """The indexes that a query of the latest rows may prune by; None where the options leave them alone, or none is.
+
+    Raises: Invalid for options that are none.
+    """
+    asked = SkippingOptions.from_options(option_texts(options))
+    if not asked.is_on or access.open_listing is list_storage or not set(snapshot.config.metadata_partitions) - {FILES}:
         return None
-    return open_statistics(access.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+    indexes = open_indexes(access.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+    if indexes is None:
+        return None
+    keys = MetadataKeyIndexes(indexes, snapshot.schema)
+    return DataSkipping(MetadataStatistics(indexes), keys, indexes.is_current, asked.falls_back)
 
 
 def metadata_upkeep(

@@ -11,7 +11,13 @@ from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.instants import format_instant
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.model.options import find_fact, merge_options
-from pyhudi.model.read_options import read_request_from_options
+from pyhudi.model.read_options import (
+    DATA_SKIPPING,
+    DATA_SKIPPING_FAILURE,
+    METADATA,
+    WHERE,
+    read_request_from_options,
+)
 from pyhudi.model.table_facts import Fact, FactValue
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS, INDEX_TYPE
@@ -42,12 +48,18 @@ _STORED = (
 
 
 def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) -> "DataFrame":
-    """`spark.read.format("hudi").options(...).load(path)`."""
-    request = read_request_from_options(options)
-    table = HudiTable.open(path, options={"hoodie.metadata.enable": request.metadata_enabled})
+    """`spark.read.format("hudi").options(...).load(path)`.
+
+    The option `pyhudi.where` is the scan's `where`: the rows that it keeps, pruned by the table's indexes, too.
+    """
+    given = {name: value for name, value in options.items() if name != WHERE}
+    where = None if options.get(WHERE, "") in ("", None) else options[WHERE]
+    request = read_request_from_options(given)
+    skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
+    table = HudiTable.open(path, options={METADATA: request.metadata_enabled, **skipping})
     if request.query_type == "incremental":
-        return table.incremental(request.start, request.end).to_spark(spark)
-    return table.scan(as_of=request.as_of, query=request.query_type).to_spark(spark)
+        return table.incremental(request.start, request.end, where=where).to_spark(spark)
+    return table.scan(as_of=request.as_of, query=request.query_type, where=where).to_spark(spark)
 
 
 def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import pyarrow as pa
 
 from pyhudi.api import frames
-from pyhudi.api.access import file_statistics, list_storage, table_access
+from pyhudi.api.access import data_skipping, list_storage, table_access
 from pyhudi.api.indexes import TableIndexes
 from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.metadata import TableMetadata
@@ -223,9 +223,9 @@ class HudiTable(TableIndexes):
         shown = snapshot.shown_columns(query)
         schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
         predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
-        statistics = None
+        skipping = None
         if predicate is not None and as_of is None:  # indexes speak of the latest files
-            statistics = file_statistics(self._access, snapshot, self._options, self._executor)
+            skipping = data_skipping(self._access, snapshot, self._options, self._executor)
         plan = plan_snapshot(
             snapshot,
             schema=schema,
@@ -234,7 +234,7 @@ class HudiTable(TableIndexes):
             query=label,
             shown=shown,
             with_logs=query == "snapshot",
-            statistics=statistics,
+            skipping=skipping,
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 

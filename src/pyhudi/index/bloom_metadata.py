@@ -1,7 +1,7 @@
 """What the metadata table says of the keys of base files: their ranges, and their Bloom filters."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -16,7 +16,7 @@ from pyhudi.format.names import join
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.metadata.column_stats import read_column_stats
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import read_bloom_filters
+from pyhudi.metadata.key_indexes import read_bloom_filters_of
 
 log = logging.getLogger("pyhudi")
 
@@ -51,19 +51,12 @@ class KeyStatistics:
     def read_filters(self, paths: Sequence[str]) -> dict[str, BloomFilter]:
         """The filters of files, by path. One that cannot be used is passed over, with a log line.
 
-        Requests: those of a look-up a partition. Memory: the filters.
+        Requests: those of one look-up. Memory: the filters.
         """
-        by_partition: dict[str, list[str]] = {}
-        for path in paths:
-            partition, _, name = path.rpartition("/")
-            by_partition.setdefault(partition, []).append(name)
-        found: dict[str, BloomFilter] = {}
-        for partition, names in by_partition.items():
-            blooms = read_bloom_filters(self.indexes, partition, names)
-            if blooms is None:
-                return {}
-            found |= _decoded(partition, blooms)
-        return found
+        split = [path.rpartition("/") for path in paths]
+        partitions, names = (pa.array([parts[at] for parts in split], pa.string()) for at in (0, 2))
+        blooms = read_bloom_filters_of(self.indexes, partitions, names)
+        return {} if blooms is None else _decoded(blooms)
 
 
 def key_statistics(indexes: MetadataIndexes | None) -> KeyStatistics | None:
@@ -73,11 +66,11 @@ def key_statistics(indexes: MetadataIndexes | None) -> KeyStatistics | None:
     return KeyStatistics(indexes)
 
 
-def _decoded(partition: str, blooms: pa.Table) -> Mapping[str, BloomFilter]:
+def _decoded(blooms: pa.Table) -> dict[str, BloomFilter]:
     found: dict[str, BloomFilter] = {}
     kinds = get_args(BloomKind)
-    columns = [blooms.column(name).to_pylist() for name in ("file", "type", "bloom_filter")]
-    for name, kind, content in zip(*columns, strict=True):
+    columns = [blooms.column(name).to_pylist() for name in ("partition", "file", "type", "bloom_filter")]
+    for partition, name, kind, content in zip(*columns, strict=True):
         path = join(partition, name)
         try:
             if kind not in kinds:

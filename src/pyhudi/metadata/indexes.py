@@ -12,8 +12,9 @@ from pyhudi.format.names import join
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.timeline.active import Timeline
+from pyhudi.table.config import METADATA_PARTITIONS, TableConfig
+from pyhudi.table.properties_file import read_table_properties
+from pyhudi.timeline.active import Timeline, read_timeline
 
 DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
 _DEFAULT_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
@@ -42,6 +43,15 @@ class MetadataIndexes:
         if partition not in self._opened:
             self._opened[partition] = open_partition(self.table, partition, self.timeline, executor=self.executor)
         return self._opened[partition]
+
+    def is_current(self) -> bool:
+        """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then
+        tell of it, and of nothing later. A get and a list request.
+        """
+        now = read_table_properties(self.storage).get(METADATA_PARTITIONS)
+        if now != self.config.properties.get(METADATA_PARTITIONS):
+            return False
+        return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
 
     def index_definitions(self) -> Mapping[str, IndexDefinition]:
         """The definitions by partition of the metadata table; none before table version 8. One get."""

@@ -75,14 +75,23 @@ def read_bloom_filters(
     `files`: names without a directory. `index`: `bloom_filters`, or an expression index on them. None if there is no
     such index that is ready. `bloom_filter`: its text, as in a Parquet footer.
     """
+    names = pa.array(list(files), pa.string())
+    found = read_bloom_filters_of(indexes, pa.repeat(pa.scalar(partition), len(names)), names, index=index)
+    return None if found is None else found.drop_columns(["partition"])
+
+
+def read_bloom_filters_of(
+    indexes: MetadataIndexes, partitions: pa.Array, files: pa.Array, *, index: str = BLOOM_FILTERS
+) -> pa.Table | None:
+    """As `read_bloom_filters`, of files in several partitions, in one look-up; `partition` is the first column."""
     found = indexes.find(index)
     if found is None:
         return None
-    names = pa.array(list(files), pa.string())
-    if not len(names):
-        return BLOOMS.empty_table()
-    keys = bloom_filter_keys(partition, names)
-    return pa.concat_tables([BLOOMS.empty_table(), *(_blooms(part, keys, names) for part in found.lookup(keys))])
+    nothing = pa.schema([("partition", pa.string()), *BLOOMS]).empty_table()
+    if not len(files):
+        return nothing
+    keys = bloom_filter_keys(partitions, files)
+    return pa.concat_tables([nothing, *(_blooms(part, keys, partitions, files) for part in found.lookup(keys))])
 
 
 def _locations(part: RecordVersions, indexes: MetadataIndexes) -> pa.Table:
@@ -111,11 +120,12 @@ def _secondary(part: RecordVersions) -> pa.Table:
     return pa.Table.from_arrays(list(split_secondary_keys(keys)), schema=ENTRIES)
 
 
-def _blooms(part: RecordVersions, keys: pa.StringArray, names: pa.StringArray) -> pa.Table:
+def _blooms(part: RecordVersions, keys: pa.StringArray, partitions: pa.Array, names: pa.Array) -> pa.Table:
+    schema = pa.schema([("partition", pa.string()), *BLOOMS])
     newest = part.newest()
     decoded = newest.decode(lambda values, text: decode_bloom_filters(values, text, path=newest.path))
     if decoded is None:
-        return BLOOMS.empty_table()
+        return schema.empty_table()
     at = pc.index_in(newest.keys.cast(pa.string()), value_set=keys)
-    columns = [names.take(at), decoded.column("type"), decoded.column("bloom_filter")]
-    return pa.Table.from_arrays(columns, schema=BLOOMS).filter(pc.invert(decoded.column("is_deleted")))
+    columns = [partitions.take(at), names.take(at), decoded.column("type"), decoded.column("bloom_filter")]
+    return pa.Table.from_arrays(columns, schema=schema).filter(pc.invert(decoded.column("is_deleted")))

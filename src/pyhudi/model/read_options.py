@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_table import find_entry
+from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import check_value, option_texts
 from pyhudi.model.table_facts import parse_flag
 
@@ -18,6 +19,27 @@ BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 METADATA = "hoodie.metadata.enable"
 DATA_SKIPPING = "hoodie.enable.data.skipping"
+DATA_SKIPPING_FAILURE = "hoodie.fileIndex.dataSkippingFailureMode"
+WHERE = "pyhudi.where"
+"""pyhudi's own: the predicate of a query, which Spark's readers have no word for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippingOptions:
+    """`is_on`: whether queries skip what indexes rule out. `falls_back`: a damaged index is passed over, not an error.
+
+    Apache Hudi falls back unless it is told not to; here damage is hidden only from those who ask for that.
+    """
+
+    is_on: bool = True
+    falls_back: bool = False
+
+    @classmethod
+    def from_options(cls, texts: Mapping[str, str]) -> Self:
+        """Raises: Invalid for a value that is none."""
+        values = OptionValues(texts)
+        mode = values.choice(DATA_SKIPPING_FAILURE, "strict", ("strict", "fallback"))
+        return cls(values.flag(DATA_SKIPPING, True), mode == "fallback")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +70,7 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
         entry = find_entry(name)
         if entry.kind is Kind.READ:
             check_value(name, text, entry)
+    SkippingOptions.from_options(texts)
     metadata_enabled = parse_flag(METADATA, texts.get(METADATA, "") or "true")
     query, as_of = texts.get(QUERY_TYPE, "") or "snapshot", texts.get(AS_OF) or None
     match query.lower():

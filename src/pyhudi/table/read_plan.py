@@ -12,11 +12,11 @@ from pyhudi.format.names import join
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeRules
-from pyhudi.table.file_statistics import FileStatistics
+from pyhudi.table.data_skipping import DataSkipping, SkippingOf
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.predicate import Predicate, partition_can_match, partitions_in_doubt
-from pyhudi.table.pruning import PrunedBy, match_partitions, match_slices
+from pyhudi.table.pruning import PrunedBy
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
 from pyhudi.table.slice_log import SliceFiles
 from pyhudi.table.snapshot import Snapshot
@@ -180,36 +180,39 @@ def plan_snapshot(
     query: str,
     shown: ShownColumns = AS_STORED,
     with_logs: bool = True,
-    statistics: FileStatistics | None = None,
+    skipping: DataSkipping | None = None,
 ) -> ReadPlan:
     """Every visible file of the partitions that may hold a matching row. `with_logs`: base files with what logs say.
 
     Requests: one listing of the partitions, one look-up a partition that is left (none beyond the
-    first where the metadata table lists them), and for each column of the predicate two of the statistics.
+    first where the metadata table lists them), and those of the indexes that are asked.
 
-    `statistics`: of the files as they are at the snapshot, to rule out partitions and slices; None: all are read.
+    `skipping`: the indexes of the table as it is at the snapshot, to rule out partitions and slices; None: all are
+    read.
     """
     partitions = snapshot.listing.partitions()
     kept = partitions_that_can_hold(snapshot, predicate, partitions, shown)
-    by_index, besides = list[PrunedBy](), {*shown.texts, *shown.from_path}
-    if statistics is not None and predicate is not None and _is_merged_by_columns(snapshot, with_logs=with_logs):
-        left = match_partitions(statistics, predicate, kept, besides=besides)
-        by_index.append(PrunedBy("partition_stats", partitions=len(kept) - int(left.sum())))
-        kept = list(compress(kept, left.tolist()))
-    found = (planned_slice(piece, with_logs=with_logs) for partition in kept for piece in snapshot.slices(partition))
+    slices: Iterable[FileSlice] = (piece for partition in kept for piece in snapshot.slices(partition))
+    by_index: SkippingOf | None = None
+    if skipping is not None and predicate is not None:
+        by_index = SkippingOf(
+            skipping, snapshot, predicate, besides={*shown.texts, *shown.from_path},
+            is_merged=with_logs or not snapshot.config.is_merge_on_read,
+            by_columns=_is_merged_by_columns(snapshot, with_logs=with_logs),
+        )  # fmt: skip
+        kept, slices = by_index.slices(kept)
+    found = (planned_slice(piece, with_logs=with_logs) for piece in slices)
     files = [file for file in found if file is not None]
-    if by_index and statistics is not None and predicate is not None:
-        slices = [(file.partition, file.paths) for file in files]
-        reads = match_slices(statistics, predicate, slices, besides=besides)
-        pruned = sum(len(file.paths) for file in compress(files, (~reads).tolist()))
-        by_index.append(PrunedBy("column_stats", files=pruned))
+    if by_index is not None:
+        reads = by_index.matching([(file.partition, file.paths, bool(file.logs)) for file in files])
         files = list(compress(files, reads.tolist()))
+    pruned = () if by_index is None else tuple(by_index.pruned)
     plan = make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=query, commit_times=None,
         partitions=len(partitions), partitions_pruned=len(partitions) - len(kept),
-        files_pruned=sum(one.files for one in by_index), shown=shown,
+        files_pruned=sum(one.files for one in pruned), shown=shown,
     )  # fmt: skip
-    return replace(plan, explanation=replace(plan.explanation, indexes=tuple(by_index)))
+    return replace(plan, explanation=replace(plan.explanation, indexes=pruned))
 
 
 def _is_merged_by_columns(snapshot: Snapshot, *, with_logs: bool) -> bool:

@@ -24,6 +24,7 @@ from pyhudi.table.predicate import (
     partition_can_match,
     partitions_in_doubt,
     statistics_can_match,
+    which_can_match,
 )
 from pyhudi.table.predicate.syntax import portable_text
 
@@ -805,3 +806,41 @@ def test_pruning_by_an_arrow_expression_never_loses_a_row(rows, low, negated, nu
 )
 def test_doubled_quotes_are_escaped_for_older_sparks(text: str, expected: str) -> None:
     assert portable_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "kind, values",
+    [
+        (pa.int64(), ["1", "5", "9"]), (pa.string(), ["'b'", "'d'", "'\U0001f600'"]),
+        (pa.date32(), ["date '2020-01-01'", "date '0001-01-01'"]), (pa.decimal128(9, 2), ["1.50", "3.25"]),
+        (pa.timestamp("us", "UTC"), ["timestamp '2020-01-01 00:00:00'", "timestamp '1969-01-01 00:00:00'"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("null", ["", ", null"])
+@pytest.mark.parametrize("negation", ["", "not "])
+def test_a_list_of_values_rules_out_as_its_equalities_do(
+    kind: pa.DataType, values: list[str], null: str, negation: str
+) -> None:
+    """Bounds at, between and beyond the values; unknown ones; with nulls and without."""
+    schema = pa.schema([("c", kind)])
+    together = parse_predicate(f"{negation}c in ({', '.join(values)}{null})", schema)
+    apart = " or ".join(f"c = {value}" for value in [*values, *(["null"] if null else [])])
+    one_by_one = parse_predicate(f"{negation}({apart})", schema)
+    numbers = {pa.int64(): [0, 1, 3, 5, 9, 11], pa.string(): ["", "b", "c", "d", "z", "\U0001f600"]}
+    days = pa.array([-800_000, -719_162, 0, 18_262, 18_263, 3_000_000], pa.int32()).cast(pa.date32())
+    times = pa.array([-(1 << 60), -31_536_000_000_000, 0, 1_577_836_800_000_000, 1 << 60], pa.int64())
+    ends = {
+        pa.date32(): days, pa.timestamp("us", "UTC"): times.cast(pa.timestamp("us", "UTC")),
+        pa.decimal128(9, 2): pa.array([Decimal(n) / 4 for n in (0, 6, 8, 13, 16)], pa.decimal128(9, 2)),
+    }.get(kind)  # fmt: skip
+    bounds = ends if ends is not None else pa.array(numbers[kind], kind)
+    pairs = [(low, high) for low in range(len(bounds)) for high in range(low, len(bounds))]
+    low, high = (bounds.take(pa.array([pair[at] for pair in pairs])) for at in (0, 1))
+    unknown = pa.scalar(None, kind)
+    rows = [(low, high), (low, pa.repeat(unknown, len(low))), (pa.repeat(unknown, len(low)), high)]
+    for nulls in (0, 1, 4):
+        for least, greatest in rows:
+            counts = {"null_count": [nulls] * len(low), "value_count": [4] * len(low)}
+            table = pa.table({"min": least, "max": greatest, **counts})
+            found = which_can_match(together, {"c": table}, len(low))
+            assert found.tolist() == which_can_match(one_by_one, {"c": table}, len(low)).tolist()

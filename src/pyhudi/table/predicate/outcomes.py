@@ -8,10 +8,11 @@ among its outcomes keeps no row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -207,10 +208,41 @@ def _flags(values: pa.Array | pa.Scalar) -> Flags:
 def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
     """As the OR of the equalities; with a NULL operand every one of them is NULL."""
     operand = bounds_of(node.operand, known)
+    literals = [value.value for value in node.values if isinstance(value, Literal)]
+    kind = type_of(node.operand)
+    if len(literals) == len(node.values) and not is_float(kind) and kind != pa.null():
+        return _in_literals_outcomes(operand, literals)
     result: Outcomes = np.array(FALSE, np.uint8)
     for value in node.values:
         result = _OR[result, compare_outcomes("=", operand, bounds_of(value, known))]
     return np.where(operand.may_have_value, result, np.uint8(NULL))
+
+
+def _in_literals_outcomes(operand: Bounds, literals: Sequence[pa.Scalar]) -> Outcomes:
+    """Whether one of these values lies within the bounds, by where the bounds stand among them."""
+    values = sorted(_orderable(value) for value in literals if value.is_valid)
+    first = _places(operand.low, lambda bound: bisect_left(values, bound), unknown=0)
+    end = _places(operand.high, lambda bound: bisect_right(values, bound), unknown=len(values))
+    may_hold = end > first
+    is_one = _surely("<=", operand.high, operand.low)
+    missing = FALSE if len(values) == len(literals) else NULL
+    of_values = _bits(may_hold, TRUE) | _bits(~(may_hold & is_one), missing)
+    return _bits(operand.may_be_null, NULL) | np.where(operand.may_have_value, of_values, np.uint8(NULL))
+
+
+def _places(bound: pa.Array | pa.Scalar | None, place: Callable[[Any], int], *, unknown: int) -> npt.NDArray[np.int64]:
+    """Where a bound stands, or each of many."""
+    if bound is None:
+        return np.array(unknown)
+    if isinstance(bound, pa.Scalar):
+        return np.array(place(_orderable(bound)) if bound.is_valid else unknown)
+    return np.array([place(_orderable(one)) if one.is_valid else unknown for one in bound], np.int64)
+
+
+def _orderable(value: pa.Scalar) -> Any:
+    """A value as Python orders it; times as numbers, for not all of them are ones that Python has."""
+    is_time = pa.types.is_timestamp(value.type) or pa.types.is_date32(value.type)
+    return value.value if is_time else value.as_py()
 
 
 def _match_outcomes(node: Match, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:

@@ -85,7 +85,7 @@ def _physical_type(column: Column, schema: pa.Schema) -> pa.DataType | None:
 
 
 def _comparison(comparison: str, side: Node, literal: Literal, schema: pa.Schema) -> pc.Expression | None:
-    unwrapped = _unwrapped(side, literal)
+    unwrapped = column_and_value(side, literal)
     if unwrapped is None:
         return None
     column, value = unwrapped
@@ -98,7 +98,7 @@ def _comparison(comparison: str, side: Node, literal: Literal, schema: pa.Schema
     return None if typed is None else _FUNCTIONS[comparison](pc.field(column.path[0]), typed)
 
 
-def _unwrapped(side: Node, literal: Literal) -> tuple[Column, pa.Scalar] | None:
+def column_and_value(side: Node, literal: Literal) -> tuple[Column, pa.Scalar] | None:
     """The column and a literal of its type, where the comparison of a widened column is the same as this."""
     match side:
         case Column():

@@ -1,0 +1,151 @@
+"""Skipping what indexes of the metadata table rule out of a query: which are asked, in which order, and what if one is
+damaged or has moved on.
+
+The sharp and cheap ones come first: the record index, whose cost follows the keys that are asked for and which leaves a
+file group a key; statistics of partitions, a look-up each; those of slices, a look-up a file; then, of the files that
+are left, Bloom filters, which are large.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.table.file_statistics import FileStatistics
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.key_pruning import KeyIndexes, LocatedSlices, locate_slices, match_base_files, sought_keys
+from pyhudi.table.predicate import Predicate
+from pyhudi.table.pruning import PrunedBy, match_partitions, match_slices
+from pyhudi.table.snapshot import Snapshot
+
+log = logging.getLogger("pyhudi")
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSkipping:
+    """The indexes of the metadata table, for a query of the latest rows.
+
+    `is_current`: whether the table still stands where the query's snapshot does, for what is known of partitions and
+    keys is of the latest commit. `falls_back`: a damaged index is passed over, with a warning; else it is an error.
+    """
+
+    statistics: FileStatistics
+    keys: KeyIndexes
+    is_current: Callable[[], bool]
+    falls_back: bool = False
+
+
+@dataclass
+class SkippingOf:
+    """What one query skips by them.
+
+    `besides`: columns that it shows otherwise than they are stored. `is_merged`: it reads rows as they stand, and not
+    base files without their logs. `by_columns`: each value of a row is in one of its slice's files. `pruned`: what
+    indexes ruled out so far. `is_located`: the slices that are left are those that hold the keys.
+    """
+
+    indexes: DataSkipping
+    snapshot: Snapshot
+    predicate: Predicate
+    besides: Collection[str]
+    is_merged: bool
+    by_columns: bool
+    pruned: list[PrunedBy] = field(default_factory=list)
+    is_located: bool = False
+
+    def slices(self, partitions: Sequence[str]) -> tuple[list[str], Iterable[FileSlice]]:
+        """Of these partitions those that may hold a row that is kept, and the slices in them that may."""
+        kept, located = list(partitions), self._located(partitions)
+        if located is not None:
+            holding = {piece.partition for piece in located.slices}
+            kept = [one for one in partitions if one in holding]
+        may = self._unless_damaged("partition_stats", lambda: self._match_partitions(kept))
+        if (located is not None or (may is not None and not may.all())) and not self.indexes.is_current():
+            log.info("%s: the table has changed meanwhile: less is skipped", self.snapshot.config.name)
+            kept, located, may = list(partitions), None, None
+        if located is not None:
+            self.is_located = True
+            self._note(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
+        if may is not None:
+            self._note(PrunedBy("partition_stats", partitions=len(kept) - int(may.sum())))
+            kept = list(compress(kept, may.tolist()))
+        if located is None:
+            return kept, (piece for partition in kept for piece in self.snapshot.slices(partition))
+        left = set(kept)
+        return kept, [piece for piece in located.slices if piece.partition in left]
+
+    def matching(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_]:
+        """Which of these slices, as partition, paths of their files and whether there are logs, may hold such a row."""
+        left = np.ones(len(slices), np.bool_)
+        self._narrow("column_stats", slices, left, self._match_slices)
+        if not self.is_located:
+            self._narrow("bloom_filters", slices, left, self._match_base_files)
+        return left
+
+    def _narrow(
+        self,
+        index: str,
+        slices: Sequence[tuple[str, Sequence[str], bool]],
+        left: npt.NDArray[np.bool_],
+        match: Callable[[Sequence[tuple[str, Sequence[str], bool]]], npt.NDArray[np.bool_] | None],
+    ) -> None:
+        """Ask an index about the slices that are left, and leave fewer."""
+        asked = list(compress(slices, left.tolist()))
+        may = self._unless_damaged(index, lambda: match(asked)) if asked else None
+        if may is None:
+            return
+        self._note(PrunedBy(index, files=sum(len(paths) for _, paths, _ in compress(asked, (~may).tolist()))))
+        left[left] = may
+
+    def _note(self, pruned: PrunedBy) -> None:
+        if pruned.partitions or pruned.files:
+            self.pruned.append(pruned)
+
+    @cached_property
+    def _keys(self) -> pa.Array | None:
+        return sought_keys(self.snapshot, self.predicate, self.besides)
+
+    def _located(self, partitions: Sequence[str]) -> LocatedSlices | None:
+        if not self.is_merged:
+            return None
+        return self._unless_damaged(
+            "record_index",
+            lambda: locate_slices(
+                self.indexes.keys, self.snapshot, self.predicate, self._keys, partitions, besides=self.besides
+            ),
+        )
+
+    def _match_partitions(self, partitions: Sequence[str]) -> npt.NDArray[np.bool_] | None:
+        if not self.by_columns:
+            return None
+        return match_partitions(self.indexes.statistics, self.predicate, partitions, besides=self.besides)
+
+    def _match_slices(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_] | None:
+        if not self.by_columns:
+            return None
+        named = [(partition, paths) for partition, paths, _ in slices]
+        return match_slices(self.indexes.statistics, self.predicate, named, besides=self.besides)
+
+    def _match_base_files(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_] | None:
+        if self._keys is None:
+            return None
+        files = [(paths[0], has_logs) for _, paths, has_logs in slices]
+        return match_base_files(self.indexes.keys, self._keys, files)
+
+    def _unless_damaged(self, index: str, ask: Callable[[], _Answer | None]) -> _Answer | None:
+        try:
+            return ask()
+        except (CorruptFile, NotFound) as error:
+            if not self.indexes.falls_back:
+                raise
+            log.warning("%s: %s is damaged, and rules nothing out: %s", self.snapshot.config.name, index, error)
+            return None

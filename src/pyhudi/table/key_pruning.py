@@ -1,0 +1,175 @@
+"""File groups and files that indexes of record keys rule out, for predicates that name keys, or values that lead to
+them. In doubt they are read.
+
+Such an index tells where keys are now, as merged rows: it says nothing of the past, nor of base files without the logs
+upon them. Of a key it knows one place, in the table or, where it is kept by partition, in each partition.
+Spec: format/indexes.md sections 6 and 11.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys import KeySpec, missing_keys, record_keys
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.table.config import KeyKind
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.predicate import Predicate
+from pyhudi.table.predicate.allowed import allowed_values
+from pyhudi.table.snapshot import Snapshot
+
+KEYS_MAX: Final = 1_000
+"""Record keys, or values of a column, up to which an index is asked: as a rule more of them are in most files."""
+
+PARTITIONS_MAX: Final = 16
+"""Partitions up to which an index that is kept by partition is asked: each of them has file groups of its own."""
+
+_ONE_SPELLING: Final = (KeyKind.SIMPLE, KeyKind.TIMESTAMP)
+"""Key generators that spell a key of one field in one way. Spec: format/layout.md section 5.1."""
+
+
+class KeyIndexes(Protocol):
+    """What the metadata table knows of record keys, as of the latest commit. Raises: CorruptFile, naming the file."""
+
+    @property
+    def is_by_partition(self) -> bool:
+        """Whether the record index looks keys up in each partition by itself."""
+
+    def secondary_columns(self) -> Mapping[str, str]:
+        """The columns whose values lead to record keys, by the names of their indexes."""
+
+    def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
+        """The record keys of a column's values, which are distinct; None where the index cannot tell."""
+
+    def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
+        """By partition the ids of the file groups that hold keys; None for one of which it is not known.
+
+        A partition without an entry holds none. None: there is no record index.
+        """
+
+    def may_hold(self, keys: pa.Array, paths: Sequence[str]) -> npt.NDArray[np.bool_] | None:
+        """Which base files a Bloom filter does not rule out for all of the keys; None where there are no filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedSlices:
+    """The slices that hold the keys. `index`: which one led to them. `files_pruned`: of their partitions the others."""
+
+    index: str
+    slices: Sequence[FileSlice]
+    files_pruned: int
+
+
+def sought_keys(snapshot: Snapshot, predicate: Predicate, besides: Collection[str]) -> pa.Array | None:
+    """Every record key that a row may have which is kept, ascending; None: too many to ask for, or any.
+
+    Of the key field alone, or of all key columns, where these are text and whole numbers, of which alone every
+    release has one spelling. `besides`: columns that a query shows otherwise than they are stored.
+    """
+    if snapshot.config.has_meta_fields and RECORD_KEY not in besides:
+        keys = allowed_values(predicate, RECORD_KEY)
+        if keys is not None:
+            return keys if len(keys) <= KEYS_MAX else None
+    spec, kind = snapshot.key_spec, snapshot.config.key_kind
+    if spec.makes_keys or kind is KeyKind.OTHER or set(spec.record_key) & set(besides):
+        return None
+    values = [_of_one_spelling(allowed_values(predicate, name)) for name in spec.record_key]
+    known = [one for one in values if one is not None]
+    if len(known) < len(values) or prod(map(len, known)) > KEYS_MAX:
+        return None
+    spellings = [spec]
+    if len(known) == 1 and kind not in _ONE_SPELLING:
+        spellings.append(replace(spec, is_composite=not spec.is_composite))
+    keys = pa.concat_arrays([_spelled(known, one) for one in spellings]).unique()
+    return keys.take(pc.array_sort_indices(keys))
+
+
+def _of_one_spelling(values: pa.Array | None) -> pa.Array | None:
+    return None if values is None or pa.types.is_date32(values.type) else values
+
+
+def _spelled(values: Sequence[pa.Array], spec: KeySpec) -> pa.Array:
+    """The keys of all combinations of these values of the key columns. No row has one that is empty as a whole."""
+    rows = list(product(*(one.to_pylist() for one in values)))
+    columns = [pa.array([row[at] for row in rows], one.type) for at, one in enumerate(values)]
+    table = pa.table(columns, names=list(spec.record_key))
+    return one_array(record_keys(table.filter(pc.invert(missing_keys(table, spec))), spec))
+
+
+def locate_slices(
+    indexes: KeyIndexes,
+    snapshot: Snapshot,
+    predicate: Predicate,
+    keys: pa.Array | None,
+    partitions: Sequence[str],
+    *,
+    besides: Collection[str],
+) -> LocatedSlices | None:
+    """Of these partitions the slices that hold rows that may be kept; None where no index tells.
+
+    Asks the record index for `keys`; where the predicate does not bound these, the secondary index of that column of
+    which it allows the fewest values. A location whose file group is not there puts all in doubt.
+    Cost: a look-up a key, in as many file groups of the index as the keys are spread over; one a value before it.
+    """
+    index = "record_index"
+    if keys is None:
+        index, keys = _by_secondary(indexes, predicate, besides) or (index, None)
+    if keys is None or (indexes.is_by_partition and len(partitions) > PARTITIONS_MAX):
+        return None
+    located = indexes.locate(keys, partitions)
+    if located is None:
+        return None
+    found: list[FileSlice] = []
+    files_pruned = 0
+    for partition in (one for one in partitions if one in located):
+        file_ids, slices = located[partition], snapshot.slices(partition)
+        own = [piece for piece in slices if file_ids is None or piece.file_id in file_ids]
+        if file_ids is not None and len(own) < len(file_ids):
+            return None
+        found += own
+        files_pruned += sum(map(_count_files, slices)) - sum(map(_count_files, own))
+    return LocatedSlices(index, found, files_pruned)
+
+
+def _count_files(piece: FileSlice) -> int:
+    return len(piece.log_files) + (piece.base_file is not None)
+
+
+def _by_secondary(
+    indexes: KeyIndexes, predicate: Predicate, besides: Collection[str]
+) -> tuple[str, pa.Array | None] | None:
+    """The secondary index to ask, and the record keys that it leads to."""
+    allowed = []
+    for index, column in sorted(indexes.secondary_columns().items()):
+        values = allowed_values(predicate, column) if column not in besides else None
+        if values is not None and len(values) <= KEYS_MAX:
+            allowed.append((len(values), index, predicate.schema.field(column), values))
+    if not allowed or indexes.is_by_partition:  # an entry would stand for rows of a key in several partitions
+        return None
+    _, index, column, values = min(allowed, key=lambda one: one[:2])
+    return index, indexes.keys_of(index, column, values)
+
+
+def match_base_files(
+    indexes: KeyIndexes, keys: pa.Array, slices: Sequence[tuple[str, bool]]
+) -> npt.NDArray[np.bool_] | None:
+    """Which slices, given as path of the base file and whether logs are read with it, may hold one of the keys.
+
+    One with logs may: a log may hold a key that its base file does not. None where there are no filters.
+    Cost: a look-up a file.
+    """
+    plain = np.array([not has_logs for _, has_logs in slices], np.bool_)
+    may = indexes.may_hold(keys, [path for path, has_logs in slices if not has_logs]) if plain.any() else None
+    if may is None:
+        return None
+    result = np.ones(len(slices), np.bool_)
+    result[plain] = may
+    return result
