@@ -1,8 +1,7 @@
 """A task that fails after it wrote a file could leave the file in the table, or its rows twice.
 
-A session of its own (three attempts a task) runs in a process of its own, for both types of tables.
-A `sitecustomize` module on the workers'
-path makes `run_file_group` fail after it has done its work: once, or always, as files in a folder say.
+A session of its own (three attempts a task) runs in a process of its own, for both types of tables. A `sitecustomize`
+module on the workers' path makes `run_file_group` fail after it has done its work: once, or always, as files say.
 """
 
 import json
