@@ -28,6 +28,7 @@ INDEXES = {
     "hoodie.metadata.index.partition.stats.enable": "true",
     "hoodie.index.type": "GLOBAL_SIMPLE",
 }
+SINCE_8 = ("hoodie.metadata.index.secondary.column", "hoodie.metadata.index.partition.stats.enable")
 OFF = {
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.metadata.global.record.level.index.enable": "false",
@@ -43,33 +44,43 @@ def open_table(storage: Storage, *, later_ms: int) -> HudiTable:
     return Handles(storage, StepClock(START + later_ms), seeded_uuids(later_ms), SerialExecutor()).open()
 
 
-def prepared(*, has_indexes: bool, **properties: str) -> MemoryStorage:
+def indexes(version: int) -> dict[str, str]:
+    return {name: value for name, value in INDEXES.items() if version >= 8 or name not in SINCE_8}
+
+
+def prepared(version: int, *, has_indexes: bool, **properties: str) -> MemoryStorage:
     storage = MemoryStorage()
     handles = Handles(storage, StepClock(START), seeded_uuids(0), SerialExecutor())
-    extra = INDEXES if has_indexes else {"hoodie.index.type": "GLOBAL_SIMPLE"}
-    table = handles.create(properties={**extra, **properties}, table_type="MERGE_ON_READ", table_version=9)
+    extra = indexes(version) if has_indexes else {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    table = handles.create(properties={**extra, **properties}, table_type="MERGE_ON_READ", table_version=version)
     table.upsert(arrow(STORED))
     table.upsert(arrow(STORED[:1]))
     return storage
 
 
-SCENARIOS: dict[str, tuple[Callable[[], MemoryStorage], Write]] = {
+SCENARIOS: dict[str, tuple[Callable[[int], MemoryStorage], Write]] = {
     "builds them": (
-        lambda: prepared(has_indexes=False), lambda table: table.upsert(arrow(CHANGES), options=INDEXES)
+        lambda version: prepared(version, has_indexes=False),
+        lambda table: table.upsert(arrow(CHANGES), options=indexes(table.table_version)),
     ),
-    "keeps them true": (lambda: prepared(has_indexes=True), lambda table: table.upsert(arrow(CHANGES))),
+    "keeps them true": (
+        lambda version: prepared(version, has_indexes=True), lambda table: table.upsert(arrow(CHANGES))
+    ),
     "compacts them": (
-        lambda: prepared(has_indexes=True, **{"hoodie.metadata.compact.max.delta.commits": "1"}),
+        lambda version: prepared(version, has_indexes=True, **{"hoodie.metadata.compact.max.delta.commits": "1"}),
         lambda table: table.delete(arrow(STORED[1:3])),
     ),
-    "drops them": (lambda: prepared(has_indexes=True), lambda table: table.upsert(arrow(CHANGES), options=OFF)),
+    "drops them": (
+        lambda version: prepared(version, has_indexes=True), lambda table: table.upsert(arrow(CHANGES), options=OFF)
+    ),
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("what", ["keeps them true", *(pytest.param(s, marks=pytest.mark.long) for s in SCENARIOS)])
-def test_a_writer_that_dies_leaves_only_true_indexes(what: str) -> None:
+def test_a_writer_that_dies_leaves_only_true_indexes(what: str, version: int) -> None:
     prepare, write = SCENARIOS[what]
-    start = prepare()
+    start = prepare(version)
     points = 0
 
     def run(storage: Storage) -> None:

@@ -9,7 +9,10 @@ import pytest
 from pyhudi import HudiTable
 from tests.support.golden_tables import GoldenTables
 
-TABLES = ["mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_mdt_all_v9_h120", "mor_secondary_index_v9_h120"]
+TABLES = [
+    "mor_mdt_all_v6_h0150", "mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_mdt_all_v9_h120",
+    "mor_secondary_index_v9_h120",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -17,10 +17,14 @@ from tests.support.golden_tables import GoldenTables
 from tests.support.metadata_indexes import index_problems
 
 TABLES = [
-    "mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_partitioned_rli_v9_h120", "mor_secondary_index_v9_h120",
+    "mor_mdt_all_v6_h0150", "mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_partitioned_rli_v9_h120",
+    "mor_secondary_index_v9_h120",
     *(
         pytest.param(name, marks=pytest.mark.long)
-        for name in ("mor_mdt_all_v9_h120", "mor_record_index_v9_h120", "mor_secondary_index_v8_h102")
+        for name in (
+            "mor_record_index_v6_h0150", "mor_mdt_all_v9_h120", "mor_record_index_v9_h120",
+            "mor_secondary_index_v8_h102",
+        )
     ),
 ]  # fmt: skip
 

@@ -11,9 +11,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Unsupported
+from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.format.archived_schema import archived_schema
 from pyhudi.format.commit import decode_commit, decode_rollback_metadata, decode_rollback_plan, encode_commit_json
 from pyhudi.format.hfile.reader import HFileReader
@@ -21,10 +22,14 @@ from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.metadata_record import decode_files_record, encode_files_record
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata_stats import decode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.model.commit import CommitMetadata, RollbackMetadata, WriteStat
+from pyhudi.storage.local import LocalStorage
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names
+from tests.support.metadata_indexes import index_cells, index_problems
+from tests.support.model import cleaned_paths
 
 REFUSED = ("_cdc_", "no_meta", "scheduled", "customgen", "tsgen")
 """Change data, no meta fields, a pending clustering of every group, keys whose spelling the table does not store."""
@@ -178,23 +183,75 @@ def test_records_of_the_metadata_table_are_the_bytes_of_theirs(tmp_path: Path) -
         assert encode_files_record(decode_files_record(value, SCHEMA), SCHEMA) == value
 
 
-@pytest.mark.parametrize("index", ["column.stats", "bloom.filter"])
-def test_indexes_of_the_metadata_table_are_refused(tmp_path: Path, index: str) -> None:
+def test_indexes_that_version_6_does_not_have_are_refused(tmp_path: Path) -> None:
     table = HudiTable.open(GoldenTables(tmp_path).get(MOR).path)
     rows, timeline = table.scan(meta_fields=False).to_arrow(), table.timeline()
-    with pytest.raises(Unsupported, match="keeps no index but 'files' on tables of version 6"):
-        table.upsert(rows, options={f"hoodie.metadata.index.{index}.enable": "true"})
+    stats, keys = "hoodie.metadata.index.column.stats.enable", "hoodie.metadata.record.level.index.enable"
+    for options, named in (
+        ({stats: "true", "hoodie.metadata.index.partition.stats.enable": "true"}, "partition_stats"),
+        ({keys: "true"}, "partitioned record index"),
+    ):
+        with pytest.raises(Unsupported, match=f"{named}: tables of version 6 have none such"):
+            table.upsert(rows, options=options)
+    for kind in ("partition_stats", "partitioned_record_index"):
+        with pytest.raises(Unsupported, match="tables of version 6 have none such"):
+            table.build_index(kind)
+    with pytest.raises(Invalid, match="do not store them, found ts"):
+        table.build_index("column_stats", columns=["ts"])
     assert table.timeline() == timeline
-
-
-def test_other_metadata_partitions_go_at_our_first_write(tmp_path: Path) -> None:
-    golden = GoldenTables(tmp_path).get("mor_mdt_all_v6_h0150")
-    table = HudiTable.open(golden.path)
-    assert "record_index" in table.properties["hoodie.table.metadata.partitions"]
-    table.upsert(table.scan(meta_fields=False).to_arrow().slice(0, 2))
     assert table.properties["hoodie.table.metadata.partitions"] == "files"
+
+
+def test_indexes_of_theirs_get_logs_of_their_slices_and_records_like_theirs(tmp_path: Path) -> None:
+    golden = GoldenTables(tmp_path).get("mor_mdt_all_v6_h0150")
+    table, storage = HudiTable.open(golden.path), LocalStorage(str(golden.path))
     metadata = golden.path / ".hoodie" / "metadata"
-    assert {f.name for f in metadata.iterdir() if f.is_dir() and any(f.iterdir())} == {".hoodie", "files"}
+    theirs = {path for path in metadata.rglob("*.log.*") if path.is_file()}
+    table.upsert(table.scan(meta_fields=False).to_arrow().slice(0, 2))
+    new = set(metadata.rglob("*.log.*")) - theirs
+    logs = {path.parent.name: log for path in new if (log := LogFileName.parse(path.name))}
+    assert {"files", "column_stats"} <= logs.keys()
+    assert all(log.instant == "20261121115046980001" and log.version > 1 for log in logs.values())
+    table.compact()
+    table.clean(options={"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"})
+    gone = {file.rpartition("/")[2] for file in cleaned_paths(table._access.snapshot())}
+    snapshot = table._access.snapshot()
+    cells = index_cells(snapshot, "column_stats")
+    stats = decode_column_stats(pa.array(cells.values(), pa.binary()), SCHEMA)
+    told = [of for of in stats.to_pylist() if of["column_name"] == "i"]
+    assert gone
+    assert {of["file_name"] for of in told if of["is_deleted"]} == gone
+    stored = {file.name for partition in ("p1", "p2") for file in snapshot.listing.files(partition)}
+    assert {of["file_name"] for of in told if not of["is_deleted"]} == stored
+    assert index_problems(storage) == []
+    before = table.properties["hoodie.table.metadata.partitions"]
+    assert before == "bloom_filters,column_stats,files,record_index"
+
+
+def test_a_partition_is_made_at_the_instants_that_theirs_is(tmp_path: Path) -> None:
+    """And holds what theirs does, with an index beside the writers too."""
+    golden = GoldenTables(tmp_path).get("mor_mdt_all_v6_h0150")
+    table, storage = HudiTable.open(golden.path), LocalStorage(str(golden.path))
+    newest = max(i.requested for i in table.timeline())
+    said = index_cells(table._access.snapshot(), "bloom_filters")
+    for name in ("bloom_filters", "record_index", "column_stats"):
+        table.drop_index(name)
+    built = table.build_index("bloom_filters")
+    assert index_cells(table._access.snapshot(), "bloom_filters").keys() == said.keys()
+    options = {
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.record.index.min.filegroup.count": "2",
+        "hoodie.metadata.record.index.max.filegroup.count": "2",
+    }
+    newest = max(i.requested for i in table.timeline() if i.completed)
+    table.upsert(table.scan(meta_fields=False).to_arrow().slice(0, 2), options=options)
+    timeline = golden.path / ".hoodie" / "metadata" / ".hoodie"
+    made = sorted(path.name for path in timeline.glob("*.deltacommit") if len(path.name) > 29)
+    assert made == [f"{built.requested}004.deltacommit", f"{newest}010.deltacommit", f"{newest}011.deltacommit"]
+    assert not (golden.path / ".hoodie" / ".index_defs").exists()
+    assert index_problems(storage) == []
+    assert table.lookup(["k1"]).num_rows == table.scan(where="id = 'k1'").to_arrow().num_rows
 
 
 def metadata_records(path: Path) -> Iterator[tuple[tuple[str, bytes], bytes]]:

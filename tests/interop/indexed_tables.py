@@ -26,20 +26,28 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 CITIES = ("oslo", "rome", "york")
 STATS = "hoodie.metadata.index.column.stats.enable"
-RECORD_INDEX = {8: "hoodie.metadata.record.index", 9: "hoodie.metadata.global.record.level.index"}
+RECORD_INDEX = {
+    6: "hoodie.metadata.record.index",
+    8: "hoodie.metadata.record.index",
+    9: "hoodie.metadata.global.record.level.index",
+}
+OF_VERSION_6 = {"files", "column_stats", "bloom_filters", "record_index"}
 EVERY = {"files", "column_stats", "partition_stats", "bloom_filters", "record_index", "secondary_index_name"}
 
 
 def indexing(version: int, **more: object) -> dict[str, object]:
     """Every index, by the names of options that both sides know; the metadata table is compacted soon."""
+    since_8 = {
+        "hoodie.metadata.index.partition.stats.enable": "true",
+        "hoodie.metadata.index.secondary.enable": "true",
+        "hoodie.metadata.index.secondary.column": "name",
+    }
     return {
         STATS: "true",
-        "hoodie.metadata.index.partition.stats.enable": "true",
+        **(since_8 if version >= 8 else {}),
         "hoodie.metadata.index.bloom.filter.enable": "true",
         f"{RECORD_INDEX[version]}.enable": "true",
         f"{RECORD_INDEX[version]}.min.filegroup.count": "3",
-        "hoodie.metadata.index.secondary.enable": "true",
-        "hoodie.metadata.index.secondary.column": "name",
         "hoodie.metadata.compact.max.delta.commits": "4",
         "hoodie.clean.commits.retained": "2",
         **more,
@@ -73,7 +81,10 @@ class Indexed:
 
     @property
     def ours(self) -> HudiTable:
-        return HudiTable.open(self.path, options={**self.options, "hoodie.index.type": "GLOBAL_SIMPLE"})
+        tagging = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+        if self.version == 6:
+            tagging = {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
+        return HudiTable.open(self.path, options={**self.options, **tagging})
 
     def create(self) -> None:
         HudiTable.create(
@@ -101,7 +112,7 @@ class Indexed:
             "hoodie.table.name": "rides", "hoodie.datasource.write.table.type": self.kind,
             "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city",
             "hoodie.datasource.write.precombine.field": "ts",
-            "hoodie.index.type": "RECORD_INDEX" if self.version == 8 else "GLOBAL_RECORD_LEVEL_INDEX",
+            "hoodie.index.type": "RECORD_INDEX" if self.version <= 8 else "GLOBAL_RECORD_LEVEL_INDEX",
             "hoodie.record.index.update.partition.path": "true",
         }  # fmt: skip
         table = pa.Table.from_pylist(new, SCHEMA)

@@ -21,7 +21,7 @@ from tests.support.spark_frames import collected
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("name", ["mor_event_time_v8_h102", "mor_logonly_v9_h120"])
+@pytest.mark.parametrize("name", ["mor_event_time_v6_h0150", "mor_event_time_v8_h102", "mor_logonly_v9_h120"])
 def test_a_compaction_on_spark_leaves_the_rows_of_one_in_this_process(
     spark: Any, golden: GoldenTables, tmp_path: Path, name: str
 ) -> None:

@@ -34,10 +34,10 @@ def assert_read_alike(spark: Any, twins: Twins) -> None:
     [
         ("parquet", 8, "ts"),
         ("avro", 9, None),
-        ("hfile", 8, "ts"),
+        ("hfile", 6, "ts"),
         pytest.param("parquet", 8, None, marks=pytest.mark.long),
         pytest.param("avro", 9, "ts", marks=pytest.mark.long),
-        pytest.param("hfile", 8, None, marks=pytest.mark.long),
+        pytest.param("hfile", 6, None, marks=pytest.mark.long),
     ],
 )
 def test_operations_on_spark_are_those_in_this_process(
@@ -50,7 +50,8 @@ def test_operations_on_spark_are_those_in_this_process(
     upserted = twins.write("upsert", rows_of_all_types(40, 80, version=3))
     assert (upserted.inserted, upserted.updated) == (20, 20)
     twins.write("upsert", rows_of_all_types(0, 20, version=1))  # late, where an ordering says so
-    twins.write("upsert", rows_of_all_types(30, 50, version=4).select(["id", "part", "ts", "price", "inner"]))
+    changed = rows_of_all_types(30, 50, version=4)  # some columns only, where version 6 would refuse that
+    twins.write("upsert", changed if version == 6 else changed.select(["id", "part", "ts", "price", "inner"]))
     twins.write("delete", rows_of_all_types(35, 45, version=3))
     gone = twins.write("delete", rows_of_all_types(50, 55, version=0).select(["id", "part"]))
 

@@ -120,7 +120,10 @@ def rows_of_all_types(start: int, end: int, *, version: int, parts: tuple[Any, .
     "facts, parts",
     [
         ({"record_key": "id", "partition_by": "part", "ordering": "ts"}, ("p1", "p2", "p3")),
-        ({"record_key": "id", "partition_by": "part", "properties": HIVE_STYLE}, ("p1", "p2", None)),
+        (
+            {"record_key": "id", "partition_by": "part", "properties": HIVE_STYLE, "table_version": 6},
+            ("p1", "p2", None),
+        ),
         (
             {"record_key": ["id", "i"], "partition_by": "part", "ordering": "ts", "properties": URL_ENCODED},
             ("a/b c", "100%:ü", "x=[1]^"),
@@ -128,7 +131,7 @@ def rows_of_all_types(start: int, end: int, *, version: int, parts: tuple[Any, .
         ({"record_key": "id"}, ("p1",)),
         ({"record_key": "id", "partition_by": ["part", "ts"], "properties": HIVE_STYLE | URL_ENCODED}, ("a/b", None)),
     ],
-    ids=["partitioned", "hive", "url-encoded composite", "unpartitioned", "two levels"],
+    ids=["partitioned", "hive, version 6", "url-encoded composite", "unpartitioned", "two levels"],
 )
 def test_operations_on_spark_are_those_in_this_process(
     spark: Any, tmp_path: Path, handover: str, facts: dict[str, Any], parts: tuple[Any, ...]

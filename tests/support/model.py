@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import TypeAlias
@@ -12,7 +12,10 @@ import pyarrow as pa
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
 from pyhudi.format.commit import decode_rollback_metadata
-from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, join
+from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.headers import instant_time
+from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, LogFileName, join
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.instant import Instant
@@ -20,6 +23,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_clean, read_commit, written_files
 from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.txn.markers import empty_log
 
 Key: TypeAlias = tuple[str, str]
 """Partition path and record key."""
@@ -256,15 +260,29 @@ def problems_on(storage: Storage, *, has_metadata_table: bool | None = True) -> 
         for instant in (*snapshot.timeline.archived_writes(), *snapshot.timeline.completed_writes)
         for path in _paths_of(snapshot, instant)
     }
-    stored = set(without_metadata_table(storage)) - set(voided_logs(snapshot))
+    empty = set(empty_logs(snapshot))
+    stored = set(without_metadata_table(storage)) - set(voided_logs(snapshot)) - empty
     problems += [f"no completed commit knows {path}" for path in sorted(stored - written.keys())]
     cleaned = cleaned_paths(snapshot)
     problems += [f"cleaned away, and still there: {path}" for path in sorted(stored & cleaned)]
     problems += [f"missing: {path}" for path in sorted(written.keys() - stored - cleaned)]
-    by_storage, by_table = _listed(StorageListing(storage)), _listed(snapshot.listing)
+    by_storage, by_table = _listed(StorageListing(storage), empty), _listed(snapshot.listing, empty)
     if by_storage != by_table:
         problems.append(f"the metadata table lists {by_table}, the storage {by_storage}")
     return problems
+
+
+def empty_logs(snapshot: Snapshot) -> Iterator[str]:
+    """Logs without a record of writers that died before they could put the marker: before version 8."""
+    if not snapshot.config.layout.has_completion_times:
+        listing = StorageListing(snapshot.storage)
+        for partition in listing.partitions():
+            for path in (join(partition, file.name) for file in listing.files(partition)):
+                content = snapshot.storage.get(path)
+                if LogFileName.parse(path.rpartition("/")[2]) is not None and len(content) == len(empty_log("0" * 17)):
+                    (block,) = read_blocks(content, path=path)
+                    if block.type is BlockType.DELETE and content == empty_log(instant_time(block)):
+                        yield path
 
 
 def voided_logs(snapshot: Snapshot) -> Iterator[str]:
@@ -312,10 +330,10 @@ def _paths_of(snapshot: Snapshot, instant: Instant) -> list[str]:
     return [file.path for file in written_files(metadata)]
 
 
-def _listed(listing: FileListing) -> dict[str, list[tuple[str, int]]]:
-    """Files with sizes by partition. A partition without files may be the leftover of a write that died."""
+def _listed(listing: FileListing, but: Container[str]) -> dict[str, list[tuple[str, int]]]:
+    """Files with sizes by partition, without some. A partition without any may be the leftover of a dead write."""
     by_partition = {
-        partition: [(file.name, file.size_bytes) for file in listing.files(partition)]
+        partition: [(f.name, f.size_bytes) for f in listing.files(partition) if join(partition, f.name) not in but]
         for partition in listing.partitions()
     }
     return {partition: files for partition, files in by_partition.items() if files}

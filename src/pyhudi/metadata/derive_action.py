@@ -73,8 +73,9 @@ def clean_changes(snapshot: Snapshot, metadata: CleanMetadata, facts: IndexFacts
             for name in of.delete_path_patterns
             if is_counted(name)
         ]
-        names = [column.name for column in facts.stats.columns(snapshot.schema_with_meta)]
-        yield removed_column_stats(names, files)
+        yield removed_column_stats(
+            facts.stats.known_columns(snapshot.schema_with_meta), files, table_version=facts.table_version
+        )
     if facts.has_bloom_filters:
         removed = [
             (partition, name)

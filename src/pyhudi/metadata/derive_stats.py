@@ -27,6 +27,8 @@ from pyhudi.model.commit import CommitMetadata
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.snapshot import Snapshot
 
+_DEFINED_FROM = 8
+
 File = tuple[str, str, int]
 """A data file: its partition, name and bytes."""
 
@@ -43,6 +45,16 @@ class StatsFacts:
 
     def columns(self, schema: pa.Schema) -> tuple[IndexedColumn, ...]:
         return indexed_columns(schema, self.version, names=self.names, count_max=self.count_max)
+
+    def known_columns(self, schema: pa.Schema) -> tuple[str, ...]:
+        """The names of the columns that files may have statistics of, whoever wrote them.
+
+        Before version 8 nothing says which they are: those of today's writers and, as 0.15.0 by itself indexes all,
+        every one of the table's.
+        """
+        today = [column.name for column in self.columns(schema)]
+        every = schema.names if self.table_version < _DEFINED_FROM else ()
+        return tuple(dict.fromkeys([*today, *every]))
 
 
 def stats_changes(

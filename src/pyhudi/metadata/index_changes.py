@@ -12,10 +12,15 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.format.metadata_keys import bloom_filter_keys, column_stats_keys, secondary_keys
+from pyhudi.format.metadata_stats import STATS_COLUMNS, encode_column_stats
 from pyhudi.format.record_index_records import encode_bloom_filters, encode_locations, encode_secondary_entries
 from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys
 from pyhudi.metadata.derive_keys import LOCATED
 
+_DELETES_FROM = 8
+"""The table version from which what is told of files goes by delete blocks. Before, records say that it is deleted, as
+those of 0.15.0 do."""
+_COUNTS = ("value_count", "null_count", "total_size", "total_uncompressed_size")
 _UUID_ID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(-[0-9]{1,9})?$"
 
 
@@ -87,6 +92,16 @@ def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: 
 def bloom_change(blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: int) -> PartitionChange:
     """`blooms`: as `derive_blooms.BLOOMS`. `removed`: base files (partition, name) that are no more."""
     keys = bloom_filter_keys(one_array(blooms.column("partition")), one_array(blooms.column("file")))
+    gone = bloom_filter_keys(*_columns_of(removed))
+    if table_version < _DELETES_FROM:
+        return PartitionChange(
+            BLOOM_FILTERS,
+            pa.concat_tables([_blooms(keys, blooms, table_version), _bloom_tombstones(gone, table_version)]),
+        )
+    return PartitionChange(BLOOM_FILTERS, _blooms(keys, blooms, table_version), binary_keys(gone))
+
+
+def _blooms(keys: pa.Array, blooms: pa.Table, table_version: int) -> pa.Table:
     filters = pa.table(
         {
             "type": blooms.column("type"),
@@ -95,17 +110,47 @@ def bloom_change(blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_
             "is_deleted": pa.array(np.zeros(len(blooms), np.bool_)),
         }
     )
-    values = encode_bloom_filters(filters, table_version=table_version)
-    return PartitionChange(BLOOM_FILTERS, _cells(keys, values), binary_keys(bloom_filter_keys(*_columns_of(removed))))
+    return _cells(keys, encode_bloom_filters(filters, table_version=table_version))
 
 
-def removed_column_stats(columns: Sequence[str], removed: Sequence[tuple[str, str]]) -> PartitionChange:
+def _bloom_tombstones(keys: pa.Array, table_version: int) -> pa.Table:
+    filters = pa.table(
+        {
+            "type": pa.repeat("", len(keys)),
+            "timestamp": pa.repeat("", len(keys)),
+            "bloom_filter": pa.repeat(b"", len(keys)),
+            "is_deleted": pa.array(np.ones(len(keys), np.bool_)),
+        }
+    )
+    return _cells(keys, encode_bloom_filters(filters, table_version=table_version))
+
+
+def removed_column_stats(
+    columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: int
+) -> PartitionChange:
     """The deletes of these columns' statistics in files (partition, name) that are no more."""
     if not removed or not columns:
         return PartitionChange(COLUMN_STATS)
     partitions, names = _columns_of(removed)
-    keys = [column_stats_keys(column, partitions, names) for column in columns]
-    return PartitionChange(COLUMN_STATS, deletes=binary_keys(pa.concat_arrays(keys)))
+    keys = pa.concat_arrays([column_stats_keys(column, partitions, names) for column in columns])
+    if table_version >= _DELETES_FROM:
+        return PartitionChange(COLUMN_STATS, deletes=binary_keys(keys))
+    count, none = len(keys), pa.array(np.zeros(len(keys), np.int8))
+    stats = {
+        "file_name": pa.concat_arrays([names] * len(columns)),
+        "column_name": pa.array(np.repeat(np.array(columns, object), len(removed)), pa.string()),
+        **{f"{side}_kind": none for side in ("min", "max")},
+        **{f"{side}_bits": none.cast(pa.int64()) for side in ("min", "max")},
+        **{f"{side}_bytes": pa.repeat(b"", count) for side in ("min", "max")},
+        **{name: pa.repeat(pa.scalar(-1, pa.int64()), count) for name in _COUNTS},
+        "is_deleted": pa.array(np.ones(count, np.bool_)),
+        "is_tight_bound": pa.array(np.zeros(count, np.bool_)),
+        "value_type": pa.nulls(count, pa.int8()),
+        "value_type_info": pa.nulls(count, pa.string()),
+    }
+    columns_of = pa.table([stats[name] for name in STATS_COLUMNS.names], schema=STATS_COLUMNS)
+    values = encode_column_stats(columns_of, table_version=table_version)
+    return PartitionChange(COLUMN_STATS, _cells(keys, values))
 
 
 def _columns_of(files: Sequence[tuple[str, str]]) -> tuple[pa.Array, pa.Array]:

@@ -47,6 +47,7 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.read_plan import log_reading
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.index_settings import IndexSettings, RecordIndexKind
+from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import InitialPartition
 
 _SECOND_VERSION_FROM = 9
@@ -63,8 +64,14 @@ class IndexContents:
     def definition(self, partition: str) -> IndexDefinition | None:
         """The entry of `index.json` that an index gets by the options; None for one that has none there.
 
-        Raises: Invalid for a secondary index of a column that cannot have one.
+        Up to version 6 there is no such file, and columns are those that the options of a write say.
+        Raises: Invalid for a secondary index of a column that cannot have one; Unsupported for an index that tables of
+        this version do not have.
         """
+        if by_name.names_slices(self.snapshot.config):
+            is_partitioned = bool(self.settings.partitioned_record_index)
+            by_name.refuse_indexes(self.snapshot.config, (partition,), is_partitioned=is_partitioned)
+            return None
         if partition == COLUMN_STATS:
             names = tuple(column.name for column in self._stats(None).columns(self.snapshot.schema_with_meta))
             return column_stats_definition(names, stats_version(self._version).name)
@@ -108,9 +115,10 @@ class IndexContents:
             of_files = read_definitions(self.snapshot.storage).get(COLUMN_STATS)
             change = all_partition_stats(self.snapshot, self._stats(of_files), self.executor)
             return InitialPartition(partition, [change], {None: settings.partition_stats_groups})
-        assert definition is not None
         if partition == RECORD_INDEX:
-            return self._record_index("partitioned" if definition.is_partitioned else "global")
+            is_partitioned = definition is not None and definition.is_partitioned
+            return self._record_index("partitioned" if is_partitioned else "global")
+        assert definition is not None
         return self._secondary(definition)
 
     def group_counts(self, partition: str, definition: IndexDefinition | None) -> dict[str | None, int]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import Conflict, HudiError, Invalid, LockLost, NotFound, OutcomeUnknown, Unsupported
+from pyhudi.errors import Conflict, HudiError, Invalid, LockLost, NotFound, OutcomeUnknown
 from pyhudi.executor import Executor
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
@@ -48,6 +48,7 @@ from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.service_action import OpenSession, awaited_session
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.index_settings import IndexSettings
+from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import open_partition, write_bases
 from pyhudi.write.metadata.deltacommit import complete_deltacommit
 
@@ -166,8 +167,7 @@ def _replan(session: WriteSession, dead: PendingIndexing) -> None:
 
 def _has_index(session: WriteSession, partition: str) -> bool:
     config = lists_of(session).config()
-    if not config.layout.has_completion_times:
-        raise Unsupported(f"index '{partition}': this release keeps none on tables of version {config.version}")
+    by_name.refuse_indexes(config, (partition,))
     if not config.has_metadata_table:
         raise Invalid(
             f"index '{partition}': expected a metadata table; the table is written with hoodie.metadata.enable=false"
@@ -261,7 +261,8 @@ def _open_groups(job: IndexingJob, session: WriteSession, begun: _Begun) -> _Beg
     definitions = contents.stored_definitions()
     for name in begun.partitions:
         open_partition(
-            table, begun.requested, name, contents.group_counts(name, definitions.get(name)),
+            table, by_name.indexing_instant(table, begun.requested), name,
+            contents.group_counts(name, definitions.get(name)),
             epoch_ms=job.clock.now_ms(), executor=job.executor, confirm=session.hold.confirm,
         )  # fmt: skip
     known = frozenset(i.requested for i in session.snapshot.timeline if i.is_completed)
@@ -307,10 +308,10 @@ def _write_all(job: IndexingJob, begun: _Begun) -> dict[str, list[WriteStat]]:
     for attempt in range(_SNAPSHOTS_MAX):
         contents = IndexContents(snapshot, job.settings, job.executor)
         table = open_metadata_table(snapshot.storage, snapshot.zone)
-        definitions = contents.stored_definitions()
+        definitions, instant = contents.stored_definitions(), by_name.indexing_instant(table, begun.requested)
         with suppress(*([NotFound] if attempt < _SNAPSHOTS_MAX - 1 else [])):
             return {
-                name: write_bases(table, begun.requested, contents.initial(name, definitions.get(name)), job.executor)
+                name: write_bases(table, instant, contents.initial(name, definitions.get(name)), job.executor)
                 for name in begun.partitions
             }
         snapshot = job.read_snapshot()
@@ -354,9 +355,10 @@ def _complete(session: WriteSession, begun: _Begun, stats: dict[str, list[WriteS
     """
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
     session.hold.confirm()
+    requested = by_name.indexing_instant(table, begun.requested)
     for state in ("REQUESTED", "INFLIGHT"):
-        table.storage.put_new(table.timeline.layout.path(Instant(begun.requested, "deltacommit", state)), b"")
-    completed = Instant(begun.requested, "deltacommit", "COMPLETED", session.issue_instant())
+        table.storage.put_new(table.timeline.layout.path(Instant(requested, "deltacommit", state)), b"")
+    completed = Instant(requested, "deltacommit", "COMPLETED", session.issue_instant())
     complete_deltacommit(table, completed, stats, "BULK_INSERT", session.hold.confirm)
     lists = lists_of(session)
     config = lists.config()

@@ -21,6 +21,7 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.session import WriteSession
+from pyhudi.write.metadata import by_name
 
 INDEXING = "indexing"
 
@@ -125,6 +126,7 @@ def undo(session: WriteSession, pending: PendingIndexing) -> None:
 def remove_build(session: WriteSession, requested: str) -> None:
     """Delete the instants of the deltacommit that a build began to complete; the completed one first."""
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
+    requested = by_name.indexing_instant(table, requested)
     for instant in table.timeline:
         if instant.requested == requested and instant.action == "deltacommit":
             session.hold.confirm()

@@ -16,6 +16,7 @@ from pyhudi.format.metadata_groups import (
 )
 from pyhudi.metadata.index_facts import ChosenColumns
 from pyhudi.services.index_contents import IndexContents, secondary_partition
+from pyhudi.write.metadata import by_name
 
 IndexKind: TypeAlias = Literal[
     "column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index", "secondary_index"
@@ -81,6 +82,15 @@ def define_index(request: IndexRequest, contents: IndexContents, ready: Collecti
     another one has to be there for.
     """
     what, partition = f"build_index('{request.kind}')", request.partition
+    if by_name.names_slices(contents.snapshot.config):
+        if request.columns:
+            raise Invalid(
+                f"{what}: expected no columns, for tables of version {contents.snapshot.config.version} do not store "
+                f"them, found {', '.join(request.columns)}; set hoodie.metadata.index.column.stats.column.list instead"
+            )
+        is_partitioned = request.kind == "partitioned_record_index"
+        by_name.refuse_indexes(contents.snapshot.config, (partition,), is_partitioned=is_partitioned)
+        return None
     if partition == RECORD_INDEX:
         return record_index_definition(is_partitioned=request.kind == "partitioned_record_index")
     if partition == PARTITION_STATS and COLUMN_STATS not in ready:

@@ -77,7 +77,8 @@ def compact_when_due(
     tasks = [_CompactionTask(table, data_timeline, piece, requested) for piece in chosen]
     stats: dict[str, list[WriteStat]] = {}
     for stat in executor.run(_compact, tasks):
-        stats.setdefault(stat.partition_path or "", []).append(stat)
+        if stat is not None:
+            stats.setdefault(stat.partition_path or "", []).append(stat)
     completed = Instant(requested, "compaction", "COMPLETED", issue_instant())
     complete_deltacommit(table, completed, stats, "COMPACT", confirm, is_compaction=True)
     return True
@@ -91,7 +92,8 @@ class _CompactionTask:
     requested: str
 
 
-def _compact(task: _CompactionTask) -> WriteStat:
+def _compact(task: _CompactionTask) -> WriteStat | None:
+    """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
     table, piece = task.table, task.piece
     if piece.partition == FILES:
         records = dict(read_files_partition(table, task.data_timeline).records())
@@ -100,6 +102,8 @@ def _compact(task: _CompactionTask) -> WriteStat:
         cells = files_change(live, schema_text=table.record_schema, base_file=base_file).cells
     else:
         cells = read_current_cells(table, piece, task.data_timeline)
+    if not len(cells) and piece.base_file is None and by_name.names_slices(table.config):
+        return None
     target = GroupTarget(table.storage, piece.partition, piece.file_id, task.requested, table.record_schema)
     return write_group_base(target, cells)
 

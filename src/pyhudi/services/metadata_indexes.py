@@ -47,7 +47,8 @@ class IndexBuilder:
         definition = contents.definition(partition)
         create_partition(
             open_metadata_table(self.snapshot.storage, self.snapshot.zone), contents.initial(partition, definition),
-            epoch_ms=self.epoch_ms, executor=self.executor, issue_instant=self.issue_instant, confirm=self.confirm,
+            data_timeline=self.snapshot.timeline, epoch_ms=self.epoch_ms, executor=self.executor,
+            issue_instant=self.issue_instant, confirm=self.confirm,
         )  # fmt: skip
         log.info("%s: built the metadata partition '%s'", self.snapshot.storage.location.uri, partition)
         return definition

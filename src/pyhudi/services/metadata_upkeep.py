@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import chain
 
-from pyhudi.errors import Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_record import FilesRecord
@@ -147,14 +146,11 @@ class MetadataTableUpkeep:
         self._drop_others(config, facts)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
-        if not by_name.names_slices(config):
-            return
-        build, _ = wanted_partitions(self.indexes, (), {})
-        if build:
-            raise Unsupported(
-                f"{self.storage.location.uri}: metadata partitions {', '.join(sorted(build))}: this release keeps no "
-                f"index but 'files' on tables of version {config.version}; leave out the options that switch them on"
-            )
+        """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
+        if by_name.names_slices(config):
+            build, _ = wanted_partitions(self.indexes, _named(config), {})
+            is_partitioned = bool(self.indexes.partitioned_record_index)
+            by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
 
     def _change_indexes(self, snapshot: Snapshot, config: TableConfig) -> TableConfig:
         """Drop what the options switch off, build what they switch on. The table's config since."""
@@ -194,12 +190,12 @@ class MetadataTableUpkeep:
 
     def _facts(self, snapshot: Snapshot, config: TableConfig) -> IndexFacts:
         """The partitions that are kept true, of those that the table has, or is getting."""
-        if by_name.names_slices(config) or _named(config) <= {FILES}:
+        if _named(config) <= {FILES}:
             return IndexFacts(config.version)
         table = open_metadata_table(self.storage, self.zone)
         return index_facts(
             table,
-            tuple(sorted(_named(config))),
+            tuple(sorted(by_name.kept_partitions(config, _named(config)))),
             read_definitions(self.storage),
             snapshot.schema_with_meta,
             self.indexes.columns,

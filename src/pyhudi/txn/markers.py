@@ -1,6 +1,10 @@
 """Markers: which files an instant may have begun to write. Spec: format/actions.md section 2."""
 
+from collections.abc import Iterable
+
 from pyhudi.errors import NotFound
+from pyhudi.format.log.delete import no_deletes
+from pyhudi.format.log.writer import encode_delete_block
 from pyhudi.format.names import MarkerName, marker_folder
 from pyhudi.storage.protocol import Storage
 
@@ -22,6 +26,25 @@ def read_markers(storage: Storage, requested: str) -> list[MarkerName] | None:
             if name.startswith("MARKERS") and name != _TYPE_FILE:
                 names += _lines(storage, f"{folder}/{name}")
     return sorted((m for m in map(MarkerName.parse, names) if m is not None), key=lambda m: m.data_path)
+
+
+def empty_log(requested: str) -> bytes:
+    """A log of a block without records, of the action at this time."""
+    return encode_delete_block(no_deletes(), instant_time=requested)
+
+
+def remove_lost_files(storage: Storage, requested: str, markers: Iterable[MarkerName]) -> None:
+    """Delete files of lost task attempts at an action that is about to complete: their markers go first, without which
+    such an attempt ends before it shows its file.
+
+    Logs that are called after their slice are emptied before that: without a marker nobody would void their blocks.
+    """
+    lost = list(markers)
+    for marker in lost:
+        if marker.kind == "APPEND":
+            storage.put(marker.data_path, empty_log(requested))
+    storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
+    storage.delete_many(marker.data_path for marker in lost)
 
 
 def remove_markers(storage: Storage, requested: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pyhudi.errors import Conflict
-from pyhudi.format.names import BaseFileName, LogFileName, heartbeat_path, marker_folder
+from pyhudi.format.names import BaseFileName, LogFileName, heartbeat_path
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -19,7 +19,7 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.commit import complete, completion_time, settle
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.leftovers import sweep_leftovers
-from pyhudi.txn.markers import read_markers, remove_markers
+from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.session import WriteSession
 
 log = logging.getLogger("pyhudi")
@@ -84,9 +84,7 @@ def complete_attempt(session: WriteSession, target: Instant, metadata: CommitMet
     if not written <= {marker.data_path for marker in markers}:
         raise Conflict(f"{target.action} '{requested}': another process took it for dead and does it anew")
     session.hold.confirm()
-    lost = [marker for marker in markers if marker.data_path not in written]
-    storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
-    storage.delete_many(marker.data_path for marker in lost)
+    remove_lost_files(storage, requested, (marker for marker in markers if marker.data_path not in written))
     for participant in session.participants:
         participant.before_completion(requested, metadata)
     completed = Instant(requested, target.action, "COMPLETED", session.issue_instant())

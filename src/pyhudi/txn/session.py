@@ -9,7 +9,6 @@ from typing import get_args
 
 from pyhudi.errors import Conflict, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.instants import format_instant
-from pyhudi.format.names import marker_folder
 from pyhudi.index.choice import IndexType
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
@@ -26,7 +25,7 @@ from pyhudi.txn.guard import Guard
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.hold import Hold
 from pyhudi.txn.leftovers import sweep_leftovers
-from pyhudi.txn.markers import read_markers, remove_markers
+from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
 
@@ -104,8 +103,8 @@ class WriteSession:
     def complete(self, target: Instant, metadata: CommitMetadata) -> str:
         """Reconcile the markers, tell the participants, complete. Returns the completion time.
 
-        Files that markers name and the metadata does not are of lost task attempts: their markers go, without
-        which such an attempt ends before it shows its file, then the files. Spec: format/actions.md section 1.
+        Files that markers name and the metadata does not are of lost task attempts, and go.
+        Spec: format/actions.md section 1.
 
         Raises: Conflict when a writer that does not heed our guard changed the table meanwhile; LockLost when the
         table is no longer ours.
@@ -113,8 +112,7 @@ class WriteSession:
         storage, layout, requested = self.access.storage, self.snapshot.timeline.layout, target.requested
         written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
         lost = [marker for marker in read_markers(storage, requested) or [] if marker.data_path not in written]
-        storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
-        storage.delete_many(marker.data_path for marker in lost)
+        remove_lost_files(storage, requested, lost)
         self._refuse_changed_table(requested)
         self.hold.confirm()
         for participant in self.participants:

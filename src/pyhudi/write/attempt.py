@@ -2,6 +2,10 @@
 
 Whoever ends an action removes its heartbeat first, then its markers, then its files: one of the two sides always sees
 the other. Spec: format/actions.md section 2.
+
+Seen: 0.15.0 lists the logs that markers name in the metadata table of version 6 when it rolls their write back, and its
+readers fail where one is not there; 1.2.0 refuses to roll back over one without a byte. So there a log is made before
+its marker, of a block without records, and an attempt that is given up leaves such a one behind.
 """
 
 from dataclasses import dataclass
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Conflict
 from pyhudi.format.names import MarkerKind, MarkerName, heartbeat_path, marker_folder
 from pyhudi.storage.protocol import Storage
+from pyhudi.txn.markers import empty_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +26,11 @@ class AttemptedFile:
     kind: MarkerKind
 
     def begin(self) -> None:
-        """Put the marker. Raises: Conflict when the action has ended."""
+        """Put the marker, for a log of a slice the log before it. Raises: Conflict when the action has ended."""
         if self._has_ended():
             raise self._given_up()
+        if self.kind == "APPEND":
+            self.storage.put_new(self.path, empty_log(self.requested))
         self.storage.put_new(self._marker, b"")
 
     def refuse_when_given_up(self) -> None:
@@ -32,13 +39,16 @@ class AttemptedFile:
             raise self._given_up()
 
     def shown_size(self) -> int:
-        """The bytes of the file just shown, if it is still wanted; otherwise it goes again.
+        """The bytes of the file just shown, if it is still wanted; otherwise what it holds goes again.
 
         Raises: Conflict when the action ended without this attempt, or was rolled back.
         """
         info = self.storage.head(self.path)
         if info is None or self._has_ended() or self.storage.head(self._marker) is None:
-            self.storage.delete(self.path)
+            if self.kind == "APPEND":
+                self.storage.put(self.path, empty_log(self.requested))
+            else:
+                self.storage.delete(self.path)
             self.storage.delete(self._marker)  # this one only: a rollback may be reading the others
             raise self._given_up()
         return info.size_bytes

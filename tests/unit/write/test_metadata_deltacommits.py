@@ -52,8 +52,9 @@ class Table:
         for partition, count in PARTITIONS.items():
             initial = InitialPartition(partition, [change(partition, {f"first {partition}": b"0"})], {None: count})
             create_partition(
-                self.metadata, initial, epoch_ms=0, executor=EXECUTOR, issue_instant=self.now, confirm=sure
-            )
+                self.metadata, initial, data_timeline=self.data_timeline, epoch_ms=0, executor=EXECUTOR,
+                issue_instant=self.now, confirm=sure,
+            )  # fmt: skip
 
     def now(self) -> str:
         return next(self.times)

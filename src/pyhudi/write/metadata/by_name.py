@@ -1,17 +1,19 @@
 """The metadata table of table versions up to 6, where it differs: instants of its own have suffixes, logs are called
-after their slice, and what is undone is voided by command blocks.
+after their slice, what is undone is voided by command blocks, and it has fewer indexes, which no file defines.
 
 Spec: format/metadata-table.md sections 1, 7, 8 and 11. Seen: 0.15.0.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
 
+from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.log.source import MemoryLog
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.format.names import LogFileName, join
-from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable
+from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.model.commit import (
     InstantInfo,
     RollbackMetadata,
@@ -23,14 +25,21 @@ from pyhudi.model.instant import Instant
 from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import NewLog
 from pyhudi.table.listing import StorageListing
+from pyhudi.table.pending import read_pending_groups
+from pyhudi.table.slice_log import log_source
 from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.rollback_blocks import put_command_blocks
+from pyhudi.txn.rollback_blocks import partition_logs, put_command_blocks
 from pyhudi.write.log_names import next_log, slice_of_new_logs
 
+INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
+"""The indexes beside `files`; of record indexes the global one."""
+
 INIT_BASE = "0" * 14
-INIT_SUFFIX, COMPACTION_SUFFIX, ROLLBACK_SUFFIX = "010", "001", "006"
+COMPACTION_SUFFIX, INDEXING_SUFFIX, ROLLBACK_SUFFIX = "001", "004", "006"
+_INIT_SUFFIXES = range(10, 1000)
+_INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 
 PROPERTIES = {
     "hoodie.timeline.layout.version": "1",
@@ -46,9 +55,49 @@ def names_slices(config: TableConfig) -> bool:
     return log_slicing(config).is_by_name
 
 
-def init_instant(data: Timeline) -> str:
-    """The instant at which a metadata table is made over what is committed."""
-    return f"{max((i.requested for i in data if i.is_completed), default=INIT_BASE)}{INIT_SUFFIX}"
+def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
+    """Those of the partitions that tables of this version have."""
+    return {*partitions} & {FILES, *INDEXES} if names_slices(config) else {*partitions}
+
+
+def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
+    """Raises: Unsupported for indexes that Apache Hudi has from version 8 on only, where the table is of an earlier
+    one. `is_partitioned`: of the record index that is asked for.
+    """
+    if not names_slices(config):
+        return
+    unknown = sorted({*partitions} - {FILES, *INDEXES})
+    if RECORD_INDEX in partitions and is_partitioned:
+        unknown.append("partitioned record index")
+    if unknown:
+        raise Unsupported(
+            f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
+            f"{', '.join(sorted(INDEXES))} (global); leave out what asks for them"
+        )
+
+
+def init_instant(data: Timeline, table: MetadataTable | None = None) -> str:
+    """The instant at which a metadata table is made over what is committed; the next one for a partition in `table`.
+
+    The first that no action has, archived ones included.
+    """
+    base = max((i.requested for i in data if i.is_completed), default=INIT_BASE)
+    taken: set[str] = set()
+    if table is not None:
+        taken = {i.requested for i in table.timeline}
+        archived = table.timeline.archived_writes(requested_from=base, requested_until=f"{base}999")
+        taken |= {i.requested for i in archived}
+    return next(of for of in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if of not in taken)
+
+
+def is_init(requested: str) -> bool:
+    """Whether an instant is one at which a partition is made."""
+    return _INIT.fullmatch(requested) is not None
+
+
+def indexing_instant(table: MetadataTable, requested: str) -> str:
+    """The instant here of an index that is built beside writers; `requested`: of its plan in the data table."""
+    return f"{requested}{INDEXING_SUFFIX}" if names_slices(table.config) else requested
 
 
 def compaction_instant(table: MetadataTable) -> str:
@@ -57,39 +106,45 @@ def compaction_instant(table: MetadataTable) -> str:
     return f"{newest}{COMPACTION_SUFFIX}"
 
 
-def new_log(table: MetadataTable) -> tuple[NewLog, str]:
-    """What the next log of the `files` group is called, and the name of its slice's base file, empty without one.
+def new_logs(table: MetadataTable, partition: str) -> dict[str, tuple[NewLog, str]]:
+    """Of each file group what its next log is called, and the name of its slice's base file, empty without one.
 
-    One list request.
+    Two list requests, and a get a pending compaction.
     """
-    piece = next(piece for piece in table.slices(FILES) if piece.file_id == FILES_GROUP)
-    pending = max((i for i in table.timeline.pending if i.action == "compaction"), key=_requested, default=None)
-    names = [file.name for file in StorageListing(table.storage).files(FILES)]
-    base_file = piece.base_file.name.format() if piece.base_file is not None else ""
-    return next_log(names, FILES_GROUP, slice_of_new_logs(piece.base_instant, pending)), base_file
+    pending = read_pending_groups(table.storage, table.timeline)
+    names: dict[str, list[str]] = {}
+    for file in StorageListing(table.storage).files(partition):
+        log = LogFileName.parse(file.name)
+        if log is not None:
+            names.setdefault(log.file_id, []).append(file.name)
+    found = {}
+    for piece in table.slices(partition):
+        upon = slice_of_new_logs(piece.base_instant, pending.get((partition, piece.file_id)))
+        base_file = piece.base_file.name.format() if piece.base_file is not None else ""
+        found[piece.file_id] = next_log(names.get(piece.file_id, ()), piece.file_id, upon), base_file
+    return found
 
 
 def has_logs_upon(table: MetadataTable, compaction: Instant) -> bool:
     """Whether logs are called after a pending compaction: then it must be carried out, or readers miss what is before.
 
-    A list request, where names say the slice.
+    A list request a partition, where names say the slice.
     """
     if not names_slices(table.config):
         return False
-    logs = (LogFileName.parse(file.name) for file in StorageListing(table.storage).files(FILES))
-    return any(log is not None and log.instant == compaction.requested for log in logs)
+    return any(log.instant == compaction.requested for _, log, _ in _logs(table))
 
 
 def remove_blocks(table: MetadataTable, requested: str, *, rollback: str) -> None:
     """Take what a delta commit has logged away, so that it can be logged anew under its instant: files in which
-    nothing else is go, others get a command block. A list request, and a get a log.
+    nothing else is go, others get a command block. A list request a partition, and a get a log.
     """
     shared = []
-    for log, size_bytes, instants in _logs_with(table, requested):
+    for partition, log, size_bytes, instants in _logs_with(table, requested):
         if instants == {requested}:
-            table.storage.delete(join(FILES, log.format()))
+            table.storage.delete(join(partition, log.format()))
         else:
-            shared.append(_request(table, log, size_bytes))
+            shared.append(_request(table, partition, log, size_bytes))
     put_command_blocks(table.storage, shared, rollback=rollback, target=requested)
 
 
@@ -110,20 +165,21 @@ def void_deltacommit(
     if target.is_completed:
         storage.delete(layout.path(target))
     info = InstantInfo(target.requested, "deltacommit")
-    requests = tuple(_request(table, log, size) for log, size, _ in _logs_with(table, target.requested))
+    requests = tuple(_request(table, of, log, size) for of, log, size, _ in _logs_with(table, target.requested))
     storage.put_new(
         layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(RollbackPlan(info, requests))
     )
     storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
     confirm()
     voided = put_command_blocks(storage, requests, rollback=rollback, target=target.requested)
-    failed = {path: size for request in requests for path, size in (request.log_blocks_to_be_deleted or {}).items()}
-    of_files = RollbackPartitionMetadata(
-        FILES, rollback_log_files=voided.get(FILES, {}), log_files_from_failed_commit=failed
-    )
+    failed = partition_logs(requests)
+    partitions = {
+        of: RollbackPartitionMetadata(of, rollback_log_files=voided.get(of, {}), log_files_from_failed_commit=logs)
+        for of, logs in failed.items()
+    }
     done = RollbackMetadata(
         start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=0,
-        commits_rollback=(target.requested,), partition_metadata={FILES: of_files} if requests else {},
+        commits_rollback=(target.requested,), partition_metadata=partitions,
         instants_rollback=(info,),
     )  # fmt: skip
     if not any(i.requested == rollback and i.is_completed for i in table.timeline):
@@ -147,23 +203,30 @@ def logs_of_rollback(metadata: RollbackMetadata) -> dict[str, dict[str, int]]:
     return found
 
 
-def _logs_with(table: MetadataTable, requested: str) -> Iterator[tuple[LogFileName, int, frozenset[str]]]:
-    """The logs that hold blocks of an instant, their bytes, and the instants of all of their blocks."""
-    for file in StorageListing(table.storage).files(FILES):
-        log = LogFileName.parse(file.name)
-        if log is None or log.file_id != FILES_GROUP:
-            continue
-        path = join(FILES, file.name)
-        blocks = scan_log(MemoryLog(table.storage.get(path)), file.size_bytes, path=path)
+def _logs(table: MetadataTable) -> Iterator[tuple[str, LogFileName, int]]:
+    """Partition, name and bytes of every log."""
+    listing = StorageListing(table.storage)
+    for partition in table.storage.list_folders(""):
+        if not partition.startswith("."):
+            for file in listing.files(partition):
+                log = LogFileName.parse(file.name)
+                if log is not None:
+                    yield partition, log, file.size_bytes
+
+
+def _logs_with(table: MetadataTable, requested: str) -> Iterator[tuple[str, LogFileName, int, frozenset[str]]]:
+    """The logs that hold blocks of an instant, with their partition and bytes, and the instants of all of their blocks.
+
+    Order: by partition.
+    """
+    for partition, log, size_bytes in _logs(table):
+        path = join(partition, log.format())
+        blocks = scan_log(*log_source(table.storage, path, size_bytes)[1:], path=path)
         instants = frozenset(instant_time(block) for block in blocks if block.damage is None)
         if requested in instants:
-            yield log, file.size_bytes, instants
+            yield partition, log, size_bytes, instants
 
 
-def _request(table: MetadataTable, log: LogFileName, size_bytes: int) -> RollbackRequest:
-    path = f"{table.storage.location.uri.rstrip('/')}/{join(FILES, log.format())}"
-    return RollbackRequest(FILES, log.file_id, log.instant, log_blocks_to_be_deleted={path: size_bytes})
-
-
-def _requested(instant: Instant) -> str:
-    return instant.requested
+def _request(table: MetadataTable, partition: str, log: LogFileName, size_bytes: int) -> RollbackRequest:
+    path = f"{table.storage.location.uri.rstrip('/')}/{join(partition, log.format())}"
+    return RollbackRequest(partition, log.file_id, log.instant, log_blocks_to_be_deleted={path: size_bytes})

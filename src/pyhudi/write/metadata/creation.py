@@ -78,6 +78,7 @@ def create_partition(
     table: MetadataTable,
     initial: InitialPartition,
     *,
+    data_timeline: Timeline,
     epoch_ms: int,
     executor: Executor,
     issue_instant: Callable[[], str],
@@ -85,13 +86,15 @@ def create_partition(
 ) -> None:
     """A new partition in a metadata table, under the first init instant that is free. Leftovers of an earlier one go.
 
+    `data_timeline`: of the data table; up to version 6 init instants are called after its newest one.
     The caller then names it in the data table's properties; until then nobody reads it.
     Memory: a change and its files. Spec: format/metadata-table.md section 7.
     """
     assert initial.partition != FILES
     confirm()
     table.storage.delete_prefix(initial.partition)
-    requested = free_init_instant(table)
+    is_by_name = by_name.names_slices(table.config)
+    requested = by_name.init_instant(data_timeline, table) if is_by_name else free_init_instant(table)
     _write_partition(
         table, requested, initial, epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm
     )
@@ -109,7 +112,13 @@ def remove_pending_creations(table: MetadataTable, partitions: Collection[str], 
 
     `partitions`: that the data table names; folders of others go. The instants go last: they stay known until then.
     """
-    dead = [i for i in table.timeline.pending if i.action == "deltacommit" and i.requested <= _LAST_INIT_INSTANT]
+    is_by_name = by_name.names_slices(table.config)
+    dead = [
+        i
+        for i in table.timeline.pending
+        if i.action == "deltacommit"
+        and (by_name.is_init(i.requested) if is_by_name else i.requested <= _LAST_INIT_INSTANT)
+    ]
     if not dead:
         return False
     confirm()

@@ -12,7 +12,7 @@ from pyhudi.format.names import LogFileName
 from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.txn.commit import complete, settle
@@ -57,7 +57,8 @@ def write_deltacommit(
     `changes`: taken one after the other; one that is empty writes nothing.
     `confirm` raises where the table is no longer ours: the write may be rolled back by now, and a deltacommit that
     completes after that would name files that are gone.
-    Cost: a put a file group, a list request a partition beside `files`. Memory: one change and its files.
+    Cost: a put a file group, a list request a partition beside `files`, up to version 6 two more.
+    Memory: one change and its files.
     """
     storage, layout = table.storage, table.timeline.layout
     for state in ("REQUESTED", "INFLIGHT"):
@@ -82,16 +83,15 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
             f"{table.storage.location.uri}/{change.partition}: expected file groups, found none: another writer is "
             "about to build this index; retry in a moment, or drop it if its builder is dead"
         )
-    log, base_file = None, ""
-    if by_name.names_slices(table.config):
-        assert change.partition == FILES, "of version 6 no other partition is kept"
-        log, base_file = by_name.new_log(table)
+    logs = by_name.new_logs(table, change.partition) if by_name.names_slices(table.config) else {}
     hashing = spreading.hashing(change.partition)
     cells = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), hashing)
     deletes = rows_by_group(change.deletes, len(groups), hashing)
     return [
         _LogTask(
-            GroupTarget(table.storage, change.partition, file_id, requested, table.record_schema, log, base_file),
+            GroupTarget(
+                table.storage, change.partition, file_id, requested, table.record_schema, *logs.get(file_id, ())
+            ),
             change.cells.take(cells[number]),
             change.deletes.take(pa.array(deletes[number])),
         )
