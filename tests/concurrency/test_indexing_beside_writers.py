@@ -38,6 +38,8 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("partition_stats", {}),
     ("bloom_filters", {}),
     ("secondary_index", {"columns": "v", "name": "by_v"}),
+    ("expr_index", {"name": "at", "expression": "from_unixtime(v, 'yyyy-MM-dd HH:mm:ss')"}),
+    ("bloom_filters", {"columns": "v", "expression": "v", "options": {"hoodie.index.bloom.num_entries": "2"}}),
 ]
 NEEDS = {"partition_stats": "column_stats", "secondary_index": "record_index"}
 
@@ -282,7 +284,15 @@ def test_a_dropped_index_takes_along_those_that_need_it() -> None:
     "kind, arguments, error, text",
     [
         ("bitmap", {}, Invalid, "expected one of 'column_stats'"),
-        ("expr_index", {"columns": "ts", "expression": "from_unixtime(ts)"}, Unsupported, "an index on an expression"),
+        ("expr_index", {"columns": "ts"}, Invalid, "expected an expression"),
+        ("expr_index", {"expression": "from_unixtime(ts)"}, Invalid, "expected one column, found none"),
+        ("expr_index", {"columns": "v", "expression": "from_unixtime(ts)"}, Invalid, "expected the column 'ts'"),
+        ("expr_index", {"columns": "ts", "expression": "lower(nobody)"}, Invalid, "no column 'nobody'"),
+        ("expr_index", {"columns": "ts", "expression": "from_unixtime(ts, 'EEE')"}, Unsupported, "'EEE'"),
+        ("expr_index", {"columns": "ts", "expression": "ts + 1"}, Unsupported, "Apache Hudi knows no index"),
+        ("expr_index", {"columns": "ts", "expression": "split(city, 'o')"}, Unsupported, "RegexpSplit"),
+        ("record_index", {"expression": "ts"}, Invalid, "of which one can be on an expression"),
+        ("bloom_filters", {"columns": "id", "expression": "date_add(id, 1)"}, Unsupported, "keeps no bloom_filters"),
         ("column_stats", {"columns": ["v", "w"]}, Invalid, "found 'w' that the table does not have: it has id"),
         ("column_stats", {"name": "mine"}, Invalid, "expected no name"),
         ("record_index", {"columns": "v"}, Invalid, "expected no columns, found v"),

@@ -18,7 +18,7 @@ from tests.support.metadata_indexes import index_problems
 
 TABLES = [
     "mor_mdt_all_v6_h0150", "mor_mdt_all_v8_h102", "cow_mdt_all_v9_h120", "mor_partitioned_rli_v9_h120",
-    "mor_secondary_index_v9_h120",
+    "mor_secondary_index_v9_h120", "cow_expr_index_v8_h102", "mor_expr_index_v8_h102",
     *(
         pytest.param(name, marks=pytest.mark.long)
         for name in (

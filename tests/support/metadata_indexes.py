@@ -19,6 +19,7 @@ from pyhudi.format.record_index_records import decode_bloom_filters, decode_loca
 from pyhudi.format.stats_values import bounds_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.derive_stats import StatsFacts, files_of
+from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.groups import list_groups, rows_by_group
 from pyhudi.metadata.index_facts import ChosenColumns, index_facts, read_definitions
@@ -26,6 +27,7 @@ from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slice_log import DATA_TYPES, slice_blocks
 from pyhudi.table.snapshot import Snapshot, read_snapshot
+from tests.support.expression_indexes import expression_problems
 
 KEY, PARTITION, FILE = "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"
 
@@ -83,6 +85,9 @@ def index_problems(storage: Storage) -> list[str]:
             values, keys = split_secondary_keys(pa.array(list(index_cells(snapshot, partition)), pa.string()))
             pairs = dict.fromkeys(zip(values.to_pylist(), keys.to_pylist(), strict=True), "")
             problems += _differences(partition, pairs, stored_pairs(storage, column, with_nulls=with_nulls))
+        elif is_expression_index(partition):
+            cells = index_cells(snapshot, partition)
+            problems += expression_problems(snapshot, definitions[partition], cells, schema)
     return problems
 
 

@@ -71,7 +71,9 @@ def data_skipping(
     if indexes is None:
         return None
     keys = MetadataKeyIndexes(indexes, snapshot.schema)
-    return DataSkipping(MetadataStatistics(indexes), keys, indexes.is_current, asked.falls_back)
+    return DataSkipping(
+        MetadataStatistics(indexes, snapshot.schema_with_meta), keys, indexes.is_current, asked.falls_back
+    )
 
 
 def metadata_upkeep(

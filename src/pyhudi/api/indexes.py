@@ -9,6 +9,7 @@ from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.index_drop import DroppedIndexes, drop_index
 from pyhudi.services.indexing import IndexingJob, IndexResult, build_index, run_indexings, schedule_index
 from pyhudi.services.indexing_request import IndexRequest
+from pyhudi.write.settings import WriteSettings
 
 _CHECK_TIMEOUT_S = 900
 
@@ -29,13 +30,15 @@ class TableIndexes(TableServices):
 
         `kind`: `column_stats` (`columns`: of which; None: the first 32), `partition_stats`, `bloom_filters`,
         `record_index` (keys unique in the table), `partitioned_record_index` (within partitions), `secondary_index`
-        (of one column of `columns`; `name`: the column's unless given). Writes since keep it true, without an option.
-        Nothing is done where the index is there. `options`: numbers of file groups and the like,
-        `hoodie.metadata.index.check.timeout.seconds`.
-        Raises: Invalid for what cannot be built; Unsupported for an `expression`; Conflict while another process
-        builds it, holds the table, or drops the index meanwhile.
+        (of one column of `columns`; `name`: the column's unless given). With an `expression`, a function of one column
+        in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
+        values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
+        true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
+        like, `hoodie.metadata.index.check.timeout.seconds`.
+        Raises: Invalid for what cannot be built; Unsupported for an expression that cannot be indexed; Conflict while
+        another process builds it, holds the table, or drops the index meanwhile.
         """
-        return build_index(self._indexing_job(options), _request(kind, columns, name, expression))
+        return build_index(*self._asked(kind, columns, name, expression, options))
 
     def schedule_index(
         self,
@@ -51,18 +54,19 @@ class TableIndexes(TableServices):
 
         Raises: as `build_index`.
         """
-        return schedule_index(self._indexing_job(options), _request(kind, columns, name, expression))
+        return schedule_index(*self._asked(kind, columns, name, expression, options))
 
     def run_indexes(self, *, options: Mapping[str, object] | None = None) -> tuple[IndexResult, ...]:
         """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
 
         Raises: as `build_index`.
         """
-        return tuple(run_indexings(self._indexing_job(options)))
+        _, merged, settings = self._prepare(options)
+        return tuple(run_indexings(self._indexing_job(merged, settings)))
 
     def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
         """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
-        `hoodie.table.metadata.partitions`, or the name of a secondary index alone.
+        `hoodie.table.metadata.partitions`, or the name of a secondary index, or one on an expression, alone.
 
         Raises: NotFound for an index that is not there; Invalid where the table's options ask for it; Conflict while
         another process builds it or holds the table.
@@ -71,8 +75,20 @@ class TableIndexes(TableServices):
         with self._session(self._access, settings, CleanSettings.from_options(merged), "drop index") as session:
             return drop_index(session, settings.indexes, name)
 
-    def _indexing_job(self, options: Mapping[str, object] | None) -> IndexingJob:
-        _, merged, settings = self._prepare(options)
+    def _asked(
+        self,
+        kind: str,
+        columns: str | Sequence[str] | None,
+        name: str | None,
+        expression: str | None,
+        options: Mapping[str, object] | None,
+    ) -> tuple[IndexingJob, IndexRequest]:
+        chosen = (columns,) if isinstance(columns, str) else tuple(columns or ())
+        snapshot, merged, settings = self._prepare(options)
+        request = IndexRequest(kind, chosen, name, expression, snapshot.config.version, merged)
+        return self._indexing_job(merged, settings), request
+
+    def _indexing_job(self, merged: Mapping[str, str], settings: WriteSettings) -> IndexingJob:
         # What options ask for is what this builds, beside writers: not at its beginning, which holds the table.
         settings = replace(settings, indexes=replace(settings.indexes, is_async=True))
         clean = CleanSettings.from_options(merged)
@@ -83,8 +99,3 @@ class TableIndexes(TableServices):
             read_snapshot=self._access.snapshot, executor=self._executor, clock=self._access.clock,
             check_timeout_ms=1_000 * seconds,
         )  # fmt: skip
-
-
-def _request(kind: str, columns: str | Sequence[str] | None, name: str | None, expression: str | None) -> IndexRequest:
-    chosen = (columns,) if isinstance(columns, str) else tuple(columns or ())
-    return IndexRequest(kind, chosen, name, expression)

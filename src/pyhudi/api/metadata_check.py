@@ -9,6 +9,8 @@ from pyhudi.engine.local import LocalExecutor
 from pyhudi.errors import Conflict
 from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from pyhudi.metadata.check import CommittedFiles, Difference, files_differences
+from pyhudi.metadata.expression_checks import expression_differences
+from pyhudi.metadata.expression_index import ExpressionIndex
 from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.index_checks import IndexCheck
 from pyhudi.metadata.index_facts import ChosenColumns, SecondaryIndex, index_facts
@@ -91,7 +93,7 @@ def _check_record_index(snapshot: Snapshot, table: MetadataTable, on_progress: P
 
 
 def _index_checks(snapshot: Snapshot, table: MetadataTable) -> Mapping[str, Check]:
-    """Of the indexes that can be made anew from the data: all but those of expressions."""
+    """Of the indexes that can be made anew from the data: all but those of expressions that are not computed here."""
     indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
     facts = index_facts(
         table, snapshot.config.metadata_partitions, indexes.index_definitions(), snapshot.schema_with_meta,
@@ -103,6 +105,8 @@ def _index_checks(snapshot: Snapshot, table: MetadataTable) -> Mapping[str, Chec
         found |= {COLUMN_STATS: lambda *_: check.column_stats(), PARTITION_STATS: lambda *_: check.partition_stats()}
     for index in facts.secondary:
         found[index.partition] = partial(_check_secondary, check, index)
+    for of in facts.expressions:
+        found[of.partition] = partial(_check_expression, check, of)
     return found
 
 
@@ -110,6 +114,12 @@ def _check_secondary(
     check: IndexCheck, index: SecondaryIndex, snapshot: Snapshot, table: MetadataTable, on_progress: Progress
 ) -> Iterator[Difference]:
     return check.secondary(index)
+
+
+def _check_expression(
+    check: IndexCheck, index: ExpressionIndex, snapshot: Snapshot, table: MetadataTable, on_progress: Progress
+) -> Iterator[Difference]:
+    return expression_differences(check, index)
 
 
 _CHECKS: Mapping[str, Check] = {FILES: _check_files, RECORD_INDEX: _check_record_index}

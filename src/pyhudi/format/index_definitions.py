@@ -56,6 +56,16 @@ def secondary_index_definition(name: str, column: str, version: str | None) -> I
     return IndexDefinition(f"{SECONDARY_INDEX_PREFIX}{name}", "secondary_index", "identity", (column,), {}, version)
 
 
+def expression_index_definition(
+    name: str, flavour: str, function: str, column: str, options: Mapping[str, str], version: str | None
+) -> IndexDefinition:
+    """Of an index on a function of a column; `name`: with the prefix. `flavour`: `column_stats` or `bloom_filters`.
+
+    Seen: 1.0.2 puts the function among the options, too.
+    """
+    return IndexDefinition(name, flavour, function, (column,), {"expr": function, **options}, version)
+
+
 def encode_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
     """The file, in the order of the mapping, as Apache Hudi prints it."""
     made: dict[str, object] = {}

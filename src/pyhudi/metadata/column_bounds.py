@@ -189,7 +189,7 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
     """
     path = join(task.partition, task.file)
     tops = list(dict.fromkeys(column.top for column in task.columns))
-    found = {column.name: _Tally(column) for column in task.columns}
+    found = {column.name: Tally(column) for column in task.columns}
     blocks = slice_blocks([log_source(task.storage, path, task.size_bytes)], lambda _: True)
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
@@ -203,8 +203,8 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
     return {name: tally.bounds() for name, tally in found.items()}
 
 
-class _Tally:
-    """The bounds of a column over batches."""
+class Tally:
+    """The bounds of a column over batches of its values."""
 
     def __init__(self, column: IndexedColumn) -> None:
         self._type, self._rows, self._nulls, self._has_nan = column.type, 0, 0, False

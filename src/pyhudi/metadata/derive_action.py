@@ -20,6 +20,7 @@ from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.derive_blooms import BLOOMS, read_blooms
 from pyhudi.metadata.derive_keys import RowReading, key_changes
 from pyhudi.metadata.derive_stats import is_counted, stats_changes
+from pyhudi.metadata.expression_changes import cleaned_expression_change, expression_change
 from pyhudi.metadata.index_changes import (
     bloom_change,
     record_index_changes,
@@ -48,6 +49,8 @@ def commit_changes(
     if facts.has_bloom_filters:
         blooms = read_blooms(snapshot.storage, new_base_files(metadata), executor)
         yield bloom_change(blooms, (), table_version=facts.table_version)
+    for index in facts.expressions:
+        yield expression_change(snapshot, requested, metadata, index, executor)
     if not facts.has_record_index and not facts.secondary:
         return
     action = next((i.action for i in snapshot.timeline if i.requested == requested), "commit")
@@ -60,29 +63,26 @@ def commit_changes(
             table_version=facts.table_version, is_partitioned=facts.is_partitioned,
         )  # fmt: skip
     if metadata.operation_type not in MOVES:
-        for index in facts.secondary:
-            yield _secondary_change(reading, groups, index, facts.table_version, executor)
+        for secondary in facts.secondary:
+            yield _secondary_change(reading, groups, secondary, facts.table_version, executor)
 
 
 def clean_changes(snapshot: Snapshot, metadata: CleanMetadata, facts: IndexFacts) -> Iterator[PartitionChange]:
     """The changes of a clean: what is told of files goes with them; record keys stay where they are."""
+    files = [
+        (partition, name)
+        for partition, of in metadata.partition_metadata.items()
+        for name in of.delete_path_patterns
+        if is_counted(name)
+    ]
     if facts.stats is not None:
-        files = [
-            (partition, name)
-            for partition, of in metadata.partition_metadata.items()
-            for name in of.delete_path_patterns
-            if is_counted(name)
-        ]
         yield removed_column_stats(
             facts.stats.known_columns(snapshot.schema_with_meta), files, table_version=facts.table_version
         )
+    for index in facts.expressions:
+        yield cleaned_expression_change(index, files, table_version=facts.table_version)
     if facts.has_bloom_filters:
-        removed = [
-            (partition, name)
-            for partition, of in metadata.partition_metadata.items()
-            for name in of.delete_path_patterns
-            if BaseFileName.parse(name) is not None
-        ]
+        removed = [(partition, name) for partition, name in files if BaseFileName.parse(name) is not None]
         yield bloom_change(BLOOMS.empty_table(), removed, table_version=facts.table_version)
 
 

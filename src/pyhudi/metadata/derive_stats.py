@@ -119,7 +119,7 @@ def stored_bounds_of(
         cells = current_cells(table, COLUMN_STATS, part)
         for column in columns:
             wanted = binary_keys(keys[column.name])
-            rows = _bounds_rows(cells, wanted, column, partitions, names, table.record_schema)
+            rows = stored_bounds_rows(cells, wanted, column, partitions, names, table.record_schema)
             told[column.name] |= set(zip(rows["partition"].to_pylist(), rows["file"].to_pylist(), strict=True))
             found[column.name].append(rows)
     for column in columns:
@@ -146,7 +146,7 @@ def is_counted(name: str) -> bool:
     return BaseFileName.parse(name) is not None or (log is not None and not log.is_cdc)
 
 
-def _bounds_rows(
+def stored_bounds_rows(
     cells: pa.Table, keys: pa.Array, column: IndexedColumn, partitions: pa.Array, names: pa.Array, schema_text: str
 ) -> pa.Table:
     """The bounds of one column in the records whose keys are asked for."""

@@ -8,14 +8,22 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.metadata.column_stats import read_column_stats, read_partition_stats
+from pyhudi.metadata.expression_statistics import MetadataExpressions
 from pyhudi.metadata.indexes import MetadataIndexes
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataStatistics:
-    """`column_stats` and `partition_stats`, where the table's properties name them as ready."""
+    """`column_stats`, `partition_stats` and indexes on expressions, those that the table's properties name as ready.
+
+    `schema`: the table's columns, meta fields first.
+    """
 
     indexes: MetadataIndexes
+    schema: pa.Schema
+
+    def expressions(self) -> MetadataExpressions:
+        return MetadataExpressions(self.indexes, self.schema)
 
     def of_files(self, column: pa.Field, files: pa.Table) -> pa.Table | None:
         partitions = pc.unique(one_array(files.column("partition"))).to_pylist()

@@ -89,16 +89,20 @@ def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: 
     return secondary_keys(values, record_keys)
 
 
-def bloom_change(blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: int) -> PartitionChange:
-    """`blooms`: as `derive_blooms.BLOOMS`. `removed`: base files (partition, name) that are no more."""
+def bloom_change(
+    blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: int, index: str = BLOOM_FILTERS
+) -> PartitionChange:
+    """`blooms`: as `derive_blooms.BLOOMS`. `removed`: files (partition, name) that are no more. `index`: its partition
+    of the metadata table.
+    """
     keys = bloom_filter_keys(one_array(blooms.column("partition")), one_array(blooms.column("file")))
     gone = bloom_filter_keys(*_columns_of(removed))
     if table_version < _DELETES_FROM:
         return PartitionChange(
-            BLOOM_FILTERS,
+            index,
             pa.concat_tables([_blooms(keys, blooms, table_version), _bloom_tombstones(gone, table_version)]),
         )
-    return PartitionChange(BLOOM_FILTERS, _blooms(keys, blooms, table_version), binary_keys(gone))
+    return PartitionChange(index, _blooms(keys, blooms, table_version), binary_keys(gone))
 
 
 def _blooms(keys: pa.Array, blooms: pa.Table, table_version: int) -> pa.Table:
@@ -126,15 +130,15 @@ def _bloom_tombstones(keys: pa.Array, table_version: int) -> pa.Table:
 
 
 def removed_column_stats(
-    columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: int
+    columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: int, index: str = COLUMN_STATS
 ) -> PartitionChange:
-    """The deletes of these columns' statistics in files (partition, name) that are no more."""
+    """The deletes of these columns' statistics in files (partition, name) that are no more. `index`: as above."""
     if not removed or not columns:
-        return PartitionChange(COLUMN_STATS)
+        return PartitionChange(index)
     partitions, names = _columns_of(removed)
     keys = pa.concat_arrays([column_stats_keys(column, partitions, names) for column in columns])
     if table_version >= _DELETES_FROM:
-        return PartitionChange(COLUMN_STATS, deletes=binary_keys(keys))
+        return PartitionChange(index, deletes=binary_keys(keys))
     count, none = len(keys), pa.array(np.zeros(len(keys), np.int8))
     stats = {
         "file_name": pa.concat_arrays([names] * len(columns)),
@@ -150,7 +154,7 @@ def removed_column_stats(
     }
     columns_of = pa.table([stats[name] for name in STATS_COLUMNS.names], schema=STATS_COLUMNS)
     values = encode_column_stats(columns_of, table_version=table_version)
-    return PartitionChange(COLUMN_STATS, _cells(keys, values))
+    return PartitionChange(index, _cells(keys, values))
 
 
 def _columns_of(files: Sequence[tuple[str, str]]) -> tuple[pa.Array, pa.Array]:

@@ -64,7 +64,7 @@ class IndexCheck:
                 field = pa.field(column.name, column.type)
                 known = read_column_stats(self.indexes, field, partitions=[partition], files=table)
                 assert known is not None
-                yield from _beyond(COLUMN_STATS, partition, column, bounds_table(bounds, column), known, "file")
+                yield from beyond(COLUMN_STATS, partition, column, bounds_table(bounds, column), known, "file")
 
     def partition_stats(self) -> Iterator[Difference]:
         """Of every partition. Memory: as `column_stats`."""
@@ -75,7 +75,7 @@ class IndexCheck:
                 known = read_partition_stats(self.indexes, field, partitions=[partition])
                 assert known is not None
                 stored = merge_by_partition(bounds_table(bounds, column))
-                yield from _beyond(PARTITION_STATS, partition, column, stored, known, "partition")
+                yield from beyond(PARTITION_STATS, partition, column, stored, known, "partition")
 
     def secondary(self, index: SecondaryIndex) -> Iterator[Difference]:
         """How many rows the index does not know, and how many of its entries have none. Memory: all of its keys."""
@@ -105,10 +105,10 @@ class IndexCheck:
         return files, read_bounds(self.snapshot.storage, files, self._columns(), schema, self.executor)
 
 
-def _beyond(
+def beyond(
     index: str, partition: str, column: IndexedColumn, stored: pa.Table, known: pa.Table, named: str
 ) -> Iterator[Difference]:
-    """Where values or nulls are stored that the statistics rule out."""
+    """Where values or nulls are stored that the statistics rule out. `named`: the column that names a row of both."""
     names = stored.column(named).to_pylist()
     at = pc.index_in(pa.array(names, pa.string()), one_array(known.column(named)))
     said = known.take(one_array(at))

@@ -1,11 +1,12 @@
 """Which indexes a table's metadata table has, as far as they can be kept true."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.errors import NotFound
+from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
@@ -20,8 +21,11 @@ from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.format.stats_values import StatsVersion
 from pyhudi.metadata.derive_stats import StatsFacts
+from pyhudi.metadata.expression_index import ExpressionIndex, expression_index, is_expression_index
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.storage.protocol import Storage
+
+log = logging.getLogger("pyhudi")
 
 INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
 
@@ -57,6 +61,7 @@ class IndexFacts:
     is_partitioned: bool = False
     secondary: tuple[SecondaryIndex, ...] = ()
     stats: StatsFacts | None = None
+    expressions: tuple[ExpressionIndex, ...] = ()
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -67,6 +72,7 @@ class IndexFacts:
             *([BLOOM_FILTERS] if self.has_bloom_filters else []),
             *([RECORD_INDEX] if self.has_record_index else []),
             *(index.partition for index in self.secondary),
+            *(index.partition for index in self.expressions),
         ]
         return tuple(sorted([FILES, *named]))
 
@@ -95,7 +101,7 @@ def index_facts(
     """What of these partitions of the metadata table can be kept true.
 
     A secondary index can where it is defined over one column of today's `schema` whose values have a text, and record
-    keys are unique in the table, not only in partitions.
+    keys are unique in the table, not only in partitions; one on an expression where that can be computed.
     One list request where there is a record index.
     """
     version = table.config.version
@@ -113,7 +119,21 @@ def index_facts(
         is_partitioned=is_partitioned,
         stats=_stats_facts(version, partitions, definitions, schema, chosen),
         secondary=() if is_partitioned else tuple(secondary),
+        expressions=known_expressions(partitions, definitions, schema),
     )
+
+
+def known_expressions(
+    partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
+) -> tuple[ExpressionIndex, ...]:
+    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
+    found = []
+    for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
+        try:
+            found.append(expression_index(definitions[name], schema))
+        except (Invalid, Unsupported) as error:
+            log.info("%s", error)
+    return tuple(found)
 
 
 def _stats_facts(

@@ -46,12 +46,27 @@ def column_stats_change(
     files = list(files)
     parts = [CELLS.empty_table()]
     for column in columns:
-        bounds = bounds_table(files, column)
-        if len(bounds):
-            keys = column_stats_keys(column.name, *_texts(bounds, "partition", "file"))
-            values = encode_column_stats(_stored(bounds, column, version, "file", False), table_version=table_version)
-            parts.append(_cells(keys, values))
+        parts.append(file_stats_cells(bounds_table(files, column), column, version, table_version=table_version))
     return PartitionChange(COLUMN_STATS, pa.concat_tables(parts))
+
+
+def file_stats_cells(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, *, table_version: int) -> pa.Table:
+    """A column's statistics of files as cells. `bounds`: as `column_bounds.bounds_schema`."""
+    if not len(bounds):
+        return CELLS.empty_table()
+    keys = column_stats_keys(column.name, *_texts(bounds, "partition", "file"))
+    values = encode_column_stats(_stored(bounds, column, version, "file", False), table_version=table_version)
+    return _cells(keys, values)
+
+
+def partition_stats_cells(
+    merged: pa.Table, column: IndexedColumn, keys: pa.Array, version: StatsVersion, *, table_version: int
+) -> pa.Table:
+    """A column's statistics of whole partitions as cells under these keys. `merged`: as of `merge_by_partition`."""
+    if not len(merged):
+        return CELLS.empty_table()
+    stored = _stored(merged, column, version, "partition", True)
+    return _cells(keys, encode_column_stats(stored, table_version=table_version, record_type=PARTITION_STATS_TYPE))
 
 
 def partition_stats_change(
@@ -69,11 +84,8 @@ def partition_stats_change(
     parts, deletes = [CELLS.empty_table()], []
     for column in columns:
         merged = merge_by_partition(by_column.get(column.name, bounds_schema(column.type).empty_table()))
-        if len(merged):
-            keys = partition_stats_keys(column.name, *_texts(merged, "partition"))
-            stored = _stored(merged, column, version, "partition", True)
-            values = encode_column_stats(stored, table_version=table_version, record_type=PARTITION_STATS_TYPE)
-            parts.append(_cells(keys, values))
+        keys = partition_stats_keys(column.name, *_texts(merged, "partition")) if len(merged) else None
+        parts.append(partition_stats_cells(merged, column, keys, version, table_version=table_version))
         gone = sorted({*partitions} - set(merged.column("partition").to_pylist()))
         if gone:
             deletes.append(binary_keys(partition_stats_keys(column.name, pa.array(gone, pa.string()))))
@@ -111,7 +123,7 @@ def _stored(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, name
     low, high = (stored_bounds(bounds.column(side), version) for side in ("min", "max"))
     count = len(bounds)
     ordinal, info = value_type_of(column.type) if version is StatsVersion.V2 else (None, None)
-    is_empty = pc.equal(bounds.column("value_count"), 0)
+    is_empty = pc.and_(pc.equal(bounds.column("value_count"), 0), pc.equal(bounds.column("null_count"), 0))
     types, infos = pa.nulls(count, pa.int8()), pa.nulls(count, pa.string())
     if ordinal is not None:
         none = pa.scalar(int(ValueType.NULL), pa.int8())

@@ -10,7 +10,7 @@ _MERGERS = (
 )
 _SYNC = "no catalog is told about commits; " + COMES_LATER
 _SERVICES = "table services do not run within writes yet; " + COMES_LATER
-_INDEX_BUILDS = "the metadata table keeps no expression index; it comes with a later release"
+_INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.index.bloom.filter.enable"
 _EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
 PROMISES: dict[str, Entry] = {
@@ -29,10 +29,7 @@ PROMISES: dict[str, Entry] = {
         "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled",
         "hoodie.partition.ttl.inline",
     ),
-    **off(
-        _INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable",
-        "hoodie.metadata.index.expression.enable",
-    ),
+    **off(_INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable"),
     **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **off(
         _EVOLUTION, "hoodie.schema.on.read.enable",

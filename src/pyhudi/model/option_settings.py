@@ -96,6 +96,7 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.metadata.index.column.stats.max.columns.to.index",
             "hoodie.metadata.index.column.stats.file.group.count",
             "hoodie.metadata.index.partition.stats.file.group.count",
+            "hoodie.metadata.index.expression.enable", "hoodie.metadata.index.expression.file.group.count",
             "hoodie.metadata.index.bloom.filter.enable", "hoodie.metadata.index.bloom.filter.file.group.count",
             "hoodie.metadata.global.record.level.index.enable",
             "hoodie.metadata.global.record.level.index.min.filegroup.count",

@@ -39,6 +39,8 @@ from pyhudi.metadata.derive_action import SecondaryTask, secondary_keys_of
 from pyhudi.metadata.derive_blooms import read_blooms
 from pyhudi.metadata.derive_keys import LOCATED, RowReading, located_keys
 from pyhudi.metadata.derive_stats import StatsFacts, all_partition_stats, is_counted
+from pyhudi.metadata.expression_changes import initial_expression_change
+from pyhudi.metadata.expression_index import expression_index, is_expression_index
 from pyhudi.metadata.index_changes import bloom_change, record_index_changes, secondary_change
 from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary, read_definitions, stats_version
 from pyhudi.metadata.stats_changes import column_stats_change
@@ -82,6 +84,8 @@ class IndexContents:
             if partition not in columns:
                 raise Invalid(f"index '{partition}': expected a definition of it, or its column in the options")
             return self.secondary_definition(partition, columns[partition], option="secondary.column")
+        if is_expression_index(partition):
+            raise Invalid(f"index '{partition}': expected its definition, which says of what expression it is")
         if partition not in (FILES, BLOOM_FILTERS, PARTITION_STATS):
             raise Unsupported(f"index '{partition}': this release does not build indexes of this kind")
         return None
@@ -102,8 +106,10 @@ class IndexContents:
         version = "V2" if self._version >= _SECOND_VERSION_FROM else "V1"
         return secondary_index_definition(partition.removeprefix(SECONDARY_INDEX_PREFIX), column, version)
 
-    def initial(self, partition: str, definition: IndexDefinition | None) -> InitialPartition:
-        """Its records. Memory: of record and secondary indexes all keys; the Bloom filters."""
+    def initial(self, partition: str, definition: IndexDefinition | None, *, requested: str = "") -> InitialPartition:
+        """Its records. `requested`: the action that builds it. Memory: of record and secondary indexes all keys; the
+        Bloom filters.
+        """
         settings, version = self.settings, self._version
         if partition == BLOOM_FILTERS:
             blooms = read_blooms(self.snapshot.storage, self._base_files(), self.executor)
@@ -115,6 +121,11 @@ class IndexContents:
             of_files = read_definitions(self.snapshot.storage).get(COLUMN_STATS)
             change = all_partition_stats(self.snapshot, self._stats(of_files), self.executor)
             return InitialPartition(partition, [change], {None: settings.partition_stats_groups})
+        if is_expression_index(partition):
+            assert definition is not None
+            index = expression_index(definition, self.snapshot.schema_with_meta)
+            change = initial_expression_change(self.snapshot, requested, index, self.executor)
+            return InitialPartition(partition, [change], {None: settings.expression_groups})
         if partition == RECORD_INDEX:
             is_partitioned = definition is not None and definition.is_partitioned
             return self._record_index("partitioned" if is_partitioned else "global")
@@ -134,6 +145,8 @@ class IndexContents:
                 return {None: settings.column_stats_groups}
             case "partition_stats":
                 return {None: settings.partition_stats_groups}
+        if is_expression_index(partition):
+            return {None: settings.expression_groups}
         rows = estimate_rows(self.snapshot.storage, self._all_slices)
         if partition == RECORD_INDEX and definition is not None and definition.is_partitioned:
             return {of: settings.group_count(count, "partitioned") for of, count in rows.items()}

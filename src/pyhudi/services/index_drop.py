@@ -13,6 +13,7 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
+from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
 from pyhudi.metadata.index_facts import read_definitions
 from pyhudi.services.index_contents import secondary_partitions
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
@@ -20,7 +21,7 @@ from pyhudi.services.metadata_indexes import dependents
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.index_settings import IndexSettings
 
-_PREFIXES = ("", SECONDARY_INDEX_PREFIX, "expr_index_", "func_index_")
+_PREFIXES = ("", SECONDARY_INDEX_PREFIX, *EXPRESSION_PREFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class DroppedIndexes:
 
 
 def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> DroppedIndexes:
-    """Drop an index, ready or being built, and plans for it. `name`: of its partition, or of a secondary index its own.
+    """Drop an index, ready or being built, and plans for it. `name`: of its partition; of a secondary index, and of
+    one on an expression, also its own.
 
     Readers lose it before a file of it goes; one that was at it lists, or scans.
     Raises: NotFound, naming those there are; Conflict while another process builds it; Invalid where the next write

@@ -24,7 +24,8 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES, is_expression_index
+from pyhudi.metadata.index_facts import known_expressions, read_definitions
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
@@ -145,7 +146,7 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
                 if dead:
                     continue
                 _drop_unclaimed(session)
-                waiting = [of for of in pending if of.life is Life.WAITING and all(map(_is_known, of.partitions))]
+                waiting = [of for of in pending if of.life is Life.WAITING and _are_known(session, of.partitions)]
                 if not waiting:
                     return results + [_unknown(of) for of in pending if of.life is Life.WAITING]
                 chosen = waiting[0]
@@ -311,7 +312,12 @@ def _write_all(job: IndexingJob, begun: _Begun) -> dict[str, list[WriteStat]]:
         definitions, instant = contents.stored_definitions(), by_name.indexing_instant(table, begun.requested)
         with suppress(*([NotFound] if attempt < _SNAPSHOTS_MAX - 1 else [])):
             return {
-                name: write_bases(table, instant, contents.initial(name, definitions.get(name)), job.executor)
+                name: write_bases(
+                    table,
+                    instant,
+                    contents.initial(name, definitions.get(name), requested=begun.requested),
+                    job.executor,
+                )
                 for name in begun.partitions
             }
         snapshot = job.read_snapshot()
@@ -373,10 +379,15 @@ def _nothing(*partitions: str) -> IndexResult:
     return IndexResult(partitions, None, None, f"{', '.join(partitions) or 'what was planned'}: is there already")
 
 
-def _is_known(partition: str) -> bool:
-    return partition in (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX) or partition.startswith(
-        SECONDARY_INDEX_PREFIX
-    )
+def _are_known(session: WriteSession, partitions: tuple[str, ...]) -> bool:
+    of_expressions = {name for name in partitions if is_expression_index(name)}
+    if of_expressions:
+        definitions = read_definitions(session.access.storage)
+        found = known_expressions(of_expressions, definitions, session.snapshot.schema_with_meta)
+        of_expressions -= {index.partition for index in found}
+    names = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+    prefixes = (SECONDARY_INDEX_PREFIX, *EXPRESSION_PREFIXES)
+    return not of_expressions and all(name in names or name.startswith(prefixes) for name in partitions)
 
 
 def _unknown(pending: PendingIndexing) -> IndexResult:

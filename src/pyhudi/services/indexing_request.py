@@ -1,12 +1,16 @@
 """What `build_index` is asked for, as a partition of the metadata table with its definition."""
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias, get_args
 
-from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.index_definitions import IndexDefinition, record_index_definition
+from pyhudi.errors import Invalid
+from pyhudi.format.index_definitions import (
+    IndexDefinition,
+    expression_index_definition,
+    record_index_definition,
+)
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -14,37 +18,55 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from pyhudi.metadata.index_facts import ChosenColumns
+from pyhudi.metadata.expression_index import expression_index, expression_prefix, is_expression_index
+from pyhudi.metadata.index_facts import ChosenColumns, stats_version
 from pyhudi.services.index_contents import IndexContents, secondary_partition
+from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.write.metadata import by_name
 
 IndexKind: TypeAlias = Literal[
-    "column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index", "secondary_index"
-]
+    "column_stats", "partition_stats", "bloom_filters", "record_index", "partitioned_record_index", "secondary_index",
+    "expr_index",
+]  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9_]+")
+_EXPRESSION_KINDS: Final = ("expr_index", COLUMN_STATS, BLOOM_FILTERS)
+_BLOOM_OPTIONS: Final = {
+    "hoodie.bloom.index.filter.type": "filtertype",
+    "hoodie.index.bloom.num_entries": "numentries",
+    "hoodie.index.bloom.fpp": "fpp",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "maxentries",
+}
+"""What the options may say of the filters of an index on an expression -> the option of its definition."""
 _KINDS = ", ".join(f"'{kind}'" for kind in get_args(IndexKind))
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """`columns`: of column statistics those to keep them of, none: the first ones; of a secondary index the one.
-    `name`: of a secondary index; None: its column's.
+    """`columns`: of column statistics those to keep them of, none: the first ones; of a secondary index the one; of an
+    index on an `expression` the one that it is of, if any is named. `name`: of the latter two; None: their column's.
+    `options`: of the call and the table.
     """
 
     kind: str
     columns: tuple[str, ...] = ()
     name: str | None = None
     expression: str | None = None
+    table_version: int = 8
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def partition(self) -> str:
-        """Of the metadata table. Raises: Invalid, Unsupported for a kind, or an argument, that there is not."""
-        if self.kind in ("expr_index", "expression_index", "func_index") or self.expression is not None:
-            raise Unsupported(
-                f"build_index('{self.kind}'): this release neither builds nor keeps an index on an expression; build a "
-                "secondary index, or column statistics, on a column that holds the value"
+        """Of the metadata table. Raises: Invalid for a kind, or an argument, that there is not."""
+        if self.expression is not None and self.kind not in _EXPRESSION_KINDS:
+            raise Invalid(
+                f"build_index('{self.kind}', expression={self.expression!r}): expected {', '.join(_EXPRESSION_KINDS)}, "
+                "of which one can be on an expression"
             )
+        if self.expression is not None:
+            return f"{expression_prefix(self.table_version)}{self._name()}"
         match self.kind:
+            case "expr_index":
+                raise Invalid("build_index('expr_index'): expected an expression, such as 'lower(name)'")
             case "secondary_index":
                 return secondary_partition(self._name())
             case "record_index" | "partitioned_record_index":
@@ -59,9 +81,9 @@ class IndexRequest:
         raise Invalid(f"build_index('{self.kind}'): expected one of {_KINDS}")
 
     def _name(self) -> str:
-        if len(self.columns) != 1:
+        if len(self.columns) != 1 and (self.expression is None or self.columns or self.name is None):
             found = ", ".join(self.columns) or "none"
-            raise Invalid(f"build_index('secondary_index'): expected one column, found {found}")
+            raise Invalid(f"build_index('{self.kind}'): expected one column, found {found}")
         name = self.name if self.name is not None else self.columns[0]
         if not _NAME.fullmatch(name):
             raise Invalid(f"index name '{name}': expected letters, digits and underscores")
@@ -91,6 +113,8 @@ def define_index(request: IndexRequest, contents: IndexContents, ready: Collecti
         is_partitioned = request.kind == "partitioned_record_index"
         by_name.refuse_indexes(contents.snapshot.config, (partition,), is_partitioned=is_partitioned)
         return None
+    if is_expression_index(partition):
+        return _on_expression(what, request, contents)
     if partition == RECORD_INDEX:
         return record_index_definition(is_partitioned=request.kind == "partitioned_record_index")
     if partition == PARTITION_STATS and COLUMN_STATS not in ready:
@@ -106,6 +130,20 @@ def define_index(request: IndexRequest, contents: IndexContents, ready: Collecti
             f"{what}: expected a global record index, which finds the rows of its keys; build 'record_index' first"
         )
     return contents.secondary_definition(partition, request.columns[0], option=f"{what}: columns")
+
+
+def _on_expression(what: str, request: IndexRequest, contents: IndexContents) -> IndexDefinition:
+    assert request.expression is not None
+    snapshot, flavour = contents.snapshot, BLOOM_FILTERS if request.kind == BLOOM_FILTERS else COLUMN_STATS
+    of = parse_indexed_expression(request.expression, snapshot.schema)
+    if request.columns not in ((), (of.column,)):
+        raise Invalid(f"{what}: expected the column '{of.column}' of {of.text}, found '{', '.join(request.columns)}'")
+    blooms = {short: request.options[name] for name, short in _BLOOM_OPTIONS.items() if name in request.options}
+    options = {**of.options, **(blooms if flavour == BLOOM_FILTERS else {})}
+    version = stats_version(request.table_version).name
+    made = expression_index_definition(request.partition, flavour, of.function, of.column, options, version)
+    expression_index(made, snapshot.schema_with_meta)
+    return made
 
 
 def _column_stats(what: str, request: IndexRequest, contents: IndexContents) -> IndexDefinition | None:

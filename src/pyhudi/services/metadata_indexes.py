@@ -18,6 +18,7 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
+from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.services.index_contents import IndexContents, secondary_partitions
 from pyhudi.table.snapshot import Snapshot
@@ -75,6 +76,8 @@ def wanted_partitions(
         secondary = secondary_partitions(settings, definitions)
         _check_names(secondary, definitions)
         asked |= dict.fromkeys(secondary, True)
+    if settings.expressions is False:
+        asked |= {name: False for name in have if is_expression_index(name)}
     build = {name for name, is_wanted in asked.items() if is_wanted and name not in have}
     drop = {name for name, is_wanted in asked.items() if is_wanted is False and name in have}
     of_columns = {name for name in have | build if name.startswith(SECONDARY_INDEX_PREFIX)}

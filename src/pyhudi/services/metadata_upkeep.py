@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import chain
 
+import pyarrow as pa
+
 from pyhudi.executor import Executor
 from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_record import FilesRecord
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE, BaseFileName, LogFileName
 from pyhudi.format.schema import META_FIELDS
+from pyhudi.metadata.changed_groups import schema_after
 from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.derive_action import clean_changes, commit_changes
@@ -126,7 +129,7 @@ class MetadataTableUpkeep:
         facts, changes = IndexFacts(config.version), iter([_files_change(config, files_records(metadata))])
         if _named(config) != {FILES}:
             snapshot = read_snapshot(self.storage, self.zone, open_listing)
-            facts = self._facts(snapshot, config)
+            facts = self._facts(snapshot, config, schema_after(snapshot, metadata))
             changes = chain(changes, commit_changes(snapshot, requested, metadata, facts, self.executor))
         self._writer(facts).apply(requested, changes)
         self._drop_others(config, facts)
@@ -188,8 +191,8 @@ class MetadataTableUpkeep:
         if names != definition.source_fields:
             put_definitions(self.storage, {COLUMN_STATS: replace(definition, source_fields=names)})
 
-    def _facts(self, snapshot: Snapshot, config: TableConfig) -> IndexFacts:
-        """The partitions that are kept true, of those that the table has, or is getting."""
+    def _facts(self, snapshot: Snapshot, config: TableConfig, schema: pa.Schema | None = None) -> IndexFacts:
+        """The partitions that are kept true, of those that the table has, or is getting. `schema`: None: as it is."""
         if _named(config) <= {FILES}:
             return IndexFacts(config.version)
         table = open_metadata_table(self.storage, self.zone)
@@ -197,7 +200,7 @@ class MetadataTableUpkeep:
             table,
             tuple(sorted(by_name.kept_partitions(config, _named(config)))),
             read_definitions(self.storage),
-            snapshot.schema_with_meta,
+            snapshot.schema_with_meta if schema is None else schema,
             self.indexes.columns,
         )
 

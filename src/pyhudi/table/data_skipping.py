@@ -2,8 +2,8 @@
 damaged or has moved on.
 
 The sharp and cheap ones come first: the record index, whose cost follows the keys that are asked for and which leaves a
-file group a key; statistics of partitions, a look-up each; those of slices, a look-up a file; then, of the files that
-are left, Bloom filters, which are large.
+file group a key; statistics of partitions, a look-up each; those of slices, a look-up a file; with these two indexes on
+expressions; then, of the files that are left, Bloom filters, which are large.
 """
 
 import logging
@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, NotFound
-from pyhudi.table.file_statistics import FileStatistics
+from pyhudi.table.expression_pruning import ExpressionPruning, expression_pruning
+from pyhudi.table.file_statistics import TableStatistics
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.key_pruning import KeyIndexes, LocatedSlices, locate_slices, match_base_files, sought_keys
 from pyhudi.table.predicate import Predicate
@@ -38,7 +39,7 @@ class DataSkipping:
     keys is of the latest commit. `falls_back`: a damaged index is passed over, with a warning; else it is an error.
     """
 
-    statistics: FileStatistics
+    statistics: TableStatistics
     keys: KeyIndexes
     is_current: Callable[[], bool]
     falls_back: bool = False
@@ -69,24 +70,37 @@ class SkippingOf:
             holding = {piece.partition for piece in located.slices}
             kept = [one for one in partitions if one in holding]
         may = self._unless_damaged("partition_stats", lambda: self._match_partitions(kept))
-        if (located is not None or (may is not None and not may.all())) and not self.indexes.is_current():
+        left = kept if may is None else list(compress(kept, may.tolist()))
+        told = self._unless_damaged("an index on an expression", lambda: self._expressions.partitions(left))
+        by_expression = told is not None and len(told[0]) < len(left)
+        if (located is not None or len(left) < len(kept) or by_expression) and not self.indexes.is_current():
             log.info("%s: the table has changed meanwhile: less is skipped", self.snapshot.config.name)
-            kept, located, may = list(partitions), None, None
+            kept, located, may, told = list(partitions), None, None, None
         if located is not None:
             self.is_located = True
             self._note(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
         if may is not None:
             self._note(PrunedBy("partition_stats", partitions=len(kept) - int(may.sum())))
-            kept = list(compress(kept, may.tolist()))
+            kept = left
+        if told is not None:
+            kept, by_each = told
+            for one in by_each:
+                self._note(one)
         if located is None:
             return kept, (piece for partition in kept for piece in self.snapshot.slices(partition))
-        left = set(kept)
-        return kept, [piece for piece in located.slices if piece.partition in left]
+        remaining = set(kept)
+        return kept, [piece for piece in located.slices if piece.partition in remaining]
 
     def matching(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_]:
         """Which of these slices, as partition, paths of their files and whether there are logs, may hold such a row."""
         left = np.ones(len(slices), np.bool_)
         self._narrow("column_stats", slices, left, self._match_slices)
+        asked = [(partition, paths) for partition, paths, _ in compress(slices, left.tolist())]
+        told = self._unless_damaged("an index on an expression", lambda: self._expressions.slices(asked))
+        if told is not None:
+            left[left], by_each = told
+            for one in by_each:
+                self._note(one)
         if not self.is_located:
             self._narrow("bloom_filters", slices, left, self._match_base_files)
         return left
@@ -109,6 +123,12 @@ class SkippingOf:
     def _note(self, pruned: PrunedBy) -> None:
         if pruned.partitions or pruned.files:
             self.pruned.append(pruned)
+
+    @cached_property
+    def _expressions(self) -> ExpressionPruning:
+        if not self.by_columns:
+            return ExpressionPruning(self.indexes.statistics.expressions(), (), ())
+        return expression_pruning(self.indexes.statistics.expressions(), self.predicate, besides=self.besides)
 
     @cached_property
     def _keys(self) -> pa.Array | None:

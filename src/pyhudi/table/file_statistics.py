@@ -1,12 +1,46 @@
 """What an index knows of columns: the protocol through which planning asks for it."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from pyhudi.table.predicate.nodes import Node
 
 FILES: Final = pa.schema([("partition", pa.string()), ("name", pa.string())])
 """Files as a reader asks for them."""
+
+Kept: TypeAlias = npt.NDArray[np.bool_]
+"""Of files, slices or partitions, in the order in which they were asked for, those that are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownExpression:
+    """An index on an expression: its name, the column and the expression. `has_filters`: instead of statistics."""
+
+    index: str
+    source: str
+    node: Node
+    has_filters: bool
+
+
+class ExpressionStatistics(Protocol):
+    """What indexes on expressions know, as of the latest commit. Raises: CorruptFile, naming the file."""
+
+    def known(self) -> Sequence[KnownExpression]:
+        """The indexes that are ready, and whose expressions can be computed here."""
+
+    def of_files(self, of: KnownExpression, files: pa.Table) -> pa.Table | None:
+        """Statistics of data files and logs, as `FileStatistics` gives them of a column."""
+
+    def of_partitions(self, of: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
+        """Statistics over all files of a partition."""
+
+    def may_hold(self, of: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
+        """Which of these files (`FILES`) may have a row in which the expression is one of these texts."""
 
 
 class FileStatistics(Protocol):
@@ -22,3 +56,10 @@ class FileStatistics(Protocol):
 
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
         """Statistics over all files of a partition."""
+
+
+class TableStatistics(FileStatistics, Protocol):
+    """Of columns, and of expressions."""
+
+    def expressions(self) -> ExpressionStatistics:
+        """Indexes on expressions."""

@@ -17,7 +17,8 @@ RecordIndexKind: TypeAlias = Literal["global", "partitioned"]
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """`bloom_filters` to `partitioned_record_index`: build it, drop it, or None: as the table has it.
+    """`column_stats` to `secondary`: build it, drop it, or None: as the table has it. `expressions`: False: indexes on
+    expressions are dropped; otherwise they stay as they are.
 
     `is_async`: what is to be built is left to an indexer, beside the writers. `columns`: that statistics are kept of.
     `secondary_columns`: of which a secondary index is to be there; `secondary_name`: what a new one is called, empty:
@@ -32,6 +33,7 @@ class IndexSettings:
     global_record_index: bool | None = None
     partitioned_record_index: bool | None = None
     secondary: bool | None = None
+    expressions: bool | None = None
     secondary_columns: tuple[str, ...] = ()
     secondary_name: str = ""
     is_async: bool = False
@@ -39,6 +41,7 @@ class IndexSettings:
     column_stats_groups: int = 2
     partition_stats_groups: int = 1
     bloom_filter_groups: int = 4
+    expression_groups: int = 2
     global_groups: tuple[int, int] = (10, 10_000)
     partitioned_groups: tuple[int, int] = (1, 10)
     growth_factor: float = 2.0
@@ -55,6 +58,7 @@ class IndexSettings:
             "global_record_index": _asked(options, f"{_GLOBAL}.enable"),
             "partitioned_record_index": _asked(options, f"{_PARTITIONED}.enable"),
             "secondary": _asked(options, "hoodie.metadata.index.secondary.enable"),
+            "expressions": _asked(options, "hoodie.metadata.index.expression.enable"),
         }
         if asked["global_record_index"] and asked["partitioned_record_index"]:
             raise Invalid(f"options '{_GLOBAL}.enable' and '{_PARTITIONED}.enable': expected one of them, found both")
@@ -73,6 +77,7 @@ class IndexSettings:
                 "hoodie.metadata.index.partition.stats.file.group.count", d.partition_stats_groups
             ),
             bloom_filter_groups=o.count("hoodie.metadata.index.bloom.filter.file.group.count", d.bloom_filter_groups),
+            expression_groups=o.count("hoodie.metadata.index.expression.file.group.count", d.expression_groups),
             global_groups=_bounds(o, _GLOBAL, d.global_groups),
             partitioned_groups=_bounds(o, _PARTITIONED, d.partitioned_groups),
             growth_factor=o.factor("hoodie.metadata.record.index.growth.factor", d.growth_factor),

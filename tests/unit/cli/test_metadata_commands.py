@@ -122,12 +122,13 @@ def test_a_true_metadata_table_is_valid(golden: GoldenTables, name: str) -> None
     assert {"files", "record_index"} <= {*found["checked"]}
 
 
-def test_validate_tells_what_it_does_not_compare(golden: GoldenTables) -> None:
-    path = golden.get("cow_expr_index_v8_h102").path
+def test_validate_tells_what_it_does_not_compare(golden: GoldenTables, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(golden.get("cow_expr_index_v8_h102").path, tmp_path / "table"))
+    definitions = path / ".hoodie" / ".index_defs" / "index.json"
+    definitions.write_text(definitions.read_text().replace("from_unixtime", "to_the_moon"))
 
     not_checked = ask("validate", path)["not_checked"]
-    assert not_checked
-    assert all(name.startswith("expr_index_") for name in not_checked)
+    assert not_checked == ["expr_index_idx_day"]
     assert f"not compared by this release: {not_checked[0]}" in run("validate", path).stderr
 
 

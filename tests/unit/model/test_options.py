@@ -195,7 +195,6 @@ REFUSED = [
     ("hoodie.clustering.inline", "true", "false"),
     ("hoodie.datasource.clustering.inline.enable", "true", "false"),
     ("hoodie.clustering.async.enabled", "true", "false"),
-    ("hoodie.metadata.index.expression.enable", "true", "false"),
     ("hoodie.table.cdc.enabled", "true", "false"),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
     ("hoodie.datasource.meta.sync.enable", "true", "false"),

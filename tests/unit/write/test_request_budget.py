@@ -16,7 +16,7 @@ FIXED = {"get": 17, "list": 14, "put": 2, "delete": 1, "delete_prefix": 1}
 them several times; heartbeat and markers."""
 
 
-BY_RECORD_INDEX = (33, 21, 10)
+BY_RECORD_INDEX = (32, 21, 10)
 """Gets, lists and heads of such an upsert: those of a commit, and of the files of the metadata table."""
 
 

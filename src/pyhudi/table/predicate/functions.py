@@ -10,7 +10,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.table.predicate import date_functions
+from pyhudi.table.predicate.date_functions import date_call, run_date_call
 from pyhudi.table.predicate.nodes import Call, Literal, Node, type_of
+from pyhudi.table.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.table.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_float, is_numeric, listed_type
 
 CastTo = Callable[[Node, pa.DataType], Node]
@@ -23,19 +26,12 @@ _ARGUMENT_COUNTS = (
     dict.fromkeys((*_TEXT_TO_TEXT, *_DAY_PARTS, *_TIME_PARTS, "length", "abs", "negate", "isnan"), (1, 1))
     | dict.fromkeys(_TEXT_TESTS, (2, 2))
     | {"substring": (2, 3), "concat": (1, 1000), "coalesce": (1, 1000)}
+    | date_functions.ARGUMENT_COUNTS
 )
 
 
-class SignatureError(ValueError):
-    """The arguments do not fit; the text says why."""
-
-
-class NotBuilt(ValueError):
-    """Spark accepts these arguments, this module does not."""
-
-
-def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
-    """A call with its arguments cast as Spark casts them.
+def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
+    """A call, or what it comes to, with its arguments cast as Spark casts them.
 
     Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse.
     """
@@ -44,6 +40,8 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
     low, high = _ARGUMENT_COUNTS[name]
     if not low <= len(arguments) <= high:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")
+    if name in date_functions.ARGUMENT_COUNTS:
+        return date_call(name, arguments, cast_to)
     if name == "coalesce":
         return _coalesce(arguments, cast_to)
     if name in ("abs", "negate"):
@@ -103,6 +101,8 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
 def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
     """The call's values. Shape: arrays of n rows -> one array of n rows."""
     first = arguments[0]
+    if call.name in date_functions.ARGUMENT_COUNTS:
+        return run_date_call(call, arguments)
     match call.name:
         case "coalesce":
             return pc.coalesce(*arguments)

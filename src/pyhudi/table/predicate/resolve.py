@@ -14,7 +14,7 @@ from sqlglot import exp
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.table.predicate.casts import can_cast
 from pyhudi.table.predicate.evaluate import division_scale, fold
-from pyhudi.table.predicate.functions import NotBuilt, SignatureError, call_of
+from pyhudi.table.predicate.functions import call_of
 from pyhudi.table.predicate.literals import LiteralError, decided_comparison, decimal_of_operand, parse_number
 from pyhudi.table.predicate.nodes import (
     And,
@@ -34,6 +34,7 @@ from pyhudi.table.predicate.nodes import (
     type_of,
 )
 from pyhudi.table.predicate.patterns import PatternError, parse_java_regex, parse_like
+from pyhudi.table.predicate.refusals import NotBuilt, SignatureError
 from pyhudi.table.predicate.syntax import parse_syntax, place_of
 from pyhudi.table.predicate.types import (
     DECIMAL_DIGITS_MAX,
@@ -62,15 +63,23 @@ def parse_text(text: str, schema: pa.Schema) -> Node:
     Raises: Invalid for what Spark refuses too (syntax, an unknown column, types that do not meet);
     Unsupported for what it would accept. Both name the place in the text.
     """
-    resolver = _Resolver(text, schema)
-    tree = parse_syntax(text)
-    try:
-        root = resolver.resolve(tree)
-    except RecursionError as error:
-        raise Unsupported(f"where {text[:60]!r}…: nested too deeply") from error
+    root, tree = _resolved(text, schema)
     if type_of(root) != pa.bool_():
         raise Invalid(f"{place_of(tree, text)}: expected a predicate, found {type_of(root)}")
     return root
+
+
+def parse_value(text: str, schema: pa.Schema) -> Node:
+    """The tree of any expression. Raises: as `parse_text`, of which this is no predicate."""
+    return _resolved(text, schema)[0]
+
+
+def _resolved(text: str, schema: pa.Schema) -> tuple[Node, exp.Expr]:
+    tree = parse_syntax(text)
+    try:
+        return _Resolver(text, schema).resolve(tree), tree
+    except RecursionError as error:
+        raise Unsupported(f"where {text[:60]!r}…: nested too deeply") from error
 
 
 @dataclass(frozen=True, slots=True)

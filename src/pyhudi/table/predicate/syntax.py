@@ -13,8 +13,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 from pyhudi.errors import Invalid, Unsupported
 
 _DIALECT = Dialect.get_or_raise("spark")
+_AS_WRITTEN = ("FROM_UNIXTIME", "DATE_FORMAT", "TO_DATE", "UNIX_TIMESTAMP", "DATE_ADD", "DATE_SUB")
+"""Functions whose calls sqlglot would rewrite for other dialects, patterns of dates among them."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+
+
+class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
+    FUNCTIONS = {  # noqa: RUF012 (as sqlglot declares it)
+        name: made for name, made in type(_DIALECT.parser()).FUNCTIONS.items() if name not in _AS_WRITTEN
+    }
 
 
 def parse_syntax(text: str) -> exp.Expr:
@@ -24,7 +32,7 @@ def parse_syntax(text: str) -> exp.Expr:
     """
     try:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)
-        trees = _DIALECT.parser().parse(tokens, text)
+        trees = _Parser(dialect=_DIALECT).parse(tokens, text)
     except TokenError as error:
         raise Invalid(f"where {text!r}: a quote or comment is not closed") from error
     except ParseError as error:

@@ -1,0 +1,125 @@
+"""An index on an expression, as it is kept: of which column, what is computed of it, and in what form it is stored."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, cast, get_args
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.bloom import (
+    ENTRIES_DEFAULT,
+    ENTRIES_MAX_DEFAULT,
+    FALSE_POSITIVE_RATE_DEFAULT,
+    BloomFilter,
+    BloomKind,
+)
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX
+from pyhudi.format.stats_values import StatsVersion
+from pyhudi.metadata.column_bounds import IndexedColumn
+from pyhudi.table.indexed_expression import (
+    EXPRESSION_OPTION,
+    IndexedExpression,
+    expression_node,
+    has_order,
+    has_text,
+)
+from pyhudi.table.predicate.nodes import Node, type_of
+
+EXPRESSION_PREFIXES: Final = (EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX)
+_BLOOM_OPTIONS: Final = ("filtertype", "numentries", "fpp", "maxentries")
+_VERSION_OF_SPECIFICATION: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class BloomShape:
+    """How new filters are made. Seen: the options of 1.0.2's definitions, and its defaults."""
+
+    kind: BloomKind = "DYNAMIC_V0"
+    entries: int = ENTRIES_DEFAULT
+    false_positive_rate: float = FALSE_POSITIVE_RATE_DEFAULT
+    entries_max: int = ENTRIES_MAX_DEFAULT
+
+    def create(self) -> BloomFilter:
+        return BloomFilter.create(
+            self.kind, entries=self.entries, false_positive_rate=self.false_positive_rate, entries_max=self.entries_max
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionIndex:
+    """`partition`: of the metadata table. `source`: the column. `node`: what is computed of it. `type`: of that, in the
+    table's columns. `bloom`: None for an index of statistics.
+    """
+
+    partition: str
+    source: str
+    node: Node
+    version: StatsVersion
+    bloom: BloomShape | None = None
+
+    @property
+    def type(self) -> pa.DataType:
+        return type_of(self.node)
+
+    @property
+    def column(self) -> IndexedColumn:
+        """Under what name and type bounds are stored. Seen: the name is the source's, the type the expression's."""
+        return IndexedColumn(self.source, self.type)
+
+
+def expression_prefix(table_version: int) -> str:
+    """What the names of expression indexes begin with: `func_index_` by the text of 1.0 before its release."""
+    return FUNCTIONAL_INDEX_PREFIX if table_version == _VERSION_OF_SPECIFICATION else EXPRESSION_INDEX_PREFIX
+
+
+def is_expression_index(partition: str) -> bool:
+    return partition.startswith(EXPRESSION_PREFIXES)
+
+
+def expression_index(definition: IndexDefinition, schema: pa.Schema) -> ExpressionIndex:
+    """An index by its definition, on a table of these columns.
+
+    Raises: Invalid for a definition that does not fit the table or says what nobody knows; Unsupported for an
+    expression that is not computed here, or whose values such an index cannot hold.
+    """
+    what = f"index '{definition.name}'"
+    if len(definition.source_fields) != 1:
+        raise Invalid(f"{what}: expected one column, found {', '.join(definition.source_fields) or 'none'}")
+    blooms = {name: text for name, text in definition.options.items() if name in _BLOOM_OPTIONS}
+    rest = {name: text for name, text in definition.options.items() if name not in (*blooms, EXPRESSION_OPTION)}
+    of = IndexedExpression(definition.function, definition.source_fields[0], rest)
+    node = expression_node(of, schema)
+    kind, version = type_of(node), StatsVersion.V2 if definition.is_second_version else StatsVersion.V1
+    match definition.type:
+        case "column_stats":
+            if blooms:
+                raise Invalid(f"{what}: expected no {', '.join(blooms)} for an index of statistics")
+            _require(has_order(kind), what, of, kind, COLUMN_STATS)
+            return ExpressionIndex(definition.name, of.column, node, version)
+        case "bloom_filters":
+            _require(has_text(kind), what, of, kind, BLOOM_FILTERS)
+            return ExpressionIndex(definition.name, of.column, node, version, _bloom_shape(what, blooms))
+    raise Invalid(f"{what}: expected an index of {COLUMN_STATS} or {BLOOM_FILTERS}, found '{definition.type}'")
+
+
+def _require(fits: bool, what: str, of: IndexedExpression, kind: pa.DataType, flavour: str) -> None:
+    if not fits:
+        raise Unsupported(f"{what}: {of.text} is {kind}, of which this release keeps no {flavour} in an index")
+
+
+def _bloom_shape(what: str, options: Mapping[str, str]) -> BloomShape:
+    made = BloomShape()
+    kind = options.get("filtertype", made.kind)
+    if kind not in get_args(BloomKind):
+        raise Invalid(f"{what}: filtertype '{kind}': expected {' or '.join(get_args(BloomKind))}")
+    try:
+        shape = BloomShape(
+            cast(BloomKind, kind), int(options.get("numentries", made.entries)),
+            float(options.get("fpp", made.false_positive_rate)), int(options.get("maxentries", made.entries_max)),
+        )  # fmt: skip
+    except ValueError as error:
+        raise Invalid(f"{what}: {error}") from error
+    shape.create()
+    return shape

@@ -1,0 +1,55 @@
+"""A definition of an index on an expression could be taken for what it is not, and the index kept by it be untrue."""
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import Invalid, Unsupported
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.metadata.expression_index import BloomShape, expression_index, expression_prefix, is_expression_index
+
+SCHEMA = pa.schema(
+    [("ts", pa.int64()), ("name", pa.string()), ("part", pa.float64()), ("at", pa.timestamp("us", "UTC"))]
+)
+
+
+def definition(function: str, column: str, flavour: str = "column_stats", **options: str) -> IndexDefinition:
+    return IndexDefinition("expr_index_i", flavour, function, (column,), {"expr": function, **options}, "V1")
+
+
+def test_a_definition_of_apache_hudi_is_what_it_says() -> None:
+    found = expression_index(definition("from_unixtime", "ts", format="yyyy"), SCHEMA)
+    assert (found.source, found.type, found.bloom) == ("ts", pa.string(), None)
+    shape = expression_index(definition("lower", "name", "bloom_filters", numentries="9", filtertype="SIMPLE"), SCHEMA)
+    assert shape.bloom == BloomShape("SIMPLE", entries=9)
+
+
+@pytest.mark.parametrize(
+    "of, error, text",
+    [
+        (definition("lower", "nobody"), Invalid, "no column 'nobody'"),
+        (definition("to_the_moon", "name"), Invalid, "expected a function that an index can be of"),
+        (definition("split", "name", pattern=","), Unsupported, "split is not computed"),
+        (definition("trim", "name", trimString="x"), Unsupported, "trim with trimString is not computed"),
+        (definition("date_format", "at"), Invalid, "expected the option format"),
+        (definition("date_add", "at", days="many"), Invalid, "expected a whole number as days, found 'many'"),
+        (definition("hour", "ts"), Invalid, "hour takes a timestamp"),
+        (definition("identity", "part"), Unsupported, "is double, of which this release keeps no column_stats"),
+        (definition("to_date", "at", "bloom_filters"), Unsupported, "keeps no bloom_filters"),
+        (definition("lower", "name", fpp="0.1"), Invalid, "expected no fpp for an index of statistics"),
+        (definition("lower", "name", "bloom_filters", fpp="2"), Invalid, "false positive rate"),
+        (definition("lower", "name", "bitmap"), Invalid, "expected an index of column_stats or bloom_filters"),
+        (IndexDefinition("expr_index_i", "column_stats", "lower", ("name", "ts")), Invalid, "expected one column"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_what_a_definition_says_and_nobody_can_keep_is_named(
+    of: IndexDefinition, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        expression_index(of, SCHEMA)
+
+
+def test_both_names_of_such_partitions_are_known() -> None:
+    assert [expression_prefix(version) for version in (7, 8, 9)] == ["func_index_", "expr_index_", "expr_index_"]
+    assert all(map(is_expression_index, ("func_index_a", "expr_index_a")))
+    assert not is_expression_index("secondary_index_a")
