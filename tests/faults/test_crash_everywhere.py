@@ -209,6 +209,8 @@ SCENARIOS = {
 NAMES = list(SCENARIOS)
 LIKE_OTHERS = (
     "an overwrite of the table by nothing",
+    "a delete to logs",
+    "an upsert by bucket",
     "a deletion of partitions that rolls a dead overwrite back",
 )
 """Scenarios whose steps are those of others in another order: for the long run."""

@@ -16,8 +16,14 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("log_size_bytes_max", [3_000, 300])
+@pytest.mark.parametrize(
+    "log_size_bytes_max, name",
+    [
+        *((3_000, name) for name in NAMES),
+        (300, "mor_avro_v8_h102"),
+        *(pytest.param(300, name, marks=pytest.mark.long) for name in NAMES if name != "mor_avro_v8_h102"),
+    ],
+)
 def test_several_passes_give_the_rows_of_one(golden: GoldenTables, name: str, log_size_bytes_max: int) -> None:
     scan = HudiTable.open(golden.get(name).path).scan()
     assert scan._plan.log_reading is not None

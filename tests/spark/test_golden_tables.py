@@ -75,7 +75,15 @@ def loaded(spark: Any, table: GoldenTable, answer: GoldenAnswer) -> Any:
     return reader.load(str(table.path))
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=str)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        # Time travel is planned in process, and some of it is read here by the format.
+        pytest.param(answer, marks=[pytest.mark.long] if answer.query == "time_travel" else [])
+        for answer in ANSWERS
+    ],
+    ids=str,
+)
 def test_a_scan_on_spark_has_the_rows_of_apache_hudi(spark: Any, golden: GoldenTables, answer: GoldenAnswer) -> None:
     table = golden.get(answer.table)
 

@@ -41,10 +41,17 @@ BATCHES: list[list[tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "kind, mode",
+    [
+        *(("MERGE_ON_READ", mode) for mode in MODES),
+        ("COPY_ON_WRITE", "merger"),
+        pytest.param("COPY_ON_WRITE", "partial", marks=pytest.mark.long),
+        pytest.param("COPY_ON_WRITE", "marks", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.usefixtures("by_shuffle")
-def test_tasks_settle_rows_as_this_process_does(tmp_path: Path, spark: Any, mode: str, kind: str) -> None:
+def test_tasks_settle_rows_as_this_process_does(tmp_path: Path, spark: Any, kind: str, mode: str) -> None:
     def new_table(name: str) -> HudiTable:
         return HudiTable.create(
             tmp_path / name, name=name, record_key="id", ordering="ts", table_type=kind, table_version=9,

@@ -66,7 +66,11 @@ def test_operations_on_spark_are_those_in_this_process(
 
 @pytest.mark.parametrize(
     "table_type, engine",
-    [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
+    [
+        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
+        ("MERGE_ON_READ", "SIMPLE"),
+        ("MERGE_ON_READ", "CONSISTENT_HASHING"),
+    ],
 )
 def test_rows_go_to_the_same_buckets_as_in_this_process(
     spark: Any, tmp_path: Path, handover: str, table_type: str, engine: str

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.spark
     "index, table_type, moves",
     [
         ("GLOBAL_RECORD_LEVEL_INDEX", "COPY_ON_WRITE", "true"),
-        ("GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ", "true"),
-        ("RECORD_INDEX", "COPY_ON_WRITE", "false"),
+        pytest.param("GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ", "true", marks=pytest.mark.long),
+        pytest.param("RECORD_INDEX", "COPY_ON_WRITE", "false", marks=pytest.mark.long),
         ("RECORD_LEVEL_INDEX", "MERGE_ON_READ", "false"),
     ],
 )

@@ -1,6 +1,6 @@
 """A task that fails after it wrote a file could leave the file in the table, or its rows twice.
 
-A session of its own (three attempts a task) runs in a process of its own, for both types of tables. A `sitecustomize`
+A session of its own (three attempts a task) runs in a process of its own for each type of table. A `sitecustomize`
 module on the workers' path makes `run_file_group` fail after it has done its work: once, or always, as files say.
 """
 
@@ -70,10 +70,7 @@ def files_of(table: Any) -> dict[str, list[str]]:
     }
 
 
-TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-
-
-def main(folder: Path) -> None:
+def main(folder: Path, table_type: str) -> None:
     """The writes, in a process whose workers have the hook; notes what became of them."""
     from pyspark.sql import SparkSession
 
@@ -81,7 +78,7 @@ def main(folder: Path) -> None:
     mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
     settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
-    seen = {kind: write_with_faults(spark, folder / kind, folder / "faults", kind) for kind in TYPES}
+    seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)
     spark.stop()
     (folder / "seen.json").write_text(json.dumps(seen))
 
@@ -114,12 +111,11 @@ def write_with_faults(spark: Any, path: Path, faults: Path, table_type: str) -> 
     seen["again"] = table.upsert(rows).updated
     seen["rows"] = table.scan().to_spark(spark).count()
     seen["at the end"] = files_of(table)
-    (faults / "lost").unlink()
     return seen
 
 
-@pytest.fixture(scope="module")
-def seen_of_types(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=[pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
+def seen(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[str, Any]:
     pytest.importorskip("pyspark")
     folder = tmp_path_factory.mktemp("failures")
     (folder / "faults").mkdir()
@@ -130,7 +126,7 @@ def seen_of_types(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "PYHUDI_TEST_FAULTS": str(folder / "faults"),
     }
     done = subprocess.run(
-        [sys.executable, __file__, str(folder)],
+        [sys.executable, __file__, str(folder), request.param],
         env=environment,
         capture_output=True,
         text=True,
@@ -140,12 +136,6 @@ def seen_of_types(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-4_000:]
     found: dict[str, Any] = json.loads((folder / "seen.json").read_text())
     return found
-
-
-@pytest.fixture(params=TYPES)
-def seen(seen_of_types: dict[str, Any], request: pytest.FixtureRequest) -> dict[str, Any]:
-    of: dict[str, Any] = seen_of_types[request.param]
-    return of
 
 
 def test_a_retried_task_counts_once(seen: dict[str, Any]) -> None:
@@ -178,4 +168,4 @@ def test_the_next_write_works(seen: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -128,8 +128,12 @@ def rows_of_all_types(start: int, end: int, *, version: int, parts: tuple[Any, .
             {"record_key": ["id", "i"], "partition_by": "part", "ordering": "ts", "properties": URL_ENCODED},
             ("a/b c", "100%:ü", "x=[1]^"),
         ),
-        ({"record_key": "id"}, ("p1",)),
-        ({"record_key": "id", "partition_by": ["part", "ts"], "properties": HIVE_STYLE | URL_ENCODED}, ("a/b", None)),
+        pytest.param({"record_key": "id"}, ("p1",), marks=pytest.mark.long),
+        pytest.param(
+            {"record_key": "id", "partition_by": ["part", "ts"], "properties": HIVE_STYLE | URL_ENCODED},
+            ("a/b", None),
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["partitioned", "hive, version 6", "url-encoded composite", "unpartitioned", "two levels"],
 )
@@ -359,7 +363,9 @@ def test_rows_are_spread_over_many_file_groups_and_none_is_lost(spark: Any, tmp_
     assert set(after["n"].to_pylist()) == {-n - 1 if n < 3_000 else n for n in range(4_000)}
 
 
-@pytest.mark.parametrize("handover", ["files", "shuffle", "files and shuffle"], indirect=True)
+@pytest.mark.parametrize(
+    "handover", [pytest.param("files", marks=pytest.mark.long), "shuffle", "files and shuffle"], indirect=True
+)
 def test_a_random_sequence_of_operations_is_that_of_a_dict(spark: Any, tmp_path: Path, handover: str) -> None:
     seed = random.randrange(10**6)
     print("seed", seed)
