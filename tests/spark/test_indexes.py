@@ -44,7 +44,12 @@ def moving_rows() -> pa.Table:
 )
 @pytest.mark.parametrize(
     "index, moves",
-    [("BLOOM", "true"), ("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "true"), ("GLOBAL_SIMPLE", "false")],
+    [
+        ("BLOOM", "true"),
+        ("GLOBAL_SIMPLE", "true"),
+        ("GLOBAL_BLOOM", "true"),
+        pytest.param("GLOBAL_SIMPLE", "false", marks=pytest.mark.long),
+    ],
 )
 def test_indexes_on_spark_find_what_they_find_in_this_process(
     spark: Any, tmp_path: Path, handover: str, index: str, moves: str, is_ordered: bool

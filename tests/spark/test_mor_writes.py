@@ -103,7 +103,7 @@ def buckets(table: HudiTable) -> set[tuple[str, str, str]]:
     "index, is_ordered",
     [
         ("GLOBAL_SIMPLE", True),
-        ("GLOBAL_BLOOM", False),
+        pytest.param("GLOBAL_BLOOM", False, marks=pytest.mark.long),
         pytest.param("GLOBAL_SIMPLE", False, marks=pytest.mark.long),
         pytest.param("GLOBAL_BLOOM", True, marks=pytest.mark.long),
     ],
