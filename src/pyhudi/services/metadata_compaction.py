@@ -10,8 +10,9 @@ from pyhudi.metadata.changes_files import files_change
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.table import FILES, MetadataTable
-from pyhudi.model.commit import CompactionOperation, CompactionPlan, WriteStat
+from pyhudi.model.commit import CompactionPlan, WriteStat
 from pyhudi.model.instant import Instant
+from pyhudi.services.compaction_plan import operation
 from pyhudi.services.slice_costs import slice_costs
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.timeline.active import Timeline
@@ -71,7 +72,7 @@ def compact_when_due(
     requested = by_name.compaction_instant(table) if by_name.names_slices(table.config) else issue_instant()
     layout, storage = table.timeline.layout, table.storage
     chosen = [piece for partition in sorted(partitions) for piece in _compactable(table, partition)]
-    plan = CompactionPlan(tuple(_operation(piece) for piece in chosen))
+    plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
     storage.put_new(layout.path(Instant(requested, "compaction", "REQUESTED")), encode_compaction_plan(plan))
     storage.put_new(layout.path(Instant(requested, "compaction", "INFLIGHT")), b"")
     tasks = [_CompactionTask(table, data_timeline, piece, requested) for piece in chosen]
@@ -119,14 +120,3 @@ def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
 
 def _without_tombstones(record: FilesRecord) -> FilesRecord:
     return FilesRecord(record.type, {name: FileState(size, False) for name, size in record.live.items()})
-
-
-def _operation(piece: FileSlice) -> CompactionOperation:
-    return CompactionOperation(
-        base_instant_time=piece.base_instant,
-        delta_file_paths=tuple(log.name.format() for log in piece.log_files),
-        data_file_path=piece.base_file.name.format() if piece.base_file else None,
-        file_id=piece.file_id,
-        partition_path=piece.partition,
-        metrics=slice_costs(piece),
-    )
