@@ -5,6 +5,7 @@ Both designs and this process must give the same rows, over tables that Apache H
 """
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.api.scan import Scan
 from pyhudi.engine.spark import merge_design
-from pyhudi.engine.spark.native_merge import row_places, without_touched
+from pyhudi.engine.spark.native_merge import untouched_rows
 from pyhudi.engine.spark.read import read_as
 from pyhudi.storage.protocol import StorageLocation
 from tests.support.compare import assert_same_rows
@@ -142,8 +143,8 @@ def test_a_file_of_which_nobody_knows_what_is_touched_is_an_error(
     location, plan = StorageLocation(str(tmp_path / "t"), ()), table.scan()._plan
     logged = [file for file in plan.files if file.logs]
     files = [(file.path, merge_design.base_size_bytes(file)) for file in logged]
-    rows = read_as(spark, location, files, plan.stored_schema, *row_places(logged))
+    scan = partial(read_as, spark, location, files, plan.stored_schema)
 
-    assert without_touched(spark, location, plan, logged, rows).collect()
+    assert untouched_rows(spark, location, plan, logged, scan).collect()
     with pytest.raises(Exception, match="nobody looked which rows of this file"):
-        without_touched(spark, location, plan, logged[:1], rows).collect()
+        untouched_rows(spark, location, plan, logged[:1], scan).collect()

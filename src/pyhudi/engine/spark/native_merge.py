@@ -4,11 +4,11 @@ Which rows those are is found out first: a bit for each base row, sent to every 
 merging stay in one place, whatever they are, and what is known to be untouched is filtered and pruned natively.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
@@ -30,25 +30,23 @@ _BITS = "__pyhudi_bits"
 _WORD_BITS = 64
 
 
-def row_places(slices: Sequence[PlannedFile]) -> list[Column]:
-    """Of a row of a native scan of these slices' base files, what tells the file, and its place in it.
+def untouched_rows(
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[PlannedFile],
+    scan: Callable[..., DataFrame],
+) -> DataFrame:
+    """Base rows of these slices without those that the logs touch. `scan` gives the base rows, with more columns.
 
     A file goes by its size where that tells it from the others, by its name otherwise: text takes longer in each row.
-    """
-    file = "_metadata.file_size" if _go_by_size(slices) else "_metadata.file_name"
-    return [f.col(file).alias(FILE), f.col("_metadata.row_index").alias(PLACE)]
-
-
-def without_touched(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile], rows: DataFrame
-) -> DataFrame:
-    """Base rows of these slices, with their places, without those that the logs touch.
-
     Memory of each executor, and of the driver on the way: a bit for each base row.
     """
     # A lookup by a number takes a fifth of the time that one by the name takes; names are compared after it.
-    hashed = f.col if _go_by_size(slices) else f.xxhash64
-    touched = f.broadcast(_touched(spark, location, plan, slices).withColumn(_OF_HASH, hashed(_OF)))
+    by_size = _go_by_size(slices)
+    file, hashed = ("_metadata.file_size", f.col) if by_size else ("_metadata.file_name", f.xxhash64)
+    rows = scan(f.col(file).alias(FILE), f.col("_metadata.row_index").alias(PLACE))
+    touched = f.broadcast(_touched(spark, location, plan, slices, by_size).withColumn(_OF_HASH, hashed(_OF)))
     joined = rows.withColumn(_FILE_HASH, hashed(FILE)).join(touched, f.col(_FILE_HASH) == f.col(_OF_HASH), "left")
     word = f"get({_BITS}, CAST(shiftright({PLACE}, 6) AS INT))"  # null behind the last touched row
     bit = f.expr(f"coalesce(shiftright({word}, CAST({PLACE} & 63 AS INT)) & 1, 0)")
@@ -62,12 +60,11 @@ def _go_by_size(slices: Sequence[PlannedFile]) -> bool:
 
 
 def _touched(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile], by_size: bool
 ) -> DataFrame:
     """What each slice's base file goes by, and the bits of the rows that are touched."""
     reading, stored = plan.log_reading, plan.stored_schema
     assert reading is not None
-    by_size = _go_by_size(slices)
     of = pa.field(_OF, pa.int64() if by_size else pa.string())
     schema = pa.schema([of, pa.field(_BITS, pa.list_(pa.int64()))])
 

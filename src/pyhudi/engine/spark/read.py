@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, split_by_design
 from pyhudi.engine.spark.merged import read_merged_slices
-from pyhudi.engine.spark.native_merge import row_places, without_touched
+from pyhudi.engine.spark.native_merge import untouched_rows
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import (
     core_count,
@@ -60,8 +60,8 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         if plain or not (apart or whole):
             parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
         if apart:
-            scanned = _scanned(spark, location, plan, apart, *row_places(apart))
-            parts.append(_native(spark, location, plan, without_touched(spark, location, plan, apart, scanned)))
+            scan = partial(_scanned, spark, location, plan, apart)
+            parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan)))
         if merging is not None:
             parts.append(_rows_of_driver(spark, merging.result()))
         elif apart:
