@@ -14,7 +14,7 @@ import pytest
 from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unavailable, Unsupported
 from pyhudi.engine.local import SerialExecutor
 from pyhudi.executor import Executor
-from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.services.metadata_lists import MetadataLists
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage

@@ -13,7 +13,7 @@ from pyhudi import HudiTable
 from pyhudi.format.metadata_stats import decode_column_stats
 from pyhudi.format.record_index_records import decode_bloom_filters
 from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.snapshot import read_snapshot

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, NotFound, Unsupported
-from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -23,11 +23,8 @@ from pyhudi.format.stats_values import StatsVersion
 from pyhudi.metadata.derive_stats import StatsFacts
 from pyhudi.metadata.expression_index import ExpressionIndex, expression_index, is_expression_index
 from pyhudi.metadata.table import MetadataTable
-from pyhudi.storage.protocol import Storage
 
 log = logging.getLogger("pyhudi")
-
-INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +77,6 @@ class IndexFacts:
     def hashed_by_prefix(self) -> frozenset[str]:
         """Secondary indexes whose keys are placed by their values alone."""
         return frozenset(index.partition for index in self.secondary if index.is_second_version)
-
-
-def read_definitions(storage: Storage) -> dict[str, IndexDefinition]:
-    """The index definitions by metadata partition; none where there is no file of them. Raises: CorruptFile."""
-    try:
-        content = storage.get(INDEX_DEFINITIONS)
-    except NotFound:
-        return {}
-    return decode_index_definitions(content, path=INDEX_DEFINITIONS)
 
 
 def index_facts(

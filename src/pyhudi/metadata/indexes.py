@@ -17,7 +17,7 @@ from pyhudi.table.properties_file import read_table_properties
 from pyhudi.timeline.active import Timeline, read_timeline
 
 DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
-_DEFAULT_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,19 @@ class MetadataIndexes:
     def index_definitions(self) -> Mapping[str, IndexDefinition]:
         """The definitions by partition of the metadata table; none before table version 8. One get."""
         if not self._definitions:
-            path = self.config.properties.get(DEFINITIONS_PATH, _DEFAULT_DEFINITIONS)
-            path = _DEFAULT_DEFINITIONS if path.startswith("/") or "://" in path else join("", path)
-            try:
-                content = self.storage.get(path)
-            except NotFound:
-                content = b""
-            self._definitions.append(decode_index_definitions(content, path=path))
+            path = self.config.properties.get(DEFINITIONS_PATH, INDEX_DEFINITIONS)
+            path = INDEX_DEFINITIONS if path.startswith("/") or "://" in path else join("", path)
+            self._definitions.append(read_definitions(self.storage, path))
         return self._definitions[0]
+
+
+def read_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> dict[str, IndexDefinition]:
+    """The index definitions by metadata partition; none where there is no file of them. Raises: CorruptFile."""
+    try:
+        content = storage.get(path)
+    except NotFound:
+        return {}
+    return decode_index_definitions(content, path=path)
 
 
 def open_indexes(

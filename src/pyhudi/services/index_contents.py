@@ -42,7 +42,8 @@ from pyhudi.metadata.derive_stats import StatsFacts, all_partition_stats, is_cou
 from pyhudi.metadata.expression_changes import initial_expression_change
 from pyhudi.metadata.expression_index import expression_index, is_expression_index
 from pyhudi.metadata.index_changes import bloom_change, record_index_changes, secondary_change
-from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary, read_definitions, stats_version
+from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary, stats_version
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.stats_changes import column_stats_change
 from pyhudi.services.row_estimate import estimate_rows
 from pyhudi.table.file_system_view import FileSlice

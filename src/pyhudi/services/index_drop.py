@@ -14,7 +14,7 @@ from pyhudi.format.metadata_groups import (
     SECONDARY_INDEX_PREFIX,
 )
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
-from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.services.index_contents import secondary_partitions
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
 from pyhudi.services.metadata_indexes import dependents

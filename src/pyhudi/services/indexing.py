@@ -25,7 +25,8 @@ from pyhudi.format.metadata_groups import (
     SECONDARY_INDEX_PREFIX,
 )
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES, is_expression_index
-from pyhudi.metadata.index_facts import known_expressions, read_definitions
+from pyhudi.metadata.index_facts import known_expressions
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import WRITE_ACTIONS, Instant

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.index_definitions import IndexDefinition, encode_index_definitions
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.metadata.index_facts import INDEX_DEFINITIONS, read_definitions
-from pyhudi.metadata.indexes import DEFINITIONS_PATH
+from pyhudi.metadata.indexes import DEFINITIONS_PATH, INDEX_DEFINITIONS, read_definitions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, replace_table_properties

@@ -19,7 +19,8 @@ from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.derive_action import clean_changes, commit_changes
 from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.index_facts import IndexFacts, index_facts, read_definitions
+from pyhudi.metadata.index_facts import IndexFacts, index_facts
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.table import FILES, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.services.clean_settings import CleanSettings

@@ -9,7 +9,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
 from pyhudi.errors import Invalid
-from pyhudi.metadata.index_facts import read_definitions
+from pyhudi.metadata.indexes import read_definitions
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import table_config
