@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that files are written to: rows are, however few, and none is kept for a while."""
-    monkeypatch.setattr(local_rows, "ROWS_BYTES_MIN", 0)
+    monkeypatch.setattr(merge_design, "FILE_ROWS_BYTES_MIN", 0)
     monkeypatch.setattr(local_rows, "KEPT_S", 0.0)
     monkeypatch.setattr(local_rows, "scratch_folder", lambda spark: str(tmp_path))
     return tmp_path
@@ -47,14 +47,14 @@ def test_files_stay_as_long_as_a_plan_needs_them(spark: Any, scratch: Path) -> N
 def sweep(spark: Any) -> None:
     gc.collect()
     spark._jvm.System.gc()
-    local_rows.takes_files(spark, rows_of_all_types(0, 1, version=1))
+    local_rows.takes_files(spark, 1)
 
 
 def test_rows_beyond_the_bound_take_the_other_way(spark: Any, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     rows = rows_of_all_types(0, 60, version=2)
-    assert local_rows.takes_files(spark, rows)
+    assert local_rows.takes_files(spark, rows.nbytes)
     monkeypatch.setattr(local_rows, "FILES_BYTES_MAX", 1)
-    assert not local_rows.takes_files(spark, rows)
+    assert not local_rows.takes_files(spark, rows.nbytes)
 
 
 @pytest.mark.parametrize("by_size", [True, False], ids=["by size", "by name"])
@@ -63,7 +63,7 @@ def test_scans_that_read_apart_have_the_same_rows(
 ) -> None:
     monkeypatch.setattr(merge_design, "NATIVE_BYTES_MIN", 0)
     monkeypatch.setattr(merge_design, "LOG_SHARE_MAX", 1_000)
-    monkeypatch.setattr("pyhudi.engine.spark.native_merge._go_by_size", lambda slices: by_size)
+    monkeypatch.setattr("pyhudi.engine.spark.native_merge.go_by_size", lambda files: by_size)
     table = random_table(tmp_path / "t", 7, "ts")
 
     assert_reads_apart(spark, table.scan())

@@ -16,8 +16,9 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.api.scan import Scan
 from pyhudi.engine.spark import merge_design
+from pyhudi.engine.spark.base_files import read_as
 from pyhudi.engine.spark.native_merge import untouched_rows
-from pyhudi.engine.spark.read import read_as
+from pyhudi.engine.spark.placed import find_placed_slices
 from pyhudi.storage.protocol import StorageLocation
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
@@ -35,11 +36,15 @@ GOLDEN = (
 """One of each family: event time, commit time, payload classes, partial blocks, each kind of block and of delete."""
 
 
-@pytest.fixture(params=["driver", "tasks"])
-def finder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who finds the touched rows."""
+@pytest.fixture(params=["blocks", "driver", "tasks"])
+def finder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who finds the touched rows; `blocks`: nobody, the blocks of the logs are scanned where that is possible."""
+    monkeypatch.setattr(merge_design, "BASE_BYTES_A_BLOCK", 1)
+    if request.param == "driver":
+        monkeypatch.setattr("pyhudi.engine.spark.read.find_placed_slices", lambda *arguments: [])
     if request.param == "tasks":
         monkeypatch.setattr(merge_design, "DRIVER_BYTES_MAX", 0)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -103,10 +108,14 @@ def random_table(path: Path, seed: int, ordering: str | None) -> HudiTable:
 
 @pytest.mark.parametrize("seed, ordering", [(1, "ts"), (2, None), (3, "x"), (4, "ts")])
 def test_random_tables_have_the_same_rows(
-    spark: Any, tmp_path: Path, apart: None, finder: None, seed: int, ordering: str | None
+    spark: Any, tmp_path: Path, apart: None, finder: str, seed: int, ordering: str | None
 ) -> None:
     table = random_table(tmp_path / "t", seed, ordering)
 
+    if finder == "blocks":
+        plan = table.scan()._plan
+        logged = [file for file in plan.files if file.logs]
+        assert find_placed_slices(spark, StorageLocation(str(tmp_path / "t"), ()), plan, logged)
     assert_reads_apart(spark, table.scan())
     assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
 
@@ -138,7 +147,7 @@ def test_a_file_of_which_nobody_knows_what_is_touched_is_an_error(
     spark: Any, tmp_path: Path, apart: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a file that is not found by its name would all count as untouched: changed ones would come twice."""
-    monkeypatch.setattr("pyhudi.engine.spark.native_merge._go_by_size", lambda slices: False)
+    monkeypatch.setattr("pyhudi.engine.spark.native_merge.go_by_size", lambda files: False)
     table = random_table(tmp_path / "t", 6, "ts")
     location, plan = StorageLocation(str(tmp_path / "t"), ()), table.scan()._plan
     logged = [file for file in plan.files if file.logs]

@@ -1,6 +1,6 @@
 """Merging what a log comes to with the rows of the base file, as these stream by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,21 @@ class Met:
 
     def take(self, chosen: np.ndarray) -> "Met":
         return Met(self.at[chosen], self.states[chosen], self.wins[chosen], self.is_delete[chosen])
+
+    def shifted(self, start: int) -> "Met":
+        """The same rows, numbered from this number on."""
+        return Met(self.at + start, self.states, self.wins, self.is_delete)
+
+    @staticmethod
+    def joined(parts: "Sequence[Met]") -> "Met":
+        """The rows of all parts, which are in order."""
+        none = np.zeros(0, np.int64)
+        return Met(
+            np.concatenate([none, *(one.at for one in parts)]),
+            np.concatenate([none, *(one.states for one in parts)]),
+            np.concatenate([none.astype(np.bool_), *(one.wins for one in parts)]),
+            np.concatenate([none.astype(np.bool_), *(one.is_delete for one in parts)]),
+        )
 
 
 class BaseMerge:

@@ -101,19 +101,12 @@ class _TouchedRows:
         yield from self._merge.remaining()
 
     def _find(self) -> Met:
-        none = np.zeros(0, np.int64)
-        found = [Met(none, none, none.astype(np.bool_), none.astype(np.bool_))]
+        found = []
         position = 0
         for batch in self._base_batches(self._deciding, None):
-            met = self._merge.meet(batch, position)
-            found.append(Met(met.at + position, met.states, met.wins, met.is_delete))
+            found.append(self._merge.meet(batch, position).shifted(position))
             position += len(batch)
-        return Met(
-            np.concatenate([met.at for met in found]),
-            np.concatenate([met.states for met in found]),
-            np.concatenate([met.wins for met in found]),
-            np.concatenate([met.is_delete for met in found]),
-        )
+        return Met.joined(found)
 
     def _settled(self, met: Met) -> Iterator[pa.RecordBatch]:
         """These rows merged, with their values in the base file, of which only row groups that have one are read."""

@@ -11,7 +11,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,9 +22,6 @@ from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import core_count
 from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
-
-ROWS_BYTES_MIN: Final = 4 << 20
-"""Bytes of rows below which they get to Spark sooner as Arrow."""
 
 FILES_BYTES_MAX: Final = 2 << 30
 """Bytes of all files of a process: rows beyond are not written."""
@@ -78,11 +75,9 @@ _OWN: Final = _Files()
 atexit.register(_OWN.delete)
 
 
-def takes_files(spark: SparkSession, rows: pa.Table) -> bool:
-    """Whether `file_dataframe` is the way for these rows: Spark runs here, and they are worth files that fit."""
-    if rows.nbytes < ROWS_BYTES_MIN or not runs_on_this_machine(spark):
-        return False
-    return _OWN.sweep(spark._jvm, time.monotonic()) + rows.nbytes <= FILES_BYTES_MAX
+def takes_files(spark: SparkSession, size_bytes: int) -> bool:
+    """Whether files of so many bytes may be written for this session: Spark runs here, and they fit."""
+    return runs_on_this_machine(spark) and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
 
 
 def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
@@ -92,22 +87,38 @@ def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str])
     """
     schema = spark_schema(rows.schema)
     fitting = rows.cast(arrow_schema(schema))
-    folder = Path(tempfile.mkdtemp(prefix="pyhudi-rows-", dir=scratch_folder(spark)))
     share = max(1, -(-len(fitting) // core_count(spark)))
 
-    def write(start: int) -> tuple[str, int]:
+    def write(folder: Path, start: int) -> tuple[str, int]:
         path = folder / f"{start:012d}.parquet"
         pq.write_table(fitting.slice(start, share), path, compression="none", use_dictionary=False)
         return path.as_uri(), path.stat().st_size
 
-    try:
-        files = LocalExecutor().run(write, range(0, len(fitting), share))
+    with KeptFiles(spark) as kept:
+        files = LocalExecutor().run(lambda start: write(kept.folder, start), range(0, len(fitting), share))
         scan = scan_known_files(spark, files, schema, options)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    index = scan._jdf.queryExecution().analyzed().relation().location()
-    jvm: Any = spark._jvm
-    seen = jvm.java.lang.ref.WeakReference(index)
-    _OWN.keep(_Kept(folder, sum(size_bytes for _, size_bytes in files), time.monotonic(), jvm, seen))
+        kept.keep(scan, sum(size_bytes for _, size_bytes in files))
     return scan
+
+
+class KeptFiles:
+    """A folder for files that a scan is to read: there for as long as a plan may need the scan, or gone at once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self.folder = Path(tempfile.mkdtemp(prefix="pyhudi-rows-", dir=scratch_folder(spark)))
+        self._is_kept = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self._is_kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def keep(self, scan: DataFrame, size_bytes: int) -> None:
+        """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
+        index = scan._jdf.queryExecution().analyzed().relation().location()
+        seen = self._jvm.java.lang.ref.WeakReference(index)
+        _OWN.keep(_Kept(self.folder, size_bytes, time.monotonic(), self._jvm, seen))
+        self._is_kept = True

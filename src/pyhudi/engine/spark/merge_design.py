@@ -20,6 +20,14 @@ DRIVER_BYTES_MAX: Final = 512 << 20
 DRIVER_LOG_BYTES_MAX: Final = 64 << 20
 """Bytes of logs up to which the driver merges the touched rows, too: starting Python tasks takes a second."""
 
+BASE_BYTES_A_BLOCK: Final = 4 << 20
+"""Bytes of a base file for each data block of its log from which it pays to scan the blocks as files: opening one takes
+as long as merging the rows of so much.
+"""
+
+FILE_ROWS_BYTES_MIN: Final = 4 << 20
+"""Bytes of rows of the driver below which they get to Spark sooner as Arrow than as files."""
+
 
 def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], list[PlannedFile]]:
     """The slices of which Spark's own reader takes the untouched rows, and those that tasks merge whole.
@@ -52,6 +60,16 @@ def merges_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver merges the touched rows of these slices, as the query is planned."""
     log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
     return finds_on_driver(slices) and log_bytes <= DRIVER_LOG_BYTES_MAX
+
+
+def data_blocks_max(piece: PlannedFile) -> int:
+    """How many data blocks of a slice's log pay to be scanned as files."""
+    return base_size_bytes(piece) // BASE_BYTES_A_BLOCK
+
+
+def pays_as_files(rows_bytes: int) -> bool:
+    """Whether rows of the driver are worth files of this machine, of which Spark reads the columns that it needs."""
+    return rows_bytes >= FILE_ROWS_BYTES_MIN
 
 
 def base_size_bytes(piece: PlannedFile) -> int:

@@ -23,9 +23,7 @@ from pyhudi.table.touched_rows import find_touched
 
 FILE = "__pyhudi_file"
 PLACE = "__pyhudi_place"
-_FILE_HASH = "__pyhudi_file_hash"
 _OF = "__pyhudi_of"
-_OF_HASH = "__pyhudi_of_hash"
 _BITS = "__pyhudi_bits"
 _WORD_BITS = 64
 
@@ -39,24 +37,46 @@ def untouched_rows(
 ) -> DataFrame:
     """Base rows of these slices without those that the logs touch. `scan` gives the base rows, with more columns.
 
-    A file goes by its size where that tells it from the others, by its name otherwise: text takes longer in each row.
     Memory of each executor, and of the driver on the way: a bit for each base row.
     """
+    by_size = go_by_size([(piece.path, base_size_bytes(piece)) for piece in slices])
+    return _rows_without(scan, _touched(spark, location, plan, slices, by_size), by_size)
+
+
+def rows_without(
+    spark: SparkSession, files: Sequence[tuple[str, int]], gone: Sequence[np.ndarray], scan: Callable[..., DataFrame]
+) -> DataFrame:
+    """Rows of these files (path, bytes) without those whose numbers, ascending, stand beside each. `scan`: as above."""
+    by_size = go_by_size(files)
+    bits = [
+        (_goes_by(path, size_bytes, by_size), pack_places(of))
+        for (path, size_bytes), of in zip(files, gone, strict=True)
+    ]
+    return _rows_without(scan, _bits_dataframe(spark, bits, by_size), by_size)
+
+
+def _rows_without(scan: Callable[..., DataFrame], gone: DataFrame, by_size: bool) -> DataFrame:
+    """The scan's rows but for those with a bit in `gone`. A file of which it says nothing fails as it is read."""
+    file = "_metadata.file_size" if by_size else "_metadata.file_name"
+    rows = scan(f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {PLACE}"))
     # A lookup by a number takes a fifth of the time that one by the name takes; names are compared after it.
-    by_size = _go_by_size(slices)
-    file, hashed = ("_metadata.file_size", f.col) if by_size else ("_metadata.file_name", f.xxhash64)
-    rows = scan(f.col(file).alias(FILE), f.col("_metadata.row_index").alias(PLACE))
-    touched = f.broadcast(_touched(spark, location, plan, slices, by_size).withColumn(_OF_HASH, hashed(_OF)))
-    joined = rows.withColumn(_FILE_HASH, hashed(FILE)).join(touched, f.col(_FILE_HASH) == f.col(_OF_HASH), "left")
-    word = f"get({_BITS}, CAST(shiftright({PLACE}, 6) AS INT))"  # null behind the last touched row
-    bit = f.expr(f"coalesce(shiftright({word}, CAST({PLACE} & 63 AS INT)) & 1, 0)")
-    unknown = f.raise_error(f.concat(f.lit("pyhudi: nobody looked which rows of this file logs touch: "), FILE))
-    is_touched = f.when(f.col(FILE) == f.col(_OF), bit).otherwise(unknown.cast("long"))
-    return joined.where(is_touched == 0).drop(FILE, PLACE, _FILE_HASH, _OF, _OF_HASH, _BITS)
+    is_same = f"{FILE} = {_OF}"
+    found = is_same if by_size else f"xxhash64({FILE}) = xxhash64({_OF})"
+    joined = rows.join(f.broadcast(gone), f.expr(found), "left")
+    word = f"get({_BITS}, CAST(shiftright({PLACE}, 6) AS INT))"  # null behind the last row that is gone
+    bit = f"coalesce(shiftright({word}, CAST({PLACE} & 63 AS INT)) & 1, 0)"
+    unknown = f"raise_error(concat('pyhudi: nobody looked which rows of this file logs touch: ', {FILE}))"
+    is_gone = f"CASE WHEN {is_same} THEN {bit} ELSE CAST({unknown} AS BIGINT) END"
+    return joined.where(f"{is_gone} = 0").drop(FILE, PLACE, _OF, _BITS)
 
 
-def _go_by_size(slices: Sequence[PlannedFile]) -> bool:
-    return len({base_size_bytes(piece) for piece in slices}) == len(slices)
+def go_by_size(files: Sequence[tuple[str, int]]) -> bool:
+    """Whether files (path, bytes) are told apart by their sizes: text takes longer in each row."""
+    return len({size_bytes for _, size_bytes in files}) == len(files)
+
+
+def _goes_by(path: str, size_bytes: int, by_size: bool) -> int | str:
+    return size_bytes if by_size else path.rpartition("/")[2]
 
 
 def _touched(
@@ -65,12 +85,12 @@ def _touched(
     """What each slice's base file goes by, and the bits of the rows that are touched."""
     reading, stored = plan.log_reading, plan.stored_schema
     assert reading is not None
-    of = pa.field(_OF, pa.int64() if by_size else pa.string())
-    schema = pa.schema([of, pa.field(_BITS, pa.list_(pa.int64()))])
 
     def find(storage: Storage, piece: PlannedFile) -> tuple[int | str, np.ndarray]:
         words = pack_places(find_touched(storage, piece.slice_files, reading, stored))
-        return base_size_bytes(piece) if by_size else piece.path.rpartition("/")[2], words
+        return _goes_by(piece.path, base_size_bytes(piece), by_size), words
+
+    schema = _bits_schema(by_size)
 
     def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
         file, words = find(storage, piece)
@@ -79,12 +99,21 @@ def _touched(
     if not finds_on_driver(slices):
         return map_slices(spark, location, slices, run, schema)
     storage = open_storage(location)
-    found = LocalExecutor().run(lambda piece: find(storage, piece), slices)
+    return _bits_dataframe(spark, LocalExecutor().run(lambda piece: find(storage, piece), slices), by_size)
+
+
+def _bits_schema(by_size: bool) -> pa.Schema:
+    of = pa.field(_OF, pa.int64() if by_size else pa.string())
+    return pa.schema([of, pa.field(_BITS, pa.list_(pa.int64()))])
+
+
+def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndarray]], by_size: bool) -> DataFrame:
+    schema = _bits_schema(by_size)
     if can_take_arrow(spark):
-        files, words = zip(*found, strict=True)
-        bits = pa.ListArray.from_arrays(np.cumsum([0, *map(len, words)]).astype(np.int32), np.concatenate(words))
-        return arrow_dataframe(spark, pa.table([pa.array(files), bits], schema=schema), spark_schema(schema))
-    return spark.createDataFrame([(file, words.tolist()) for file, words in found], spark_schema(schema))
+        files, words = zip(*bits, strict=True)
+        lists = pa.ListArray.from_arrays(np.cumsum([0, *map(len, words)]).astype(np.int32), np.concatenate(words))
+        return arrow_dataframe(spark, pa.table([pa.array(files), lists], schema=schema), spark_schema(schema))
+    return spark.createDataFrame([(file, words.tolist()) for file, words in bits], spark_schema(schema))
 
 
 def pack_places(places: np.ndarray) -> np.ndarray:

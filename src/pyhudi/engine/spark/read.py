@@ -4,30 +4,23 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial, reduce
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.base_files import CALENDAR, read_as
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
-from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, split_by_design
+from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, pays_as_files, split_by_design
 from pyhudi.engine.spark.merged import read_merged_slices
 from pyhudi.engine.spark.native_merge import untouched_rows
-from pyhudi.engine.spark.schema import cast_column, spark_schema
-from pyhudi.engine.spark.session import (
-    core_count,
-    is_classic,
-    refuse_unshared,
-    use_running_interpreter,
-    with_settings,
-)
+from pyhudi.engine.spark.placed import find_placed_slices, placed_scan
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import is_classic, refuse_unshared, use_running_interpreter, with_settings
 from pyhudi.engine.spark.shown import as_shown
 from pyhudi.format.schema import COMMIT_TIME
 from pyhudi.storage.open import open_storage
@@ -36,29 +29,28 @@ from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
 from pyhudi.table.read_files import read_plan_table
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
-from pyhudi.table.stored_types import group_by_stored_types
-
-_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
-
-_CALENDAR = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-"""Dates are of the calendar in use today where a file does not say: before 4.0 Spark refuses old ones otherwise."""
 
 
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
     """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
 
     Of slices with logs tasks merge all rows or, where that pays (`split_by_design`), those that the log touches: the
-    others are a native scan, too. A predicate that came as an Arrow expression is evaluated by Arrow on the executors.
+    others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`). A predicate
+    that came as an Arrow expression is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
     plain = [file for file in plan.files if not file.logs]
     apart, whole = split_by_design([file for file in plan.files if file.logs])
+    placed = find_placed_slices(spark, location, plan, apart)
+    apart = [piece for piece in apart if all(piece is not one for one, _ in placed)]
     parts = []
     with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
         is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
         merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
-        if plain or not (apart or whole):
+        if plain or not (placed or apart or whole):
             parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
+        if placed:
+            parts.append(_native(spark, location, plan, placed_scan(spark, location, plan, placed)))
         if apart:
             scan = partial(_scanned, spark, location, plan, apart)
             parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan)))
@@ -78,8 +70,8 @@ def _merge_touched(location: StorageLocation, plan: ReadPlan, slices: Sequence[P
 
 
 def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    if takes_files(spark, rows):
-        return file_dataframe(spark, rows, _CALENDAR)
+    if pays_as_files(rows.nbytes) and takes_files(spark, rows.nbytes):
+        return file_dataframe(spark, rows, CALENDAR)
     return arrow_dataframe(spark, rows, spark_schema(rows.schema))
 
 
@@ -99,61 +91,9 @@ def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows
     rows = as_shown(rows, stored, plan.shown)
     if plan.predicate is not None:
         rows = _filtered(spark, rows, plan.predicate, plan.shown.schema(stored))
+    if plan.schema.names == stored.names:  # each column that is named to the JVM costs a few calls
+        return rows
     return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
-
-
-def read_as(
-    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema, *more: Column
-) -> DataFrame:
-    """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
-
-    Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
-    vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
-    Requests: as `group_by_stored_types`.
-    """
-    to = spark_schema(wanted)
-    parts = []
-    for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
-        found = spark_schema(group.schema)
-        columns = [
-            cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
-            for of, one in zip(found, to, strict=True)
-        ]
-        rows = read_files(spark, location, group.files, found)
-        parts.append(rows if found == to and not more else rows.select(*columns, *more))
-    return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
-
-
-def read_files(
-    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], schema: t.StructType
-) -> DataFrame:
-    """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
-    columns.
-
-    Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
-    """
-    if not files:
-        return spark.createDataFrame([], schema)
-    if is_classic(spark):
-        return scan_known_files(
-            spark, [(spark_uri(location, path), size_bytes) for path, size_bytes in files], schema, _CALENDAR
-        )
-    with with_settings(spark, {_LISTING: str(core_count(spark))}):
-        paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
-        return spark.read.options(**_CALENDAR).schema(schema).parquet(*paths)
-
-
-def spark_uri(location: StorageLocation, path: str) -> str:
-    """A file of the table as Hadoop's paths spell it: its S3 client has the scheme s3a."""
-    root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
-    if root.startswith("s3://"):
-        root = f"s3a{root[2:]}"
-    return f"{root.rstrip('/')}/{path}"
-
-
-def _without_globs(path: str) -> str:
-    """Glob characters escaped: Spark's reader takes paths as patterns."""
-    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)
 
 
 def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored: pa.Schema) -> DataFrame:

@@ -106,7 +106,7 @@ def stage(rows: DataFrame, spec: InputSpec, key_column: str | None) -> StagedInp
 
 def scratch_folder(spark: SparkSession) -> str | None:
     """Where Spark itself puts what it spills."""
-    named = os.environ.get("SPARK_LOCAL_DIRS") or spark.sparkContext.getConf().get("spark.local.dir") or ""
+    named = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get("spark.local.dir", "") or ""
     first = named.split(",")[0].strip()
     return first if first and Path(first).is_dir() else None
 

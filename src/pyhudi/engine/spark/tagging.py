@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.base_files import read_as, read_files
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.merged import read_standing_rows
-from pyhudi.engine.spark.read import read_as, read_files
 from pyhudi.engine.spark.record_lookup import keys_by_path, locate_in_tasks
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of

@@ -1,0 +1,79 @@
+"""Base files that are known by path and size, as native Parquet scans."""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.schema import cast_column, spark_schema
+from pyhudi.engine.spark.session import core_count, is_classic, with_settings
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.stored_types import group_by_stored_types
+
+CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Dates are of the calendar in use today where a file does not say: before 4.0 Spark refuses old ones otherwise."""
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def read_as(
+    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema, *more: Column
+) -> DataFrame:
+    """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
+
+    Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
+    vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
+    Requests: as `group_by_stored_types`.
+    """
+    to = spark_schema(wanted)
+    parts = []
+    for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
+        found = spark_schema(group.schema)
+        columns = [
+            cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
+            for of, one in zip(found, to, strict=True)
+        ]
+        rows = read_files(spark, location, group.files, found)
+        parts.append(rows if found == to and not more else rows.select(*columns, *more))
+    return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
+
+
+def read_files(
+    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], schema: t.StructType
+) -> DataFrame:
+    """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
+    columns.
+
+    Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
+    """
+    if not files:
+        return spark.createDataFrame([], schema)
+    if is_classic(spark):
+        return scan_known_files(
+            spark, [(spark_uri(location, path), size_bytes) for path, size_bytes in files], schema, CALENDAR
+        )
+    with with_settings(spark, {_LISTING: str(core_count(spark))}):
+        paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
+        return spark.read.options(**CALENDAR).schema(schema).parquet(*paths)
+
+
+def spark_uri(location: StorageLocation, path: str) -> str:
+    """A file of the table as Hadoop's paths spell it: its S3 client has the scheme s3a."""
+    root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
+    if root.startswith("s3://"):
+        root = f"s3a{root[2:]}"
+    return f"{root.rstrip('/')}/{path}"
+
+
+def _without_globs(path: str) -> str:
+    """Glob characters escaped: Spark's reader takes paths as patterns."""
+    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)

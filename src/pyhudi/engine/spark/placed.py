@@ -1,0 +1,83 @@
+"""Slices whose log says of each record where it belongs: all their rows by one native scan.
+
+It reads the base files, and each Parquet block of the logs as a file of this machine; what does not count of either is
+left out by its number. So no value of a row passes through Python, and a query pays for the columns that it names.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.arrow_rows import can_take_arrow
+from pyhudi.engine.spark.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.local_rows import KeptFiles, takes_files
+from pyhudi.engine.spark.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
+from pyhudi.engine.spark.native_merge import rows_without
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.format.log.block import LogBlock
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.placed_rows import PlacedRows, find_placed
+from pyhudi.table.read_plan import PlannedFile, ReadPlan
+from pyhudi.table.stored_types import group_by_stored_types
+
+PlacedSlice = tuple[PlannedFile, PlacedRows]
+
+
+def find_placed_slices(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> list[PlacedSlice]:
+    """Those of the slices that `placed_scan` can read, in their order; none where Spark does not run on this machine.
+
+    Cost: as `find_placed`, by threads of this process.
+    """
+    log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
+    if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
+        return []
+    reading, wanted, storage = plan.log_reading, _stored(plan), open_storage(location)
+    assert reading is not None
+    by_path = {piece.path: piece for piece in slices if piece.slice_files.base_path is not None}
+    files = [(path, base_size_bytes(piece)) for path, piece in by_path.items()]
+    groups = group_by_stored_types(storage, files, wanted, LocalExecutor())
+    fitting = [by_path[path] for group in groups if group.schema == wanted for path, _ in group.files]
+
+    def find(piece: PlannedFile) -> PlacedRows | None:
+        most = data_blocks_max(piece)
+        return find_placed(storage, piece.slice_files, reading, plan.stored_schema, wanted.names, data_blocks_max=most)
+
+    found = zip(fitting, LocalExecutor().run(find, fitting), strict=True)
+    return [(piece, rows) for piece, rows in found if rows is not None]
+
+
+def placed_scan(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlacedSlice]
+) -> DataFrame:
+    """The rows of these slices as they are stored, of the columns that reading needs.
+
+    Disk: the data blocks, where Spark puts what it spills, until no DataFrame of these rows is left.
+    Memory of each executor, and of the driver on the way: a bit for each stored row up to the last that is gone.
+    """
+    schema = spark_schema(_stored(plan))
+    blocks = [of for _, rows in slices for of in rows.blocks]
+    with KeptFiles(spark) as kept:
+
+        def copy(number: int) -> tuple[str, int]:
+            block: LogBlock = blocks[number][0]
+            path = kept.folder / f"{number:06d}.parquet"
+            path.write_bytes(block.read_content())
+            return path.as_uri(), block.content_size
+
+        copies = LocalExecutor().run(copy, range(len(blocks)))
+        base = [(spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
+        gone = [*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)]
+        scan = scan_known_files(spark, [*base, *copies], schema, CALENDAR)
+        rows = rows_without(spark, [*base, *copies], gone, lambda *more: scan.select("*", *more))
+        kept.keep(scan, sum(size_bytes for _, size_bytes in copies))
+    return rows
+
+
+def _stored(plan: ReadPlan) -> pa.Schema:
+    return pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])

@@ -1,0 +1,133 @@
+"""A row of a block could be scanned though a later record replaces it, be missed, or stay in the base file, too.
+
+Where records have places, the stored rows that `find_placed` leaves must be the rows of the slice: of tables that
+Apache Hudi wrote, and of our own with every rule by which one row of two wins whole.
+"""
+
+import random
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.format.log.data import read_batches
+from pyhudi.merge.rules import Fill
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.merged_slice import read_merged
+from pyhudi.table.parquet_files import read_stored_batches
+from pyhudi.table.placed_rows import PlacedRows
+from pyhudi.table.placed_rows import find_placed as find_placed_among
+from pyhudi.table.read_plan import ReadPlan
+from pyhudi.table.slice_log import SliceFiles
+from tests.golden.test_touched_rows import NAMES, slices
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenTables
+
+find_placed = partial(find_placed_among, data_blocks_max=100)
+PLACED = {"mor_parquet_log_v9_h120"}
+
+
+def standing(storage: Storage, files: SliceFiles, plan: ReadPlan, placed: PlacedRows) -> pa.Table:
+    """The rows that are left of the base file and of each block."""
+    schema = plan.stored_schema
+    assert files.base_path is not None
+    base = read_stored_batches(storage, files.base_path, schema.names, use_threads=False)
+    parts = [(list(base), placed.base_gone), *((list(read_batches(of)), gone) for of, gone in placed.blocks)]
+    found = [schema.empty_table()]
+    for batches, gone in parts:
+        rows = pa.Table.from_batches((conform_batch(batch, schema, path="rows") for batch in batches), schema)
+        assert (np.diff(gone) > 0).all()
+        stays = np.ones(len(rows), np.bool_)
+        stays[gone] = False
+        found.append(rows.filter(pa.array(stays)))
+    return pa.concat_tables(found)
+
+
+def assert_is_the_slice(storage: Storage, files: SliceFiles, plan: ReadPlan) -> bool:
+    """Whether its rows have places; they are then those of the slice."""
+    assert plan.log_reading is not None
+    placed = find_placed(storage, files, plan.log_reading, plan.stored_schema, plan.stored_schema.names)
+    if placed is None:
+        return False
+    names = plan.stored_schema.names
+    batches = read_merged(storage, files, plan.log_reading, plan.stored_schema, names, use_threads=False)
+    merged = pa.Table.from_batches((batch.select(names) for batch in batches), plan.stored_schema)
+    assert_same_rows(standing(storage, files, plan, placed), merged)
+    return True
+
+
+def test_rows_of_golden_tables_are_found_where_they_lie(golden: GoldenTables) -> None:
+    placed = {name for name in NAMES if sum(assert_is_the_slice(*of) for of in of_table(golden, name))}
+
+    assert placed >= PLACED
+
+
+def of_table(golden: GoldenTables, name: str) -> list[tuple[Storage, SliceFiles, ReadPlan]]:
+    return [(storage, files, plan) for storage, plan, files in slices(golden, name)]
+
+
+@pytest.mark.parametrize("ordering", ["ts", None, "x"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_rows_of_our_tables_are_found_where_they_lie(tmp_path: Path, seed: int, ordering: str | None) -> None:
+    rand = random.Random(seed)
+    table = HudiTable.create(
+        tmp_path, name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ",
+        properties={"hoodie.compact.inline": "false"},
+    )  # fmt: skip
+
+    def rows(keys: list[int]) -> pa.Table:
+        return pa.table(
+            {
+                "id": pa.array([f"k{key}" for key in keys]),
+                "ts": pa.array([rand.choice([1, 2, 3]) for _ in keys], pa.int64()),
+                "x": pa.array([rand.choice([0.0, -0.0, float("nan"), 1.5]) for _ in keys]),
+                "n": pa.array([rand.choice([None, *range(100)]) for _ in keys], pa.int64()),
+                "_hoodie_is_deleted": pa.array([rand.random() < 0.1 for _ in keys]),
+            }
+        )
+
+    table.bulk_insert(rows(list(range(100))).drop_columns("_hoodie_is_deleted").append_column(
+        "_hoodie_is_deleted", pa.repeat(pa.scalar(False), 100)))  # fmt: skip
+    for _ in range(5):
+        some = rand.sample(range(100), 30)
+        table.delete(rows(some)) if rand.random() < 0.3 else table.upsert(rows(some))
+
+    scan = table.scan()
+    found = [assert_is_the_slice(scan._storage, file.slice_files, scan._plan) for file in scan._plan.files if file.logs]
+    assert found == [True]
+
+
+def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
+    (storage, files, plan), *_ = of_table(golden, "mor_parquet_log_v9_h120")
+    assert plan.log_reading is not None
+    made = replace(plan.log_reading, rules=replace(plan.log_reading.rules, fill=Fill.NULLS))
+    names = plan.stored_schema.names
+
+    assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names) is not None
+    assert find_placed(storage, files, made, plan.stored_schema, names) is None
+    elsewhere = replace(files, base_instant="0")
+    assert find_placed(storage, elsewhere, plan.log_reading, plan.stored_schema, names) is None
+    assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names, data_blocks_max=0) is None
+    several_passes = replace(plan.log_reading, log_size_bytes_max=1)
+    assert find_placed(storage, files, several_passes, plan.stored_schema, names) is None
+
+
+def test_blocks_of_an_older_type_have_no_place(tmp_path: Path) -> None:
+    """Spark would read them as the table's type of today, which not each of its releases can."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false"})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int32())}))
+    table.upsert(pa.table({"id": ["a"], "n": pa.array([3], pa.int32())}))
+    table.upsert(pa.table({"id": ["b"], "n": pa.array([4], pa.int64())}))
+    scan = table.scan()
+    (file,) = scan._plan.files
+    plan, reading = scan._plan, scan._plan.log_reading
+    assert reading is not None
+
+    assert find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, ["n"]) is None
+    assert find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, ["id"]) is not None
