@@ -97,7 +97,7 @@ def test_both_write_on(flights: HudiTable, hudi_102: ReferenceHudi, hudi_120: Re
 
     put_back = flights.upsert(changed.slice(0, 25))
     assert (put_back.inserted, put_back.updated) == (25, 0)
-    assert flights.properties["hoodie.table.metadata.partitions"] == "files"
+    assert flights.properties["hoodie.table.metadata.partitions"] == "column_stats,files,partition_stats"
     assert flights.delete(changed.slice(30, 60).select(KEY)).deleted == 50
 
     ours = flights.scan().to_arrow()
