@@ -20,9 +20,13 @@ test: venv  ## the tests of every change
 test-all: test  ## also: the real Apache Hudi, long random runs, every PySpark
 	@echo "== Servers that the interop tests take for Google Cloud Storage and Azure"
 	@tools/cloud_servers.sh
-	@echo "== Interop and long tests"
+	@echo "== Interop tests"
 	@java_home="$$(tools/find_java.sh 17 17)" && { \
-	  JAVA_HOME="$$java_home" $(PYTHON_VENV) -m pytest tests -m "interop or long" || [ $$? = 5 ]; }
+	  JAVA_HOME="$$java_home" $(PYTHON_VENV) -m pytest tests -m interop || [ $$? = 5 ]; }
+	@echo "== Long tests"
+	@java_home="$$(tools/find_java.sh 17 17)" && { \
+	  JAVA_HOME="$$java_home" $(PYTHON_VENV) -m pytest tests -m "long and not interop" -n 2 --dist worksteal || \
+	  [ $$? = 5 ]; }
 	@tools/pyspark_matrix.sh
 
 check: venv  ## format, lint, types, layers, sizes

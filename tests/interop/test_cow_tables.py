@@ -298,8 +298,10 @@ def test_hudi_rolls_back_what_we_left_when_we_died(tmp_path: Path, hudi_102: Ref
     moments = [(*moment, False) for moment in FATAL] + [(*moment, True) for moment in FATAL_TO_COMPACTION]
     for turn, (mark, lands, compacts) in enumerate(moments, 3):
         disk = DyingAt(LocalStorage(str(shared.path)), survives=1 << 30, lands=lands, mark=mark)
-        often = {"hoodie.metadata.compact.max.delta.commits": 1 if compacts else 1_000}
-        drops = {"hoodie.metadata.index.column.stats.enable": False} if mark == "hoodie.properties'" else {}
+        often: dict[str, object] = {"hoodie.metadata.compact.max.delta.commits": 1 if compacts else 1_000}
+        drops: dict[str, object] = (
+            {"hoodie.metadata.index.column.stats.enable": False} if mark == "hoodie.properties'" else {}
+        )
         # In one thread: another one's error, that all is over, could come first.
         ours = HudiTable.open(shared.path, storage=disk, options=often | drops, executor=SerialExecutor())
         with pytest.raises(Crash, match=re.escape(mark)):

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.golden_tables import GoldenTables
+from tests.support.spark_jvm import SHORT_LIVED
 
 SETTINGS = {
+    **SHORT_LIVED,
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",

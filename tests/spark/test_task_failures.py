@@ -14,6 +14,8 @@ from unittest import mock
 
 import pytest
 
+from tests.support.spark_jvm import SHORT_LIVED
+
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +78,7 @@ def main(folder: Path, table_type: str) -> None:
 
     # Tasks write, as on a cluster.
     mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
-    settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **SHORT_LIVED}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)
     spark.stop()
