@@ -5,12 +5,15 @@ Each is stopped at every change of the storage, both ways. Whatever is named in 
 true, and so must everything be after the next write, which tidies up.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from datetime import UTC
 
 import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
+from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.support.crashes import crash_points
@@ -27,6 +30,10 @@ INDEXES = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "true",
     "hoodie.index.type": "GLOBAL_SIMPLE",
+}
+LOG_COMPACTS = {
+    "hoodie.metadata.log.compaction.enable": "true",
+    "hoodie.metadata.log.compaction.blocks.threshold": "2",
 }
 SINCE_8 = ("hoodie.metadata.index.secondary.column", "hoodie.metadata.index.partition.stats.enable")
 OFF = {
@@ -70,6 +77,10 @@ SCENARIOS: dict[str, tuple[Callable[[int], MemoryStorage], Write]] = {
         lambda version: prepared(version, has_indexes=True, **{"hoodie.metadata.compact.max.delta.commits": "1"}),
         lambda table: table.delete(arrow(STORED[1:3])),
     ),
+    "log compacts them": (
+        lambda version: prepared(version, has_indexes=True, **LOG_COMPACTS),
+        lambda table: table.delete(arrow(STORED[1:3])),
+    ),
     "drops them": (
         lambda version: prepared(version, has_indexes=True), lambda table: table.upsert(arrow(CHANGES), options=OFF)
     ),
@@ -93,3 +104,32 @@ def test_a_writer_that_dies_leaves_only_true_indexes(what: str, version: int) ->
         assert index_problems(disk) == [], note
         assert problems_on(disk) == [], note
     assert points > 20
+
+
+@pytest.mark.parametrize("version", [8, 6])
+def test_a_log_compaction_that_dies_changes_nothing_and_is_done_anew(version: int) -> None:
+    """Of `files` and the record index, without anything else being written."""
+    properties = {name: INDEXES[name] for name in INDEXES if "record.level" in name}
+    start = MemoryStorage()
+    table = Handles(start, StepClock(START), seeded_uuids(0), SerialExecutor()).create(
+        properties=properties, table_type="MERGE_ON_READ", table_version=version
+    )
+    for n in range(3):
+        table.upsert(arrow([*STORED, Row(f"n{n}", "oslo", 5, n)]))
+    states = set()
+
+    def run(storage: Storage) -> None:
+        open_table(storage, later_ms=2_000).metadata.update(options=LOG_COMPACTS)
+
+    def log_compactions(disk: Storage) -> Counter[str]:
+        timeline = open_metadata_table(disk, UTC).timeline
+        return Counter(i.state for i in timeline if i.requested in timeline.log_compactions)
+
+    for note, disk in crash_points(run, start.copy):
+        assert index_problems(disk) == [], note
+        states |= set(log_compactions(disk))
+        open_table(disk, later_ms=4_000).metadata.update(options=LOG_COMPACTS)
+        assert log_compactions(disk) == {"COMPLETED": 1}, note
+        assert index_problems(disk) == [], note
+        assert problems_on(disk) == [], note
+    assert states == {"REQUESTED", "INFLIGHT", "COMPLETED"}

@@ -2,6 +2,7 @@
 evaluation.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -33,9 +34,18 @@ def from_unixtime(seconds: int, options: Mapping[str, str]) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime(pattern)
 
 
+def substring(text: str, options: Mapping[str, str]) -> str:
+    start = int(options["pos"]) - 1
+    assert start >= 0
+    return text[start : start + int(options["len"])]
+
+
 FUNCTIONS: dict[str, Computed] = {
     "from_unixtime": from_unixtime,
     "lower": lambda text, _: text.lower(),
+    "upper": lambda text, _: text.upper(),
+    "substring": substring,
+    "regexp_replace": lambda text, options: re.sub(options["pattern"], options["replacement"], text),
     "identity": lambda value, _: value,
 }
 
@@ -76,7 +86,7 @@ def expression_problems(
         for partition in snapshot.listing.partitions()
         for partition, name, _ in files_of(snapshot.slices(partition))
     }
-    if definition.type == "bloom_filters":
+    if definition.type.lower() == "bloom_filters":
         said, expected, needed = _filters(definition, cells, schema_text, values, newest)
     else:
         said, expected, needed = _statistics(column, cells, schema_text, values, newest)

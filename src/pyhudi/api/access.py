@@ -92,6 +92,7 @@ def metadata_upkeep(
         issue_instant=issue_instant,
         is_enabled=settings.metadata_enabled,
         deltacommits_max=settings.metadata_deltacommits_max,
+        log_blocks_min=settings.metadata_log_blocks_min,
         clean=clean,
         hold=hold,
         executor=executor,

@@ -84,12 +84,29 @@ def merge_files(entries: pa.Table) -> pa.Table:
     records: a live entry takes the larger size, unless a tombstone stands between; a tombstone removes what is there
     and stays where there was nothing. Order: by key, then name.
     """
+    merged = _merged(entries)
+    return merged.filter(pc.invert(merged["is_removed"])).drop_columns(["is_removed", "is_back"])
+
+
+def merge_new_files(entries: pa.Table) -> pa.Table:
+    """The same of records that are yet to be merged with older ones: tombstones always stay, to remove what those have.
+
+    A column more, `is_back`: the entry is live, but a tombstone came before it, which it does not say any more.
+    """
+    return _merged(entries).drop_columns(["is_removed"])
+
+
+def _merged(entries: pa.Table) -> pa.Table:
+    """All entries that are left, and two columns more. `is_removed`: a tombstone that has removed a live entry.
+    `is_back`: as of `merge_new_files`.
+    """
     rows = entries.append_column("row", pa.array(np.arange(len(entries))))
     order = pc.sort_indices(rows, sort_keys=[("key", "ascending"), ("name", "ascending"), ("row", "ascending")])
-    rows = rows.take(order)
+    rows = rows.take(order).drop_columns(["row"])
     count = len(rows)
     if not count:
-        return rows.drop_columns(["row"])
+        nothing = pa.array([], pa.bool_())
+        return rows.append_column("is_removed", nothing).append_column("is_back", nothing)
     is_first = np.ones(count, np.bool_)
     keys, names = one_array(rows.column("key")), one_array(rows.column("name"))
     same = pc.and_(pc.equal(keys[1:], keys[:-1]), pc.equal(names[1:], names[:-1]))
@@ -103,11 +120,12 @@ def merge_files(entries: pa.Table) -> pa.Table:
     last = np.append(np.flatnonzero(is_first)[1:] - 1, count - 1)
     run_of_last = np.searchsorted(runs, last, "right") - 1
     finds_live = _finds_live(is_first, deleted)
-    keep = ~(deleted[last] & finds_live[last])
     size = np.where(deleted[last], sizes[last], largest[run_of_last])
-    merged = rows.take(pa.array(last)).drop_columns(["row"])
+    merged = rows.take(pa.array(last))
     merged = merged.set_column(merged.schema.get_field_index("size"), "size", pa.array(size))
-    return merged.filter(pa.array(keep))
+    is_removed = pa.array(deleted[last] & finds_live[last])
+    is_back = pa.array(~deleted[last] & ~is_first[runs[run_of_last]])
+    return merged.append_column("is_removed", is_removed).append_column("is_back", is_back)
 
 
 def _finds_live(is_first: npt.NDArray[np.bool_], deleted: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

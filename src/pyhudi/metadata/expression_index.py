@@ -78,6 +78,15 @@ def is_expression_index(partition: str) -> bool:
     return partition.startswith(EXPRESSION_PREFIXES)
 
 
+def is_alike(one: IndexDefinition, other: IndexDefinition) -> bool:
+    """Whether two definitions, their names apart, are of the same index."""
+    return _key(one) == _key(other)
+
+
+def _key(of: IndexDefinition) -> tuple[object, ...]:
+    return of.type.lower(), of.source_fields, of.function, dict(of.options)
+
+
 def expression_index(definition: IndexDefinition, schema: pa.Schema) -> ExpressionIndex:
     """An index by its definition, on a table of these columns.
 
@@ -92,7 +101,7 @@ def expression_index(definition: IndexDefinition, schema: pa.Schema) -> Expressi
     of = IndexedExpression(definition.function, definition.source_fields[0], rest)
     node = expression_node(of, schema)
     kind, version = type_of(node), StatsVersion.V2 if definition.is_second_version else StatsVersion.V1
-    match definition.type:
+    match definition.type.lower():  # Seen: 1.0.2 and 1.2.0 write it as the options of a write say it
         case "column_stats":
             if blooms:
                 raise Invalid(f"{what}: expected no {', '.join(blooms)} for an index of statistics")

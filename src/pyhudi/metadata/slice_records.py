@@ -58,6 +58,22 @@ class SliceReader:
         Memory: the log's records (those wanted), and a few megabytes of the base file at a time, or the answer of a
         look-up. Raises: CorruptFile, naming the file.
         """
+        log = self._log(wanted)
+        batches = _cells(self.base, wanted) if self.base is not None else iter(())
+        base = (_versions(batch, 0, log.schemas, self.path) for batch in batches if len(batch))
+        if len(log) == 0:
+            yield from base
+        elif wanted is None:
+            yield from (part.live() for part in merge_versions(base, log.sorted()))
+        else:
+            yield concat_versions([*base, log]).sorted().live()
+
+    def read_log(self) -> RecordVersions:
+        """What the log alone holds, deletes among it. Memory: the log's records. Raises: as `read`."""
+        return self._log(None).sorted()
+
+    def _log(self, wanted: Wanted) -> RecordVersions:
+        """By blocks, oldest first."""
         schemas = [_schema_text(self.base, self.path) if self.base is not None else ""]
         parts: list[tuple[pa.RecordBatch, str]] = []
         for block in self.blocks:
@@ -66,17 +82,9 @@ class SliceReader:
             parts.append((cells, block.path))
         every = tuple(schemas)
         nothing = _versions(_one_batch([]), 0, every, self.path)
-        log = concat_versions(
+        return concat_versions(
             [nothing, *(_versions(cells, at, every, path) for at, (cells, path) in enumerate(parts, 1))]
         )
-        batches = _cells(self.base, wanted) if self.base is not None else iter(())
-        base = (_versions(batch, 0, every, self.path) for batch in batches if len(batch))
-        if len(log) == 0:
-            yield from base
-        elif wanted is None:
-            yield from (part.live() for part in merge_versions(base, log.sorted()))
-        else:
-            yield concat_versions([*base, log]).sorted().live()
 
 
 def open_slice(storage: Storage, piece: FileSlice, is_visible: Callable[[str], bool]) -> SliceReader:

@@ -139,7 +139,7 @@ def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
     if _pending(snapshot.timeline, job.kind):
         return True
     if job.kind is CompactionKind.LOG:
-        return not why_logs_not_due(snapshot.timeline, job.settings)
+        return not why_logs_not_due(snapshot.timeline, job.settings.log_blocks_min)
     return not why_not_due(snapshot.timeline, job.settings, now_ms=job.clock.now_ms(), zone=snapshot.zone)
 
 

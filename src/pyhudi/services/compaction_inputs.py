@@ -87,7 +87,7 @@ def schedule(
         chosen = partitions_to_compact(partitions, settings, today=today)
         plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
     else:
-        early = why_logs_not_due(snapshot.timeline, settings)
+        early = why_logs_not_due(snapshot.timeline, settings.log_blocks_min)
         if early and not is_asked:
             return Scheduled(None, None, early)
         reading = _reading(snapshot)

@@ -92,9 +92,11 @@ def plan_log_compaction(
     *,
     taken: Collection[FileGroup],
     is_worth_it: Callable[[FileSlice], bool],
-    new_base_size_bytes: int,
+    new_base_size_bytes: int | None,
 ) -> CompactionPlan:
-    """The plan over all slices whose log is worth it. `is_worth_it`: looks into the logs, so that it is asked last."""
+    """The plan over all slices whose log is worth it. `is_worth_it`: looks into the logs, so that it is asked last.
+    `new_base_size_bytes`: as of `slice_costs`.
+    """
     return CompactionPlan(
         tuple(
             operation(piece, slice_costs(piece, new_base_size_bytes=new_base_size_bytes))

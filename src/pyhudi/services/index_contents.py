@@ -4,8 +4,9 @@ entry among the index definitions.
 Spec: format/metadata-table.md sections 3 and 7. Importing this imports numba.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import (
     IndexDefinition,
     column_stats_definition,
+    expression_index_definition,
     record_index_definition,
     secondary_index_definition,
 )
@@ -40,7 +42,12 @@ from pyhudi.metadata.derive_blooms import read_blooms
 from pyhudi.metadata.derive_keys import LOCATED, RowReading, located_keys
 from pyhudi.metadata.derive_stats import StatsFacts, all_partition_stats, is_counted
 from pyhudi.metadata.expression_changes import initial_expression_change
-from pyhudi.metadata.expression_index import expression_index, is_expression_index
+from pyhudi.metadata.expression_index import (
+    expression_index,
+    expression_prefix,
+    is_alike,
+    is_expression_index,
+)
 from pyhudi.metadata.index_changes import bloom_change, record_index_changes, secondary_change
 from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary, stats_version
 from pyhudi.metadata.indexes import read_definitions
@@ -52,6 +59,8 @@ from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.index_settings import IndexSettings, RecordIndexKind
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import InitialPartition
+
+log = logging.getLogger("pyhudi")
 
 _SECOND_VERSION_FROM = 9
 
@@ -86,7 +95,11 @@ class IndexContents:
                 raise Invalid(f"index '{partition}': expected a definition of it, or its column in the options")
             return self.secondary_definition(partition, columns[partition], option="secondary.column")
         if is_expression_index(partition):
-            raise Invalid(f"index '{partition}': expected its definition, which says of what expression it is")
+            wanted = wanted_expression(self.settings, self.stored_definitions(), self._version)
+            if wanted is None or wanted.name != partition:
+                raise Invalid(f"index '{partition}': expected its definition, which says of what expression it is")
+            warn_of_filters(self.snapshot, wanted)
+            return wanted
         if partition not in (FILES, BLOOM_FILTERS, PARTITION_STATS):
             raise Unsupported(f"index '{partition}': this release does not build indexes of this kind")
         return None
@@ -260,6 +273,39 @@ def secondary_partitions(settings: IndexSettings, definitions: Mapping[str, Inde
         short = (settings.secondary_name or column).removeprefix(SECONDARY_INDEX_PREFIX)
         found[defined.get(column, f"{SECONDARY_INDEX_PREFIX}{short}")] = column
     return found
+
+
+def warn_of_filters(snapshot: Snapshot, definition: IndexDefinition) -> None:
+    """Say what an index on an expression that is about to be made keeps others from.
+
+    Seen: 1.0.2 and 1.2.0 make a filter of each log file, and fail at it, in tables of their own, too.
+    """
+    if snapshot.config.table_type == "MERGE_ON_READ" and definition.type == BLOOM_FILTERS:
+        log.warning(
+            "%s: with the index '%s', Bloom filters of an expression, Apache Hudi 1.0.2 and 1.2.0 cannot write to this "
+            "merge-on-read table: they fail at their first log file; statistics of the expression keep them from "
+            "nothing, drop_index('%s') lets them in again",
+            snapshot.storage.location.uri, definition.name, definition.name,
+        )  # fmt: skip
+
+
+def wanted_expression(
+    settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+) -> IndexDefinition | None:
+    """The index on an expression that the options ask for, if any.
+
+    One that is there already is that one, whatever it is called; its column's name, or `hoodie.index.name`, behind the
+    prefix, is a new one's. Seen: 1.0.2, 1.2.0 (`HoodieTableMetadataUtil.getSecondaryOrExpressionIndexName`).
+    """
+    of = settings.expression
+    if of is None:
+        return None
+    prefix = expression_prefix(table_version)
+    name = f"{prefix}{(of.name or of.column).removeprefix(prefix)}"
+    version = stats_version(table_version).name
+    made = expression_index_definition(name, of.flavour, of.function, of.column, of.options, version)
+    alike = (one.name for one in definitions.values() if is_expression_index(one.name) and is_alike(one, made))
+    return replace(made, name=next(alike, name))
 
 
 def _united(parts: list[PartitionChange], data_partition: str | None) -> PartitionChange:

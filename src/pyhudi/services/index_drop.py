@@ -15,7 +15,7 @@ from pyhudi.format.metadata_groups import (
 )
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
 from pyhudi.metadata.indexes import read_definitions
-from pyhudi.services.index_contents import secondary_partitions
+from pyhudi.services.index_contents import secondary_partitions, wanted_expression
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
 from pyhudi.services.metadata_indexes import dependents
 from pyhudi.txn.session import WriteSession
@@ -50,7 +50,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     if found[0] == FILES:
         raise Invalid(f"index '{FILES}': is the metadata table itself; write with hoodie.metadata.enable=false")
     partition = found[0]
-    option = _wanted_by(settings, partition, read_definitions(session.access.storage))
+    option = _wanted_by(settings, partition, read_definitions(session.access.storage), config.version)
     if option:
         raise Invalid(f"index '{partition}': {option} is set, and the next write would build it again; unset it first")
     mine = [of for of in pending if partition in of.partitions]
@@ -69,7 +69,9 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     return DroppedIndexes(tuple(sorted(going)))
 
 
-def _wanted_by(settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition]) -> str:
+def _wanted_by(
+    settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: int
+) -> str:
     """The option that asks for an index; empty for none."""
     asked: dict[str, tuple[bool | None, str]] = {
         COLUMN_STATS: (settings.column_stats, "hoodie.metadata.index.column.stats.enable"),
@@ -80,5 +82,8 @@ def _wanted_by(settings: IndexSettings, partition: str, definitions: Mapping[str
     for name in secondary_partitions(settings, definitions):
         is_wanted = settings.secondary is not False
         asked[name] = (is_wanted, "hoodie.metadata.index.secondary.column")
+    expression = wanted_expression(settings, definitions, table_version)
+    if expression is not None:
+        asked[expression.name] = (True, "hoodie.metadata.index.expression.column")
     is_asked, option = asked.get(partition, (False, ""))
     return option if is_asked and not settings.is_async else ""

@@ -20,7 +20,7 @@ from pyhudi.format.metadata_groups import (
 )
 from pyhudi.metadata.expression_index import expression_index, expression_prefix, is_expression_index
 from pyhudi.metadata.index_facts import ChosenColumns, stats_version
-from pyhudi.services.index_contents import IndexContents, secondary_partition
+from pyhudi.services.index_contents import IndexContents, secondary_partition, warn_of_filters
 from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.write.metadata import by_name
 
@@ -143,6 +143,7 @@ def _on_expression(what: str, request: IndexRequest, contents: IndexContents) ->
     version = stats_version(request.table_version).name
     made = expression_index_definition(request.partition, flavour, of.function, of.column, options, version)
     expression_index(made, snapshot.schema_with_meta)
+    warn_of_filters(snapshot, made)
     return made
 
 

@@ -1,99 +1,182 @@
-"""Compacting the metadata table: of each file group the base file and the logs become one new base file."""
+"""Compacting the metadata table: of each file group the base file and the logs become one new base file, or, in a log
+compaction, its logs one log.
+"""
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
 
 from pyhudi.executor import Executor
 from pyhudi.format.commit import encode_compaction_plan
+from pyhudi.format.log.headers import instant_time, merged_instants
 from pyhudi.format.metadata_record import FilesRecord, FileState
 from pyhudi.metadata.changes_files import files_change
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.files_partition import read_files_partition
+from pyhudi.metadata.log_cells import merge_log
+from pyhudi.metadata.slice_records import SliceReader, open_slice
 from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.visibility import block_filter
 from pyhudi.model.commit import CompactionPlan, WriteStat
 from pyhudi.model.instant import Instant
-from pyhudi.services.compaction_plan import operation
+from pyhudi.services.compaction_inputs import CompactionKind
+from pyhudi.services.compaction_plan import operation, plan_log_compaction
+from pyhudi.services.compaction_trigger import why_logs_not_due
 from pyhudi.services.slice_costs import slice_costs
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.file_system_view import FileSlice, NewLog
 from pyhudi.timeline.active import Timeline
 from pyhudi.write.metadata import by_name
-from pyhudi.write.metadata.deltacommit import complete_deltacommit
-from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base
+from pyhudi.write.metadata.deltacommit import complete_deltacommit, remove_logs
+from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
 
-
-def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> None:
-    """Undo compactions of the metadata table that died: whoever holds the guard knows that none runs.
-
-    Their base files are deleted before their instants; logs written since stay with the slice before,
-    whose completion rule finds them. Nothing is lost: the next compaction plans anew.
-
-    `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
-    its base file may hold all that the metadata table knows.
-    """
-    layout = table.timeline.layout
-    for instant in table.timeline.pending:
-        if instant.action != "compaction" or by_name.has_logs_upon(table, instant):
-            continue
-        confirm()
-        for folder in table.storage.list_folders(""):
-            stale = [f.path for f in table.storage.list(folder) if f"_{instant.requested}.hfile" in f.path]
-            table.storage.delete_many(stale)
-        table.storage.delete(layout.path(Instant(instant.requested, "compaction", "INFLIGHT")))
-        table.storage.delete(layout.path(Instant(instant.requested, "compaction", "REQUESTED")))
-
-
-def compact_when_due(
-    table: MetadataTable,
-    data_timeline: Timeline,
-    partitions: Collection[str],
-    *,
-    deltacommits_max: int,
-    executor: Executor,
-    issue_instant: Callable[[], str],
-    confirm: Callable[[], None],
-) -> bool:
-    """Compact these partitions, all file groups with logs, once `deltacommits_max` deltacommits came since the last.
-
-    Runs before a commit's own change to the metadata table, under the guard, when no data action is
-    half done: every log that it takes is of a completed one. Spec: format/metadata-table.md section 11.
-
-    `confirm` raises where the table is no longer ours: whoever has it then deletes the base file of what it finds
-    pending, and completing that would leave a table without its records.
-    Memory: as many file groups at a time as the executor has workers.
-    """
-    if table.deltacommits_since_compaction < deltacommits_max:
-        return False
-    if any(i.action == "compaction" for i in table.timeline.pending):
-        return False  # one with logs upon it, which only its writer can carry out
-    # An index that is complete here is so whether or not its builder got to say that on the data table's timeline.
-    unfinished = {i.requested for i in data_timeline.pending if i.action != "indexing"}
-    if any(i.requested in unfinished for i in table.timeline.completed_writes):
-        return False
-    requested = by_name.compaction_instant(table) if by_name.names_slices(table.config) else issue_instant()
-    layout, storage = table.timeline.layout, table.storage
-    chosen = [piece for partition in sorted(partitions) for piece in _compactable(table, partition)]
-    plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
-    storage.put_new(layout.path(Instant(requested, "compaction", "REQUESTED")), encode_compaction_plan(plan))
-    storage.put_new(layout.path(Instant(requested, "compaction", "INFLIGHT")), b"")
-    tasks = [_CompactionTask(table, data_timeline, piece, requested) for piece in chosen]
-    stats: dict[str, list[WriteStat]] = {}
-    for stat in executor.run(_compact, tasks):
-        if stat is not None:
-            stats.setdefault(stat.partition_path or "", []).append(stat)
-    completed = Instant(requested, "compaction", "COMPLETED", issue_instant())
-    complete_deltacommit(table, completed, stats, "COMPACT", confirm, is_compaction=True)
-    return True
+_KINDS: Final = frozenset(kind.value for kind in CompactionKind)
 
 
 @dataclass(frozen=True, slots=True)
-class _CompactionTask:
+class MetadataCompactor:
+    """`partitions`: that are complete; all of their file groups are compacted together.
+
+    It runs before a commit's own change to the metadata table, under the guard. `confirm` raises where the table is no
+    longer ours: whoever has it then deletes the files of what it finds pending, and completing that would leave a
+    table without its records. Memory: as many file groups at a time as the executor has workers.
+    """
+
+    table: MetadataTable
+    data_timeline: Timeline
+    partitions: Collection[str]
+    executor: Executor
+    issue_instant: Callable[[], str]
+    confirm: Callable[[], None]
+
+    def compact_when_due(self, deltacommits_max: int) -> bool:
+        """Of each file group with logs a new base file, once so many deltacommits came since the last compaction."""
+        table = self.table
+        if table.deltacommits_since_compaction < deltacommits_max or not self._is_settled():
+            return False
+        is_by_name = by_name.names_slices(table.config)
+        requested = by_name.compaction_instant(table) if is_by_name else self.issue_instant()
+        if requested is None:
+            return False
+        chosen = [piece for partition in sorted(self.partitions) for piece in _compactable(table, partition)]
+        plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
+        tasks = [_Task(table, self.data_timeline, piece, requested) for piece in chosen]
+        self._carry_out(CompactionKind.BASE, requested, plan, _compact, tasks)
+        return True
+
+    def log_compact_when_due(self, blocks_min: int) -> bool:
+        """Of each log of so many blocks one log file, once so many deltacommits came since the last such compaction.
+
+        Cost: where it is due, a get a log. Seen: 1.0.2, 1.2.0, 0.15.0 (`HoodieBackedTableMetadataWriter`).
+        """
+        table = self.table
+        if why_logs_not_due(table.timeline, blocks_min) or not self._is_settled():
+            return False
+        every = {partition: table.slices(partition) for partition in sorted(self.partitions)}
+        plan = plan_log_compaction(
+            chain.from_iterable(every.values()), taken=(), new_base_size_bytes=None,
+            is_worth_it=lambda piece: self._is_worth_log_compaction(piece, blocks_min),
+        )  # fmt: skip
+        if not plan.operations:
+            return False
+        is_by_name = by_name.names_slices(table.config)
+        requested = by_name.log_compaction_instant(table) if is_by_name else self.issue_instant()
+        if requested is None:
+            return False
+        names = {of: by_name.new_logs(table, of) for of in every} if is_by_name else {}
+        chosen = plan.file_groups
+        tasks = [
+            _Task(table, self.data_timeline, piece, requested, *names.get(of, {}).get(piece.file_id, ()))
+            for of, pieces in every.items()
+            for piece in pieces
+            if (of, piece.file_id) in chosen
+        ]
+        self._carry_out(CompactionKind.LOG, requested, plan, _log_compact, tasks)
+        return True
+
+    def _is_settled(self) -> bool:
+        """Whether no data action is half done, so that every log is of a completed one, and no compaction either.
+
+        An index that is complete here is so whether or not its builder got to say that on the data table's timeline.
+        A compaction that is pending still has logs upon it, which only its writer can carry out.
+        Spec: format/metadata-table.md section 11.
+        """
+        timeline = self.table.timeline
+        unfinished = {i.requested for i in self.data_timeline.pending if i.action != "indexing"}
+        is_pending = any(i.action in _KINDS for i in timeline.pending)
+        return not is_pending and all(i.requested not in unfinished for i in timeline.completed_writes)
+
+    def _is_worth_log_compaction(self, piece: FileSlice, blocks_min: int) -> bool:
+        """Whether there are so many blocks, of more than one instant, that merge into one record a key."""
+        reader = _log_reader(self.table, piece, self.data_timeline)
+        has_many = len(reader.blocks) >= blocks_min and len({instant_time(block) for block in reader.blocks}) > 1
+        return has_many and (piece.partition != FILES or merge_log(self.table, FILES, reader) is not None)
+
+    def _carry_out(
+        self, kind: CompactionKind, requested: str, plan: CompactionPlan,
+        run: Callable[["_Task"], WriteStat | None], tasks: list["_Task"],
+    ) -> None:  # fmt: skip
+        layout, storage = self.table.timeline.layout, self.table.storage
+        storage.put_new(layout.path(Instant(requested, kind.value, "REQUESTED")), encode_compaction_plan(plan))
+        storage.put_new(layout.path(Instant(requested, kind.value, "INFLIGHT")), b"")
+        stats: dict[str, list[WriteStat]] = {}
+        for stat in self.executor.run(run, tasks):
+            if stat is not None:
+                stats.setdefault(stat.partition_path or "", []).append(stat)
+        completed = Instant(requested, kind.value, "COMPLETED", self.issue_instant())
+        complete_deltacommit(self.table, completed, stats, kind.operation, self.confirm, is_compaction=True)
+
+
+def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> bool:
+    """Undo compactions and log compactions of the metadata table that died: whoever holds the guard knows that none
+    runs. Whether there were any.
+
+    Their files are deleted before their instants; logs written since stay with the slice before, whose completion
+    rule finds them. Nothing is lost: the next compaction plans anew.
+
+    `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
+    its files may hold all that the metadata table knows.
+    """
+    layout, has_any = table.timeline.layout, False
+    for instant in table.timeline.pending:
+        if instant.action not in _KINDS:
+            continue
+        has_any = True
+        if by_name.has_logs_upon(table, instant):
+            continue
+        confirm()
+        if instant.action == CompactionKind.LOG.value:
+            remove_logs(table, instant.requested)
+        else:
+            for folder in table.storage.list_folders(""):
+                stale = [f.path for f in table.storage.list(folder) if f"_{instant.requested}.hfile" in f.path]
+                table.storage.delete_many(stale)
+        table.storage.delete(layout.path(Instant(instant.requested, instant.action, "INFLIGHT")))
+        table.storage.delete(layout.path(Instant(instant.requested, instant.action, "REQUESTED")))
+    return has_any
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """`log`, `base_file`: as of `GroupTarget`."""
+
     table: MetadataTable
     data_timeline: Timeline
     piece: FileSlice
     requested: str
+    log: NewLog | None = None
+    base_file: str = ""
+
+    @property
+    def target(self) -> GroupTarget:
+        piece = self.piece
+        return GroupTarget(
+            self.table.storage, piece.partition, piece.file_id, self.requested, self.table.record_schema,
+            self.log, self.base_file,
+        )  # fmt: skip
 
 
-def _compact(task: _CompactionTask) -> WriteStat | None:
+def _compact(task: _Task) -> WriteStat | None:
     """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
     table, piece = task.table, task.piece
     if piece.partition == FILES:
@@ -105,8 +188,18 @@ def _compact(task: _CompactionTask) -> WriteStat | None:
         cells = read_current_cells(table, piece, task.data_timeline)
     if not len(cells) and piece.base_file is None and by_name.names_slices(table.config):
         return None
-    target = GroupTarget(table.storage, piece.partition, piece.file_id, task.requested, table.record_schema)
-    return write_group_base(target, cells)
+    return write_group_base(task.target, cells)
+
+
+def _log_compact(task: _Task) -> WriteStat:
+    merged = merge_log(task.table, task.piece.partition, _log_reader(task.table, task.piece, task.data_timeline))
+    assert merged is not None, "the plan has left it out"
+    stat = write_group_log(task.target, merged.cells, merged.deletes, compacted=merged_instants(merged.blocks))
+    return replace(stat, prev_commit=task.piece.base_instant)
+
+
+def _log_reader(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> SliceReader:
+    return open_slice(table.storage, replace(piece, base_file=None), block_filter(table, data_timeline))
 
 
 def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.instants import INIT_INSTANT
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -18,9 +19,9 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from pyhudi.metadata.expression_index import is_expression_index
+from pyhudi.metadata.expression_index import is_alike, is_expression_index
 from pyhudi.metadata.table import open_metadata_table
-from pyhudi.services.index_contents import IndexContents, secondary_partitions
+from pyhudi.services.index_contents import IndexContents, secondary_partitions, wanted_expression
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata.creation import create_partition
@@ -47,7 +48,8 @@ class IndexBuilder:
         contents = IndexContents(self.snapshot, self.settings, self.executor)
         definition = contents.definition(partition)
         create_partition(
-            open_metadata_table(self.snapshot.storage, self.snapshot.zone), contents.initial(partition, definition),
+            open_metadata_table(self.snapshot.storage, self.snapshot.zone),
+            contents.initial(partition, definition, requested=self.snapshot.timeline.newest or INIT_INSTANT),
             data_timeline=self.snapshot.timeline, epoch_ms=self.epoch_ms, executor=self.executor,
             issue_instant=self.issue_instant, confirm=self.confirm,
         )  # fmt: skip
@@ -56,7 +58,10 @@ class IndexBuilder:
 
 
 def wanted_partitions(
-    settings: IndexSettings, present: Iterable[str], definitions: Mapping[str, IndexDefinition]
+    settings: IndexSettings,
+    present: Iterable[str],
+    definitions: Mapping[str, IndexDefinition],
+    table_version: int,
 ) -> tuple[set[str], set[str]]:
     """The metadata partitions to build, and to drop, for a table that has these, or is getting them. `definitions`: of
     its indexes.
@@ -78,6 +83,10 @@ def wanted_partitions(
         asked |= dict.fromkeys(secondary, True)
     if settings.expressions is False:
         asked |= {name: False for name in have if is_expression_index(name)}
+    expression = wanted_expression(settings, definitions, table_version)
+    if expression is not None:
+        _check_expression(expression, definitions)
+        asked[expression.name] = True
     build = {name for name, is_wanted in asked.items() if is_wanted and name not in have}
     drop = {name for name, is_wanted in asked.items() if is_wanted is False and name in have}
     of_columns = {name for name in have | build if name.startswith(SECONDARY_INDEX_PREFIX)}
@@ -91,6 +100,15 @@ def wanted_partitions(
         build -= {PARTITION_STATS}
     drop |= dependents(drop, have)
     return set() if settings.is_async else build, drop
+
+
+def _check_expression(wanted: IndexDefinition, definitions: Mapping[str, IndexDefinition]) -> None:
+    of = definitions.get(wanted.name)
+    if of is not None and not is_alike(of, wanted):
+        raise Invalid(
+            f"hoodie.metadata.index.expression.column: expected a name that no other index has, found '{of.name}' on "
+            f"{of.function} of {', '.join(of.source_fields)}; give the new one another in hoodie.index.name"
+        )
 
 
 def _check_names(secondary: Mapping[str, str], definitions: Mapping[str, IndexDefinition]) -> None:

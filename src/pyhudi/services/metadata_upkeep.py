@@ -18,6 +18,7 @@ from pyhudi.metadata.changed_groups import schema_after
 from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.derive_action import clean_changes, commit_changes
+from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
@@ -25,7 +26,7 @@ from pyhudi.metadata.table import FILES, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_clean import clean_metadata_table
-from pyhudi.services.metadata_compaction import compact_when_due, remove_pending_compactions
+from pyhudi.services.metadata_compaction import MetadataCompactor, remove_pending_compactions
 from pyhudi.services.metadata_indexes import IndexBuilder, wanted_partitions
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.storage.protocol import Storage
@@ -50,7 +51,8 @@ class MetadataTableUpkeep:
     """A participant of every commit of a table.
 
     `is_enabled` False: a metadata table that exists is dropped, for nobody would keep it true.
-    `deltacommits_max`: deltacommits upon its base file before it is compacted. `clean`: of the data table; the
+    `deltacommits_max`: deltacommits upon its base file before it is compacted. `log_blocks_min`: blocks that make a log
+    of it worth a log compaction; None: there is none. `clean`: of the data table; the
     metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
     completed or named in its properties.
     """
@@ -61,6 +63,7 @@ class MetadataTableUpkeep:
     issue_instant: Callable[[], str]
     is_enabled: bool
     deltacommits_max: int
+    log_blocks_min: int | None
     clean: CleanSettings
     hold: Hold
     executor: Executor
@@ -99,8 +102,7 @@ class MetadataTableUpkeep:
         before, config = config, self._change_indexes(snapshot, config)
         if has_dead or config is not before:
             table = open_metadata_table(self.storage, self.zone)
-        if any(instant.action == "compaction" for instant in table.timeline.pending):
-            remove_pending_compactions(table, confirm=self.hold.confirm)
+        if remove_pending_compactions(table, confirm=self.hold.confirm):
             table = open_metadata_table(self.storage, self.zone)
         newest = table.timeline.newest or ""
         if newest > (snapshot.timeline.newest or ""):
@@ -108,10 +110,12 @@ class MetadataTableUpkeep:
             issue_instant(self.clock, self.zone, after=newest)
         # What is being built has no base file yet, and must not get one that hides those to come.
         partitions = [name for name in self._facts(snapshot, config).partitions if name in config.metadata_partitions]
-        has_compacted = compact_when_due(
-            table, snapshot.timeline, partitions, deltacommits_max=self.deltacommits_max, executor=self.executor,
-            issue_instant=self.issue_instant, confirm=self.hold.confirm,
-        )  # fmt: skip
+        compactor = MetadataCompactor(
+            table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
+        )
+        has_compacted = compactor.compact_when_due(self.deltacommits_max)
+        if self.log_blocks_min is not None and not has_compacted:
+            compactor.log_compact_when_due(self.log_blocks_min)
         clean_metadata_table(
             open_metadata_table(self.storage, self.zone) if has_compacted else table,
             self.clean.of_metadata_table(), self.zone, partitions,
@@ -152,14 +156,15 @@ class MetadataTableUpkeep:
     def _refuse_indexes(self, config: TableConfig) -> None:
         """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
         if by_name.names_slices(config):
-            build, _ = wanted_partitions(self.indexes, _named(config), {})
+            build, _ = wanted_partitions(self.indexes, _named(config), {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
 
     def _change_indexes(self, snapshot: Snapshot, config: TableConfig) -> TableConfig:
         """Drop what the options switch off, build what they switch on. The table's config since."""
-        definitions = read_definitions(self.storage) if self.indexes.secondary_columns else {}
-        build, drop = wanted_partitions(self.indexes, _named(config), definitions)
+        is_named = self.indexes.secondary_columns or self.indexes.expression is not None
+        definitions = read_definitions(self.storage) if is_named else {}
+        build, drop = wanted_partitions(self.indexes, _named(config), definitions, config.version)
         if drop:
             log.info("%s: dropping the metadata partitions %s", self.storage.location.uri, ", ".join(sorted(drop)))
             self._lists.drop(drop)
@@ -167,10 +172,9 @@ class MetadataTableUpkeep:
         builder = IndexBuilder(
             snapshot, self.indexes, self.executor, self.clock.now_ms(), self.issue_instant, self.hold.confirm
         )
-        # A secondary index of a column that the first write brings is built by the next one.
-        secondary = {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX)}
-        if secondary and not snapshot.schema.names:
-            build -= secondary
+        # An index of a column that the first write brings is built by the next one.
+        if not snapshot.schema.names:
+            build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
         for partition in sorted(build):
             definition = builder.build(partition)
             put_definitions(self.storage, {partition: definition} if definition is not None else {})

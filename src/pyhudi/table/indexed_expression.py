@@ -22,16 +22,26 @@ IDENTITY: Final = "identity"
 EXPRESSION_OPTION: Final = "expr"
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys((IDENTITY, "lower", "upper", "trim", "ltrim", "rtrim", "length"), ()),
+    **dict.fromkeys((IDENTITY, "lower", "upper", "length"), ()),
+    **dict.fromkeys(("trim", "ltrim", "rtrim"), ("trimString",)),
     **dict.fromkeys(("year", "month", "day", "hour", "to_date", "unix_timestamp"), ()),
     **dict.fromkeys(("from_unixtime", "date_format"), ("format",)),
     **dict.fromkeys(("date_add", "date_sub"), ("days",)),
     "substring": ("pos", "len"),
+    "regexp_extract": ("pattern", "idx"),
+    "regexp_replace": ("pattern", "replacement"),
 }
 """Function -> the options that are its further arguments, in their order."""
-_NOT_COMPUTED: Final = ("split", "regexp_extract", "regexp_replace", "to_timestamp")
-_NUMBERS: Final = frozenset({"days", "pos", "len"})
-_MAY_LACK: Final = frozenset({("from_unixtime", "format")})
+_NOT_COMPUTED: Final[Mapping[str, str]] = {
+    "split": "its values are lists, of which an index keeps neither bounds nor filters",
+    "to_timestamp": "its values are times, of which an index keeps no bounds here; to_date or date_format can be",
+}
+"""Functions that Apache Hudi knows too, and why there is no index of them."""
+_NUMBERS: Final = frozenset({"days", "pos", "len", "idx"})
+_MAY_LACK: Final = frozenset(
+    {("from_unixtime", "format"), *((trim, "trimString") for trim in ("trim", "ltrim", "rtrim"))}
+)
+_SIDES: Final[Mapping[str, str]] = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,9 @@ class IndexedExpression:
         """As in Spark SQL."""
         if self.function == IDENTITY:
             return self.column
-        rest = [of if name in _NUMBERS else f"'{of}'" for name, of in self.options.items()]
+        rest = [of if name in _NUMBERS else _quoted(of) for name, of in self.options.items()]
+        if rest and self.function in _SIDES:
+            return f"trim({_SIDES[self.function]} {rest[0]} FROM {self.column})"
         return f"{self.function}({', '.join([self.column, *rest])})"
 
 
@@ -65,9 +77,12 @@ def expression_node(of: IndexedExpression, schema: pa.Schema) -> Node:
         raise Invalid(f"index on {of.text}: no column '{of.column}' in the table, whose columns are: {have}")
     names = _OPTIONS.get(of.function, ())
     unknown = sorted(set(of.options) - set(names))
-    if of.function in _NOT_COMPUTED or unknown:
-        what = f"{of.function} with {', '.join(unknown)}" if of.function in _OPTIONS else of.function
-        raise Unsupported(f"index on {of.text}: {what} is not computed for an index here")
+    if of.function in _NOT_COMPUTED:
+        raise Unsupported(f"index on {of.text}: {of.function} cannot be indexed: {_NOT_COMPUTED[of.function]}")
+    if unknown:
+        raise Unsupported(
+            f"index on {of.text}: {of.function} with {', '.join(unknown)} is not computed for an index here"
+        )
     missing = [name for name in names if name not in of.options and (of.function, name) not in _MAY_LACK]
     if missing:
         raise Invalid(f"index on {of.text}: expected the option {', '.join(missing)} of {of.function}")
@@ -115,11 +130,19 @@ def _described(node: Node) -> IndexedExpression | None:
             return IndexedExpression("to_date", column)
         case Call() if all(isinstance(one, Literal) and one.value.is_valid for one in node.arguments[1:]):
             names = _OPTIONS.get(node.name)
-            if names is None or len(names) != len(node.arguments) - 1:
-                return None
             texts = [str(one.value.as_py()) for one in node.arguments[1:] if isinstance(one, Literal)]
-            return IndexedExpression(node.name, column, dict(zip(names, texts, strict=True)))
+            if names is None or len(names) < len(texts):
+                return None
+            if any((node.name, name) not in _MAY_LACK for name in names[len(texts) :]):
+                return None
+            return IndexedExpression(node.name, column, dict(zip(names, texts, strict=False)))
     return None
+
+
+def _quoted(text: str) -> str:
+    """As a literal in Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _cast_to(node: Node, target: pa.DataType) -> Node:

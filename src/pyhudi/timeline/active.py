@@ -21,12 +21,14 @@ class Timeline:
 
     `until`: a reader that travels back sees no write requested after it; None is now.
     `history`: the instants that were archived, which cost requests when they are asked for.
+    `log_compactions`: requested times of those on it, whatever their state: completed they are delta commits.
     """
 
     layout: TimelineLayout
     instants: tuple[Instant, ...]
     until: str | None = None
     history: History = field(default_factory=NoHistory, compare=False, repr=False)
+    log_compactions: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -144,10 +146,13 @@ class Timeline:
 def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Timeline:
     """List the timeline's folder once and keep the highest state of each instant. One list request."""
     highest: dict[tuple[str, str], Instant] = {}
+    log_compactions: set[str] = set()
     for file in storage.list(layout.folder):
         instant = layout.parse(file.path.rpartition("/")[2])
         if instant is None:
             continue
+        if instant.action == "logcompaction":
+            log_compactions.add(instant.requested)
         if instant.is_completed and instant.completed is None:
             instant = replace(instant, completed=format_instant(file.modified_ms, zone))
         key = instant.requested, instant.comparable_action
@@ -155,7 +160,8 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
         if known is None or STATES.index(instant.state) > STATES.index(known.state):
             highest[key] = instant
     instants = tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action)))
-    return Timeline(layout, instants, history=open_history(storage, layout))
+    history = open_history(storage, layout)
+    return Timeline(layout, instants, log_compactions=frozenset(log_compactions), history=history)
 
 
 def open_history(storage: Storage, layout: TimelineLayout) -> History:

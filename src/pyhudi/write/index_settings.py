@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.metadata.index_facts import ChosenColumns
 from pyhudi.model.option_values import OptionValues
 
@@ -14,6 +15,23 @@ _RECORD_SIZE = 48
 
 RecordIndexKind: TypeAlias = Literal["global", "partitioned"]
 
+EXPRESSION = "hoodie.metadata.index.expression"
+_FLAVOURS: Final[Mapping[str, str]] = {"COLUMN_STATS": COLUMN_STATS, "BLOOM_FILTERS": BLOOM_FILTERS}
+_IDENTITY = "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedExpression:
+    """An index on an expression that writes are to build and keep. `flavour`: of what it is made, `column_stats` or
+    `bloom_filters`. `options`: arguments of the function and, of filters, their shape. `name`: empty: its column's.
+    """
+
+    column: str
+    function: str
+    options: Mapping[str, str]
+    flavour: str
+    name: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
@@ -22,7 +40,7 @@ class IndexSettings:
 
     `is_async`: what is to be built is left to an indexer, beside the writers. `columns`: that statistics are kept of.
     `secondary_columns`: of which a secondary index is to be there; `secondary_name`: what a new one is called, empty:
-    as its column.
+    as its column. `expression`: of which an index is to be there.
     File groups are counted at creation: those of record indexes by what the table holds, times `growth_factor`, in
     groups of `group_size_bytes`, within bounds; a data partition's own in a partitioned one.
     """
@@ -36,6 +54,7 @@ class IndexSettings:
     expressions: bool | None = None
     secondary_columns: tuple[str, ...] = ()
     secondary_name: str = ""
+    expression: WantedExpression | None = None
     is_async: bool = False
     columns: ChosenColumns = field(default_factory=ChosenColumns)
     column_stats_groups: int = 2
@@ -68,6 +87,7 @@ class IndexSettings:
             is_async=o.flag("hoodie.metadata.index.async", d.is_async),
             secondary_columns=secondary_columns,
             secondary_name=secondary_name,
+            expression=_expression(options) if asked["expressions"] else None,
             columns=ChosenColumns(
                 _names(options, "hoodie.metadata.index.column.stats.column.list"),
                 o.count("hoodie.metadata.index.column.stats.max.columns.to.index", d.columns.count_max),
@@ -119,6 +139,30 @@ def _secondary(options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
             f"found {', '.join(columns)}"
         )
     return columns, name
+
+
+def _expression(options: Mapping[str, str]) -> WantedExpression | None:
+    """Of one column, as Apache Hudi has it from 1.0.1 on. Seen: it splits the options at each comma, and takes what
+    stands behind the first `=` as it is; quotes, as in its own example, are taken off here.
+    """
+    column, told = options.get(f"{EXPRESSION}.column", "").strip(), options.get(f"{EXPRESSION}.options", "").strip()
+    if not column:
+        return None
+    if not told:
+        raise Invalid(f"option '{EXPRESSION}.column'='{column}': expected {EXPRESSION}.options, such as 'expr=lower'")
+    arguments = {}
+    for pair in told.split(","):
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise Invalid(
+                f"option '{EXPRESSION}.options'='{told}': expected name=value, parted by commas, found '{pair}'"
+            )
+        text = value.strip()
+        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+        arguments[name.strip()] = text[1:-1] if is_quoted else text
+    function = arguments.pop("expr", _IDENTITY)
+    kind = OptionValues(options).choice("hoodie.expression.index.type", "COLUMN_STATS", tuple(_FLAVOURS))
+    return WantedExpression(column, function, arguments, _FLAVOURS[kind], options.get("hoodie.index.name", "").strip())
 
 
 def _asked(options: Mapping[str, str], name: str) -> bool | None:

@@ -4,15 +4,12 @@ A module-level function over frozen values, run by a thread in this process or b
 Importing this imports numba.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.log.block import LogBlock
 from pyhudi.format.log.delete import make_deletes
-from pyhudi.format.log.headers import compacted_instants, instant_time
+from pyhudi.format.log.headers import merged_instants
 from pyhudi.format.names import join
 from pyhudi.merge.cells import take_one
 from pyhudi.merge.fold import Folded
@@ -42,7 +39,7 @@ def compact_log(
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
     blocks = stored_blocks(store, files, reading, tally)
-    style = BlockStyle(target.avro_schema, target.logs, target.settings.compression, compacted=_sources(blocks))
+    style = BlockStyle(target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks))
     written: list[WrittenLog] = []
     for part in key_parts(blocks, reading):
         folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
@@ -62,14 +59,6 @@ def _stat(task: SliceTask, log: WrittenLog) -> WriteStat:
         base_file=(task.base_file or "") if task.log is not None else "",
         log_files=(*(task.log.beside if task.log is not None else ()), name),
     )  # fmt: skip
-
-
-def _sources(blocks: Sequence[LogBlock]) -> tuple[str, ...]:
-    """The instants that a block of these stands in for: their own, and those that they stood in for."""
-    found: dict[str, None] = {}
-    for block in blocks:
-        found.update(dict.fromkeys((*compacted_instants(block), instant_time(block))))
-    return tuple(sorted(found))
 
 
 def _rows(target: CompactionTarget, folded: Folded) -> LogRows:

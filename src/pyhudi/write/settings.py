@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self, TypeAlias, cast, get_args
+from typing import Final, Literal, Self, TypeAlias, cast, get_args
 
 from pyhudi.errors import Invalid
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
@@ -22,6 +22,9 @@ OperationName: TypeAlias = Literal[
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
+
+METADATA_LOG_BLOCKS_MIN: Final = 5
+"""Blocks that make a log of the metadata table worth a log compaction, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class WriteSettings:
     `fills_missing_columns`: columns that the input lacks become null, rather than an error: they may be misspelled.
     `makes_new_columns_nullable`: also where the input says that they are never null, which old rows cannot be.
     `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
+    `metadata_log_blocks_min`: blocks that make a log of the metadata table worth a log compaction; None: there is none.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
@@ -78,6 +82,7 @@ class WriteSettings:
     bulk_insert_sort_mode: SortMode = "NONE"
     metadata_enabled: bool = True
     metadata_deltacommits_max: int = 10
+    metadata_log_blocks_min: int | None = None
     allow_empty_commit: bool = True
     fills_missing_columns: bool = False
     makes_new_columns_nullable: bool = False
@@ -99,6 +104,7 @@ class WriteSettings:
         index_type = o.choice("hoodie.index.type", d.index_type, get_args(IndexType))
         sort_mode = o.choice("hoodie.bulkinsert.sort.mode", d.bulk_insert_sort_mode, get_args(SortMode))
         metadata_max = o.count("hoodie.metadata.compact.max.delta.commits", d.metadata_deltacommits_max)
+        metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
         return cls(
             operation=o.choice("hoodie.datasource.write.operation", d.operation, get_args(OperationName)),
             compression=_compression(o, d.compression),
@@ -125,6 +131,7 @@ class WriteSettings:
             bulk_insert_sort_mode=sort_mode,
             metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
             metadata_deltacommits_max=metadata_max,
+            metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
             allow_empty_commit=o.flag("hoodie.allow.empty.commit", d.allow_empty_commit),
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
             makes_new_columns_nullable=o.flag(

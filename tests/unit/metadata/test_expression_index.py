@@ -6,6 +6,8 @@ import pytest
 from pyhudi import Invalid, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.metadata.expression_index import BloomShape, expression_index, expression_prefix, is_expression_index
+from pyhudi.table.indexed_expression import parse_indexed_expression
+from pyhudi.table.predicate.resolve import parse_value
 
 SCHEMA = pa.schema(
     [("ts", pa.int64()), ("name", pa.string()), ("part", pa.float64()), ("at", pa.timestamp("us", "UTC"))]
@@ -24,12 +26,35 @@ def test_a_definition_of_apache_hudi_is_what_it_says() -> None:
 
 
 @pytest.mark.parametrize(
+    "of, text",
+    [
+        (definition("trim", "name", trimString="x"), "trim(BOTH 'x' FROM name)"),
+        (definition("ltrim", "name"), "ltrim(name)"),
+        (
+            definition("regexp_replace", "name", pattern="(\\d)'", replacement="$1"),
+            "regexp_replace(name, '(\\\\d)\\'', '$1')",
+        ),
+        (definition("regexp_extract", "name", pattern="a(b)", idx="1"), "regexp_extract(name, 'a(b)')"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_definition_and_the_text_of_a_predicate_are_the_same_expression(of: IndexDefinition, text: str) -> None:
+    found = parse_indexed_expression(text, SCHEMA)
+    assert {"expr": found.function, **found.options} == of.options
+    assert expression_index(of, SCHEMA).node == parse_value(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
     "of, error, text",
     [
         (definition("lower", "nobody"), Invalid, "no column 'nobody'"),
         (definition("to_the_moon", "name"), Invalid, "expected a function that an index can be of"),
-        (definition("split", "name", pattern=","), Unsupported, "split is not computed"),
-        (definition("trim", "name", trimString="x"), Unsupported, "trim with trimString is not computed"),
+        (definition("split", "name", pattern=","), Unsupported, "its values are lists"),
+        (definition("to_timestamp", "name"), Unsupported, "its values are times"),
+        (definition("to_date", "name", format="yyyy"), Unsupported, "to_date with format is not computed"),
+        (definition("regexp_replace", "name", pattern="a"), Invalid, "expected the option replacement"),
+        (definition("regexp_replace", "name", pattern="(?i)a", replacement=""), Unsupported, "by this pattern"),
+        (definition("regexp_extract", "name", pattern="a", idx="1"), Invalid, "the pattern has 0"),
         (definition("date_format", "at"), Invalid, "expected the option format"),
         (definition("date_add", "at", days="many"), Invalid, "expected a whole number as days, found 'many'"),
         (definition("hour", "ts"), Invalid, "hour takes a timestamp"),

@@ -1,6 +1,7 @@
 """A compaction could come too early or never, take the wrong slices, or starve a huge one: the rules over values."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date
 
 import pytest
@@ -209,9 +210,14 @@ def test_time_counts_from_the_last_compaction_or_else_the_first_delta_commit() -
 
 
 def test_a_log_compaction_can_be_due_once_there_are_as_many_delta_commits_as_blocks_are_wanted() -> None:
-    settings = CompactionSettings(log_blocks_min=2)
-    assert not why_logs_not_due(timeline("1-2", "3-4"), settings)
-    assert "blocks.threshold" in why_logs_not_due(timeline("1-2"), settings)
+    assert not why_logs_not_due(timeline("1-2", "3-4"), 2)
+    assert "blocks.threshold" in why_logs_not_due(timeline("1-2"), 2)
+
+
+def test_a_log_compaction_counts_the_delta_commits_since_the_one_before() -> None:
+    done = replace(timeline("1-2", "3-4", "5-8", "6-7", "9-10"), log_compactions=frozenset({at(6)}))
+    assert not why_logs_not_due(done, 2)  # those that completed at 8, after the log compaction was requested, and 10
+    assert "2 delta commits" in why_logs_not_due(done, 3)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -136,6 +136,95 @@ def test_a_secondary_index_has_the_name_that_it_is_given_and_a_column_gets_no_se
     store.table.upsert(arrow([Row("l", "rome", 4, 2)]), options=off)
     assert store.partitions() == ("files", "record_index")
     assert set(read_definitions(store.storage)) == {"record_index"}
+
+
+def expression(column: str, options: str, **more: str) -> dict[str, str]:
+    name = "hoodie.metadata.index.expression"
+    return {f"{name}.enable": "true", f"{name}.column": column, f"{name}.options": options, **more}
+
+
+def test_an_index_on_an_expression_is_built_within_a_write_once_and_kept_true() -> None:
+    store = Store("COPY_ON_WRITE", 9)
+    upper = expression("id", "expr='upper'")
+    store.table.upsert(arrow([Row("k", "oslo", 1, 1)]), options=upper)  # which brings the column
+    assert store.partitions() == ("files",)
+    store.table.upsert(arrow([Row("l", "rome", 2, 2)]), options=upper)
+    assert store.partitions() == ("expr_index_id", "files")
+    assert index_problems(store.storage) == []
+    definition = read_definitions(store.storage)["expr_index_id"]
+    assert (definition.type, definition.function) == ("column_stats", "upper")
+    assert (definition.source_fields, definition.options) == (("id",), {"expr": "upper"})
+    pruned = store.table.scan(where="upper(id) = 'L'").explain()
+    assert "expr_index_id" in str(pruned)
+
+    # By another name it is the same index; of another kind, or another expression, it is another.
+    store.table.upsert(arrow([Row("l", "rome", 3, 2)]), options={**upper, "hoodie.index.name": "other"})
+    assert store.partitions() == ("expr_index_id", "files")
+    with pytest.raises(Invalid, match="give the new one another in"):
+        store.table.upsert(arrow([Row("l", "rome", 4, 2)]), options=expression("id", "expr=lower"))
+    blooms = expression("id", "expr=substring, pos=1, len=2, fpp=0.01", **{
+        "hoodie.index.name": "expr_index_begin", "hoodie.expression.index.type": "Bloom_Filters",
+    })  # fmt: skip
+    store.table.upsert(arrow([Row("m", "bonn", 5, 2)]), options=blooms)
+    assert store.partitions() == ("expr_index_begin", "expr_index_id", "files")
+    store.table.upsert(arrow([Row("n", "bonn", 6, 2)]))  # kept true without an option
+    assert store.partitions() == ("expr_index_begin", "expr_index_id", "files")
+    assert index_problems(store.storage) == []
+    assert read_definitions(store.storage)["expr_index_begin"].options["fpp"] == "0.01"
+
+    asking = Handles(store.storage, StepClock(1_780_000_300_000), seeded_uuids(3), SerialExecutor()).open(blooms)
+    with pytest.raises(Invalid, match="is set, and the next write would build it again"):
+        asking.drop_index("begin")
+    off = {**blooms, "hoodie.metadata.index.expression.enable": "false"}
+    store.table.upsert(arrow([Row("n", "bonn", 7, 2)]), options=off)
+    assert store.partitions() == ("files",)
+    assert problems_on(store.storage) == []
+
+
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+def test_filters_of_an_expression_that_shut_apache_hudi_out_are_warned_of(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(kind, 9)
+    store.table.upsert(arrow([Row("k", "oslo", 1, 1)]))
+    store.table.build_index("expr_index", name="stats", expression="lower(id)")
+    asked = expression("id", "expr=upper", **{"hoodie.expression.index.type": "bloom_filters"})
+    assert not caplog.records
+    store.table.build_index("bloom_filters", name="filters", expression="lower(id)")
+    store.table.upsert(arrow([Row("l", "oslo", 1, 1)]), options=asked)
+    store.table.upsert(arrow([Row("m", "oslo", 1, 1)]), options=asked)
+    said = [record.getMessage() for record in caplog.records if "cannot write" in record.getMessage()]
+    if kind == "COPY_ON_WRITE":
+        assert said == []
+    else:
+        assert [text.partition(", ")[0] for text in said] == [
+            f"{store.storage.location.uri}: with the index 'expr_index_{name}'" for name in ("filters", "id")
+        ]
+
+
+@pytest.mark.parametrize(
+    "options, error, text",
+    [
+        (expression("id", ""), Invalid, "expected hoodie.metadata.index.expression.options"),
+        (expression("id", "lower"), Invalid, "expected name=value, parted by commas, found 'lower'"),
+        (expression("nix", "expr=lower"), Invalid, "no column 'nix'"),
+        (expression("id", "expr=fly"), Invalid, "expected a function that an index can be of"),
+        (expression("id", "expr=split,pattern=o"), Unsupported, "split"),
+        (
+            expression("id", "expr=lower", **{"hoodie.expression.index.type": "RECORD_INDEX"}),
+            Invalid, "expected COLUMN_STATS or BLOOM_FILTERS",
+        ),
+    ],
+)  # fmt: skip
+def test_an_index_on_an_expression_that_a_write_cannot_build_is_refused(
+    options: dict[str, str], error: type[Exception], text: str
+) -> None:
+    store = Store("COPY_ON_WRITE", 9)
+    store.table.upsert(arrow([Row("k", "oslo", 1, 1)]))
+    before = {f.path for f in store.storage.list("", recursive=True)}
+    with pytest.raises(error, match=text):
+        store.table.upsert(arrow([Row("k", "oslo", 2, 2)]), options=options)
+    assert {f.path for f in store.storage.list("", recursive=True)} == before
 
 
 def test_updates_in_logs_read_no_base_file_for_the_record_index() -> None:

@@ -17,13 +17,13 @@ from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.instant import Instant
-from pyhudi.services.metadata_compaction import compact_when_due
+from pyhudi.services.metadata_compaction import MetadataCompactor
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import table_config
 from pyhudi.table.properties_file import read_table_properties
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.write.metadata.creation import InitialPartition, create_metadata_table, create_partition
-from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, write_deltacommit
+from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_log_compactions, write_deltacommit
 from pyhudi.write.metadata.rollback import roll_back_deltacommit
 from tests.support.model import Handles, StepClock, seeded_uuids
 
@@ -85,11 +85,16 @@ class Table:
             found.update({k.decode(): v for k, v in zip(keys.to_pylist(), cells["value"].to_pylist(), strict=True)})
         return found
 
+    @property
+    def compactor(self) -> MetadataCompactor:
+        of = [*PARTITIONS, "files"]
+        return MetadataCompactor(self.metadata, self.data_timeline, of, EXECUTOR, self.now, sure)
+
     def compact(self) -> bool:
-        return compact_when_due(
-            self.metadata, self.data_timeline, ["files", *PARTITIONS], deltacommits_max=1, executor=EXECUTOR,
-            issue_instant=self.now, confirm=sure,
-        )  # fmt: skip
+        return self.compactor.compact_when_due(1)
+
+    def log_compact(self) -> bool:
+        return self.compactor.log_compact_when_due(2)
 
 
 def change(partition: str, cells: dict[str, bytes], deletes: tuple[str, ...] = ()) -> PartitionChange:
@@ -99,9 +104,9 @@ def change(partition: str, cells: dict[str, bytes], deletes: tuple[str, ...] = (
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_random_changes_of_three_partitions_with_compactions_between_them(version: int) -> None:
-    table, draw = Table(version), random.Random(version)
+    table, draw, log_compactions = Table(version), random.Random(version), 0
     model = {partition: {f"first {partition}": b"0"} for partition in PARTITIONS}
-    for turn in range(12):
+    for turn in range(16):
         changes = []
         for partition in draw.sample(sorted(PARTITIONS), draw.randint(1, 3)):
             of = model[partition]
@@ -113,9 +118,12 @@ def test_random_changes_of_three_partitions_with_compactions_between_them(versio
                 del of[key]
             of.update(new)
         table.write(*changes)
-        if draw.random() < 0.3:
+        if draw.random() < 0.2:
             assert table.compact()
+        elif draw.random() < 0.7:
+            log_compactions += table.log_compact()
         assert {partition: table.cells(partition) for partition in PARTITIONS} == model
+    assert log_compactions > 2
 
 
 def test_one_log_file_a_touched_group_and_its_numbers_in_the_commit() -> None:
@@ -138,6 +146,27 @@ def test_a_rollback_takes_the_logs_of_every_partition_and_the_next_deltacommit_i
     for partition in PARTITIONS:
         assert table.cells(partition) == {f"first {partition}": b"0", "kept": b"1"}
     assert [f.path for f in table.metadata.storage.list("", recursive=True) if requested in f.path] == []
+
+
+def test_a_rollback_takes_log_compactions_back_that_hold_what_it_takes() -> None:
+    table = Table()
+    for n in range(2):
+        table.write(*(change(partition, {f"kept {n}": b"1"}) for partition in PARTITIONS))
+    assert table.log_compact()
+    [before] = table.metadata.timeline.log_compactions
+    requested = table.write(
+        *(change(partition, {"gone": b"2", "kept 0": b"3"}, ("kept 1",)) for partition in PARTITIONS)
+    )
+    for n in range(2, 4):
+        table.write(*(change(partition, {f"kept {n}": b"1"}) for partition in PARTITIONS))
+    assert table.log_compact()
+    assert len(table.metadata.timeline.log_compactions) == 2
+    undo_log_compactions(table.metadata, since=requested, confirm=sure)
+    assert table.metadata.timeline.log_compactions == {before}
+    target = next(i for i in table.metadata.timeline if i.requested == requested)
+    roll_back_deltacommit(table.metadata, target, table.now(), issue_instant=table.now, confirm=sure)
+    for partition in PARTITIONS:
+        assert table.cells(partition) == {f"first {partition}": b"0", **{f"kept {n}": b"1" for n in range(4)}}
 
 
 def test_an_undone_deltacommit_is_written_anew_under_its_time() -> None:

@@ -12,7 +12,7 @@ from pyhudi.metadata.index_facts import ChosenColumns
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import check_known
 from pyhudi.model.option_table import find_entry
-from pyhudi.write.index_settings import IndexSettings
+from pyhudi.write.index_settings import IndexSettings, WantedExpression
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
@@ -55,6 +55,7 @@ EACH = [
     ("operation", "hoodie.datasource.write.operation", "INSERT_OVERWRITE", "insert_overwrite"),
     ("metadata_enabled", "hoodie.metadata.enable", "false", False),
     ("metadata_deltacommits_max", "hoodie.metadata.compact.max.delta.commits", "3", 3),
+    ("metadata_log_blocks_min", "hoodie.metadata.log.compaction.enable", "true", 5),
     ("allow_empty_commit", "hoodie.allow.empty.commit", "false", False),
     ("fills_missing_columns", "hoodie.write.set.null.for.missing.columns", "true", True),
     ("fills_missing_columns", "hoodie.datasource.write.reconcile.schema", "true", True),
@@ -139,6 +140,18 @@ def test_the_defaults_are_apache_hudis_but_for_the_codec() -> None:
     assert (settings.bloom_entries, settings.bloom_false_positive_rate) == (60000, 1e-9)
     assert (settings.combine_before_insert, settings.combine_before_upsert) == (False, True)
     assert (settings.metadata_enabled, settings.metadata_deltacommits_max) == (True, 10)
+
+
+def test_what_belongs_to_a_switch_counts_where_it_is_on() -> None:
+    blocks = {"hoodie.metadata.log.compaction.blocks.threshold": "3"}
+    assert WriteSettings.from_options(blocks).metadata_log_blocks_min is None
+    on = {**blocks, "hoodie.metadata.log.compaction.enable": "true"}
+    assert WriteSettings.from_options(on).metadata_log_blocks_min == 3
+    name = "hoodie.metadata.index.expression"
+    of_column = {f"{name}.column": "c", f"{name}.options": "expr='trim', trimString = a=b"}
+    assert WriteSettings.from_options(of_column).indexes.expression is None
+    found = WriteSettings.from_options({**of_column, f"{name}.enable": "true"}).indexes.expression
+    assert found == WantedExpression("c", "trim", {"trimString": "a=b"}, "column_stats")
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "lz4"])

@@ -40,6 +40,14 @@ def compacted_instants(block: LogBlock) -> tuple[str, ...]:
     return tuple(one for part in text.split(",") if (one := part.strip()))
 
 
+def merged_instants(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
+    """The instants that a block of these stands in for: their own, and those that they stood in for. Ascending."""
+    found: set[str] = set()
+    for block in blocks:
+        found.update((*compacted_instants(block), instant_time(block)))
+    return tuple(sorted(found))
+
+
 def block_identifier(block: LogBlock) -> tuple[int, int] | None:
     """Attempt and number of the block in it, which releases 0.14 wrote; None without."""
     text = block.header.get(HeaderKey.BLOCK_IDENTIFIER)

@@ -86,9 +86,11 @@ def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_
     return encode_block(BlockType.HFILE_DATA, header, encode_hfile_table(cells, schema_text=text))
 
 
-def encode_hfile_block(hfile: bytes | memoryview, *, instant_time: str, schema_text: str) -> bytes:
+def encode_hfile_block(
+    hfile: bytes | memoryview, *, instant_time: str, schema_text: str, compacted_instants: Iterable[str] = ()
+) -> bytes:
     """A data block of a whole HFile. `schema_text`: the Avro schema of its values, the same as inside."""
-    header = {HeaderKey.INSTANT_TIME: instant_time, HeaderKey.SCHEMA: schema_text}
+    header = data_header(instant_time=instant_time, schema_text=schema_text, compacted_instants=compacted_instants)
     return encode_block(BlockType.HFILE_DATA, header, hfile)
 
 

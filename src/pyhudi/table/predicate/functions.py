@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.table.predicate import date_functions
+from pyhudi.table.predicate import date_functions, regex_functions
 from pyhudi.table.predicate.date_functions import date_call, run_date_call
 from pyhudi.table.predicate.nodes import Call, Literal, Node, type_of
 from pyhudi.table.predicate.refusals import NotBuilt, SignatureError
@@ -18,15 +18,17 @@ from pyhudi.table.predicate.types import TIMESTAMP, TIMESTAMP_NTZ, is_float, is_
 
 CastTo = Callable[[Node, pa.DataType], Node]
 
-_TEXT_TO_TEXT = ("lower", "upper", "trim", "ltrim", "rtrim")
+_TRIMS = ("trim", "ltrim", "rtrim")
 _DAY_PARTS = ("year", "month", "day", "quarter")
 _TIME_PARTS = ("hour", "minute", "second")
 _TEXT_TESTS = ("startswith", "endswith", "contains")
 _ARGUMENT_COUNTS = (
-    dict.fromkeys((*_TEXT_TO_TEXT, *_DAY_PARTS, *_TIME_PARTS, "length", "abs", "negate", "isnan"), (1, 1))
+    dict.fromkeys(("lower", "upper", *_DAY_PARTS, *_TIME_PARTS, "length", "abs", "negate", "isnan"), (1, 1))
+    | dict.fromkeys(_TRIMS, (1, 2))
     | dict.fromkeys(_TEXT_TESTS, (2, 2))
     | {"substring": (2, 3), "concat": (1, 1000), "coalesce": (1, 1000)}
     | date_functions.ARGUMENT_COUNTS
+    | regex_functions.ARGUMENT_COUNTS
 )
 
 
@@ -42,6 +44,8 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")
     if name in date_functions.ARGUMENT_COUNTS:
         return date_call(name, arguments, cast_to)
+    if name in regex_functions.ARGUMENT_COUNTS:
+        return regex_functions.regex_call(name, arguments, cast_to)
     if name == "coalesce":
         return _coalesce(arguments, cast_to)
     if name in ("abs", "negate"):
@@ -95,6 +99,8 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
         if not isinstance(texts[1], Literal):
             raise NotBuilt(f"{name} with a text that is not a literal")
         return Call(name, texts, pa.bool_())
+    if name in _TRIMS and not all(isinstance(of, Literal) and of.value.is_valid for of in texts[1:]):
+        raise NotBuilt(f"{name} of characters that are not a literal")
     return Call(name, texts, pa.string())
 
 
@@ -103,6 +109,8 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
     first = arguments[0]
     if call.name in date_functions.ARGUMENT_COUNTS:
         return run_date_call(call, arguments)
+    if call.name in regex_functions.ARGUMENT_COUNTS:
+        return regex_functions.run_regex_call(call, first)
     match call.name:
         case "coalesce":
             return pc.coalesce(*arguments)
@@ -119,7 +127,8 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         case "length":
             return pc.binary_length(first) if first.type == pa.binary() else pc.utf8_length(first)
         case "trim" | "ltrim" | "rtrim":
-            return pc.call_function(f"utf8_{call.name}", [first], pc.TrimOptions(" "))
+            characters = _text(call.arguments[1]) if len(call.arguments) > 1 else " "
+            return pc.call_function(f"utf8_{call.name}", [first], pc.TrimOptions(characters))
         case _:
             return pc.call_function(call.name, [first]).cast(call.type)
 
@@ -127,6 +136,11 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
 def _literal(node: Node) -> int:
     assert isinstance(node, Literal)
     return int(node.value.as_py())
+
+
+def _text(node: Node) -> str:
+    assert isinstance(node, Literal)
+    return str(node.value.as_py())
 
 
 def _text_test(name: str, text: pa.Array, pattern: Node) -> pa.Array:

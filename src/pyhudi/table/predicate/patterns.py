@@ -75,12 +75,12 @@ def parse_java_regex(text: str) -> str:
     parts: list[str] = []
     position = 0
     while position < len(text):
-        part, position = _translate_at(text, position)
+        part, position = translate_at(text, position)
         parts.append(part)
     return "".join(parts)
 
 
-def _translate_at(text: str, position: int) -> tuple[str, int]:
+def translate_at(text: str, position: int) -> tuple[str, int]:
     """The part that starts at `position`, translated, and where the next one starts."""
     char = text[position]
     following = text[position + 1 : position + 2]

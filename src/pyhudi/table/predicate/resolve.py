@@ -48,10 +48,12 @@ from pyhudi.table.predicate.types import (
     wider_number,
 )
 from pyhudi.table.predicate.vocabulary import (
+    ARGUMENTS,
     ARITHMETIC,
     COMPARISONS,
     FUNCTIONS,
     INEQUALITIES,
+    NOT_BUILT_ARGUMENTS,
     PREDICATES,
     TYPES,
 )
@@ -206,7 +208,7 @@ class _Resolver:
         arguments = _arguments_of(tree)
         if name == "trim":
             name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(tree.args.get("position") or "", "trim")
-        if any(tree.args.get(key) for key in ("collation", "zone")) or (name == "trim" and len(arguments) != 1):
+        if any(tree.args.get(key) for key in ("zone", *NOT_BUILT_ARGUMENTS.get(type(tree), ()))):
             self.unsupported(tree, f"this form of {name}")
         if isinstance(tree, exp.Neg) and isinstance(tree.this, exp.Literal) and not tree.this.is_string:
             return self.number(tree, f"-{tree.this.name}")
@@ -341,7 +343,7 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
 def _arguments_of(tree: exp.Expr) -> list[exp.Expr]:
     """The arguments in their order; sqlglot wraps those of the date functions."""
     values: list[exp.Expr] = []
-    for key in ("this", "start", "length", "expression", "expressions"):
+    for key in ARGUMENTS.get(type(tree), ("this", "start", "length", "expression", "expressions")):
         value = tree.args.get(key)
         values.extend(value if isinstance(value, list) else [value] if value is not None else [])
     return [value.this if isinstance(value, exp.TsOrDsToDate) else value for value in values]

@@ -31,6 +31,8 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Upper: "upper",
     exp.Length: "length",
     exp.Trim: "trim",
+    exp.RegexpExtract: "regexp_extract",
+    exp.RegexpReplace: "regexp_replace",
     exp.Substring: "substring",
     exp.Concat: "concat",
     exp.DPipe: "concat",
@@ -49,6 +51,16 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.EndsWith: "endswith",
     exp.Contains: "contains",
     exp.IsNan: "isnan",
+}
+ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.RegexpExtract: ("this", "expression", "group"),
+    exp.RegexpReplace: ("this", "expression", "replacement"),
+}
+"""Where sqlglot keeps the arguments of a function, other than most."""
+NOT_BUILT_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
+    exp.RegexpReplace: ("position", "occurrence", "modifiers"),
+    exp.RegexpExtract: ("position", "occurrence", "parameters"),
+    exp.Trim: ("collation",),
 }
 TYPES: dict[exp.DType, pa.DataType] = {
     exp.DType.BOOLEAN: pa.bool_(),

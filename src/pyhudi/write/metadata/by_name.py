@@ -37,8 +37,9 @@ INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
 """The indexes beside `files`; of record indexes the global one."""
 
 INIT_BASE = "0" * 14
-COMPACTION_SUFFIX, INDEXING_SUFFIX, ROLLBACK_SUFFIX = "001", "004", "006"
+COMPACTION_SUFFIX, INDEXING_SUFFIX, LOG_COMPACTION_SUFFIX, ROLLBACK_SUFFIX = "001", "004", "005", "006"
 _INIT_SUFFIXES = range(10, 1000)
+_OF_DATA = re.compile(r"\d{17}")
 _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 
 PROPERTIES = {
@@ -100,10 +101,24 @@ def indexing_instant(table: MetadataTable, requested: str) -> str:
     return f"{requested}{INDEXING_SUFFIX}" if names_slices(table.config) else requested
 
 
-def compaction_instant(table: MetadataTable) -> str:
-    """That of its next compaction: its newest delta commit's, with a suffix."""
-    newest = max(i.requested for i in table.timeline.completed_writes if i.action == "deltacommit")
-    return f"{newest}{COMPACTION_SUFFIX}"
+def compaction_instant(table: MetadataTable) -> str | None:
+    """That of its next compaction: its newest delta commit's, with a suffix. None after a log compaction, which has one
+    itself: there is nothing new to compact.
+    """
+    newest = _newest_deltacommit(table)
+    return None if newest in table.timeline.log_compactions else f"{newest}{COMPACTION_SUFFIX}"
+
+
+def log_compaction_instant(table: MetadataTable) -> str | None:
+    """That of its next log compaction, likewise. None after a delta commit of its own: readers would not know two
+    suffixes.
+    """
+    newest = _newest_deltacommit(table)
+    return f"{newest}{LOG_COMPACTION_SUFFIX}" if _OF_DATA.fullmatch(newest) else None
+
+
+def _newest_deltacommit(table: MetadataTable) -> str:
+    return max(i.requested for i in table.timeline.completed_writes if i.action == "deltacommit")
 
 
 def new_logs(table: MetadataTable, partition: str) -> dict[str, tuple[NewLog, str]]:

@@ -135,11 +135,33 @@ def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[
     confirm()
     if theirs.is_completed:
         table.storage.delete(table.timeline.layout.path(theirs))
+    remove_logs(table, requested)
+
+
+def remove_logs(table: MetadataTable, requested: str) -> None:
+    """Take away what an action that is not complete has logged, so that it can be logged anew under its time."""
     if by_name.names_slices(table.config):
         by_name.remove_blocks(table, requested, rollback=requested)
         return
     for _, paths in written_logs(table, requested):
         table.storage.delete_many(paths)
+
+
+def undo_log_compactions(table: MetadataTable, *, since: str, confirm: Callable[[], None]) -> bool:
+    """Take back log compactions that came after a deltacommit, which may hold what it logged. Whether there were any.
+
+    What they merged is still there, in the same slices, and counts again.
+    """
+    later = [i for i in table.timeline if i.requested > since and i.requested in table.timeline.log_compactions]
+    layout = table.timeline.layout
+    for instant in later:
+        confirm()
+        if instant.is_completed:
+            table.storage.delete(layout.path(instant))
+        remove_logs(table, instant.requested)
+        for state in ("INFLIGHT", "REQUESTED"):
+            table.storage.delete(layout.path(Instant(instant.requested, "logcompaction", state)))
+    return bool(later)
 
 
 def written_logs(table: MetadataTable, requested: str) -> Sequence[tuple[str, list[str]]]:

@@ -1,5 +1,6 @@
 """The files of a file group of the metadata table: what a deltacommit puts there, and what a compaction does."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -32,23 +33,23 @@ class GroupTarget:
     base_file: str = ""
 
 
-def write_group_log(target: GroupTarget, cells: pa.Table, deletes: pa.Array) -> WriteStat:
+def write_group_log(
+    target: GroupTarget, cells: pa.Table, deletes: pa.Array, *, compacted: Sequence[str] = ()
+) -> WriteStat:
     """A log file with the cells and, behind them, the deletes; with an empty delete block where there are neither.
 
     `cells`: as `changes.CELLS`, in any order. A delete entry names its metadata partition and has the ordering value 0.
+    `compacted`: the instants whose blocks a log compaction merged into these; then the deletes come first, for a key
+    may have been deleted and put again, and none of what its base file has may come back.
     Memory: the cells and the file. Spec: format/metadata-table.md section 8.
     """
     blocks = []
     if len(cells):
-        hfile = encode_hfile_table(cells.take(pc.sort_indices(cells.column("key"))), schema_text=target.record_schema)
-        blocks.append(encode_hfile_block(hfile, instant_time=target.requested, schema_text=target.record_schema))
+        blocks.append(_cells_block(target, cells, compacted))
     if len(deletes):
-        keys = deletes.take(pc.sort_indices(deletes)).cast(pa.large_string()).cast(pa.string())
-        partitions = pa.repeat(pa.scalar(target.partition), len(keys))
-        entries = make_deletes(keys, partitions, [pa.repeat(pa.scalar(0, pa.int32()), len(keys))])
-        blocks.append(encode_delete_block(entries, instant_time=target.requested, schema_text=target.record_schema))
+        blocks.insert(0 if compacted else len(blocks), _delete_block(target, deletes, compacted))
     if not blocks:
-        blocks.append(encode_delete_block(no_deletes(), instant_time=target.requested))
+        blocks.append(encode_delete_block(no_deletes(), instant_time=target.requested, compacted_instants=compacted))
     log = target.log or NewLog(target.requested, 1)
     name = LogFileName(target.file_id, log.instant, log.version, WRITE_TOKEN).format()
     content = b"".join(blocks)
@@ -59,6 +60,23 @@ def write_group_log(target: GroupTarget, cells: pa.Table, deletes: pa.Array) -> 
         partition_path=target.partition, file_size_in_bytes=len(content), log_version=log.version, log_offset=0,
         base_file=target.base_file, log_files=(*log.beside, name),
     )  # fmt: skip
+
+
+def _cells_block(target: GroupTarget, cells: pa.Table, compacted: Sequence[str]) -> bytes:
+    schema_text = target.record_schema
+    hfile = encode_hfile_table(cells.take(pc.sort_indices(cells.column("key"))), schema_text=schema_text)
+    return encode_hfile_block(
+        hfile, instant_time=target.requested, schema_text=schema_text, compacted_instants=compacted
+    )
+
+
+def _delete_block(target: GroupTarget, deletes: pa.Array, compacted: Sequence[str]) -> bytes:
+    keys = deletes.take(pc.sort_indices(deletes)).cast(pa.large_string()).cast(pa.string())
+    partitions = pa.repeat(pa.scalar(target.partition), len(keys))
+    entries = make_deletes(keys, partitions, [pa.repeat(pa.scalar(0, pa.int32()), len(keys))])
+    return encode_delete_block(
+        entries, instant_time=target.requested, schema_text=target.record_schema, compacted_instants=compacted
+    )
 
 
 def base_file_name(file_id: str, requested: str) -> str:

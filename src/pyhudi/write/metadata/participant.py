@@ -11,7 +11,7 @@ from pyhudi.model.commit import RollbackMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.hold import Hold
 from pyhudi.write.metadata import by_name
-from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, write_deltacommit
+from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_log_compactions, write_deltacommit
 from pyhudi.write.metadata.rollback import roll_back_deltacommit
 
 
@@ -46,6 +46,10 @@ class MetadataTableWriter:
         leaves.
         """
         table = open_metadata_table(self.storage, self.zone)
+        if any(i.requested == target and i.is_completed for i in table.timeline) and undo_log_compactions(
+            table, since=target, confirm=self.hold.confirm
+        ):
+            table = open_metadata_table(self.storage, self.zone)
         if by_name.names_slices(table.config):
             self._roll_back_by_name(table, target, rollback, metadata)
             return
