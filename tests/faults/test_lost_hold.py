@@ -138,6 +138,23 @@ def with_a_clean_without_a_plan(disk: Storage) -> None:
     disk.put(".hoodie/timeline/20260528202650900.clean.requested", b"")
 
 
+def first_commit(table: HudiTable) -> str:
+    return next(i.requested for i in table.timeline() if i.completed)
+
+
+def restore(table: HudiTable) -> None:
+    table.restore(first_commit(table))
+
+
+def savepoint_and_delete(table: HudiTable) -> None:
+    table.delete_savepoint(table.savepoint().requested)
+
+
+def written_since(disk: Storage) -> None:
+    with_rows(disk, **{"hoodie.metadata.compact.max.delta.commits": "100"})
+    at_a_later_time(disk, 1_500, upsert_changes)
+
+
 COMPLETES = r"put_new '{}\.hoodie/timeline/\d+_\d+\.{}'"
 
 dead_write = dies(with_rows, upsert_changes, COMPLETES.format("", "commit"))
@@ -158,6 +175,9 @@ TURNS = {
     "cleans, and tells the metadata table": Scenario(cleaned_on_demand, upsert_twice_and_clean),
     "finishes a clean": Scenario(dies(cleaned_on_demand, upsert_twice_and_clean, COMPLETES.format("", "clean")), clean),
     "forgets a clean without a plan": Scenario(with_a_clean_without_a_plan, clean),
+    "restores": Scenario(written_since, restore),
+    "finishes a restore": Scenario(dies(written_since, restore, COMPLETES.format("", "restore")), upsert_changes),
+    "makes a savepoint and deletes it": Scenario(with_rows, savepoint_and_delete),
     "makes the metadata table": SCENARIOS["a write that makes the metadata table"],
     "drops an index": SCENARIOS["a write that drops an index"],
     "drops the metadata table with an index": Scenario(
@@ -169,6 +189,7 @@ TURNS = {
 
 LIKE_OTHERS = (
     "finishes a rollback",
+    "finishes a restore",
     "compacts and cleans the metadata table",
     "drops the metadata table with an index",
 )

@@ -6,6 +6,7 @@ must list what the storage holds.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -103,6 +104,8 @@ class TableAgainstDict(RuleBasedStateMachine):
         if isinstance(self.model, BucketModel):
             self.model.has_rings = self.has_rings
         self.fresh = 0
+        self.saved: tuple[str, dict[str, object]] | None = None
+        self.restored = ""
 
     @rule(batch=batches)
     def upsert(self, batch: Sequence[Row]) -> None:
@@ -197,6 +200,26 @@ class TableAgainstDict(RuleBasedStateMachine):
         """No answer changes."""
         self.table.log_compact(options={"hoodie.log.compaction.blocks.threshold": blocks})
 
+    @precondition(lambda self: self.model.past and self.saved is None and not self.is_compacting)
+    @rule()
+    def savepoint(self) -> None:
+        self.saved = self.table.savepoint().requested, deepcopy(vars(self.model))
+
+    @precondition(lambda self: self.saved is not None)
+    @rule()
+    def restore(self) -> None:
+        """Go back to the savepoint, whatever was written, compacted, cleaned and archived since; then delete it."""
+        assert self.saved is not None
+        self.restored, model = self.saved
+        result = self.table.restore(self.restored)
+        assert (result.requested is None) == (not result.rolled_back) == bool(result.reason)
+        vars(self.model).update(model)
+        self.saved = None
+        assert read_rows(self.table.scan(as_of=self.restored).to_arrow()) == self.model.rows
+        self.table.delete_savepoint(self.restored)
+        if self.table.metadata.partitions_in_use:
+            assert self.table.metadata.validate().differences == ()
+
     @rule()
     def reopen(self) -> None:
         self.table = self.handles.open()
@@ -268,7 +291,8 @@ class TableAgainstDict(RuleBasedStateMachine):
             return 0
         done = [i.requested for i in self.table.timeline(history=True) if i.action in WRITES and i.completed]
         oldest = sorted(done)[-self.retained :][0] if done else ""
-        return sum(past.requested < oldest for past in self.model.past)
+        # Cleans before a restore retained what was newer then.
+        return sum(past.requested < oldest or past.requested <= self.restored for past in self.model.past)
 
     def check_past(self, at: int) -> None:
         past = self.model.past[at]

@@ -11,18 +11,20 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
-from pyhudi.format.commit import decode_rollback_metadata
+from pyhudi.format.commit import decode_restore_metadata, decode_rollback_metadata
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, LogFileName, join
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.table import open_metadata_table
+from pyhudi.model.commit import RollbackMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_clean, read_commit, written_files
 from pyhudi.table.listing import FileListing, StorageListing
 from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.timeline.active import Timeline
 from pyhudi.txn.markers import empty_log
 
 Key: TypeAlias = tuple[str, str]
@@ -289,12 +291,24 @@ def voided_logs(snapshot: Snapshot) -> Iterator[str]:
     """Logs that rollbacks left, where they are not deleted, and those that say so: before version 8."""
     storage, timeline = snapshot.storage, snapshot.timeline
     root = storage.location.uri.rstrip("/")
+    for rollback in completed_rollbacks(storage, timeline):
+        for of in rollback.partition_metadata.values():
+            logs = {**(of.rollback_log_files or {}), **(of.log_files_from_failed_commit or {})}
+            yield from (log.removeprefix(f"{root}/") for log in logs)
+
+
+def completed_rollbacks(storage: Storage, timeline: Timeline) -> Iterator[RollbackMetadata]:
+    """What rollbacks did that completed, those within restores too."""
     for instant in timeline:
-        if instant.action == "rollback" and instant.is_completed:
-            path = timeline.layout.path(instant)
-            for of in decode_rollback_metadata(storage.get(path), path=path).partition_metadata.values():
-                logs = {**(of.rollback_log_files or {}), **(of.log_files_from_failed_commit or {})}
-                yield from (log.removeprefix(f"{root}/") for log in logs)
+        if not instant.is_completed or instant.action not in ("rollback", "restore"):
+            continue
+        path = timeline.layout.path(instant)
+        content = storage.get(path)
+        if instant.action == "rollback":
+            yield decode_rollback_metadata(content, path=path)
+        else:
+            for of in decode_restore_metadata(content, path=path).rollbacks.values():
+                yield from (one for one in of if one is not None)
 
 
 def completed_twice(storage: Storage) -> list[str]:

@@ -8,6 +8,8 @@ from pyhudi.model.instant import Instant
 from pyhudi.services.archive import ArchiveResult
 from pyhudi.services.clean import CleanResult
 from pyhudi.services.compaction import CompactionResult
+from pyhudi.services.restore import RestoreResult
+from pyhudi.services.savepoint import Savepoint
 from pyhudi.table.read_plan import Explanation
 from pyhudi.write.operation import WriteResult
 
@@ -19,6 +21,8 @@ __all__ = [
     "HudiTable",
     "Instant",
     "RecordMerger",
+    "RestoreResult",
+    "Savepoint",
     "Scan",
     "TableMetadata",
     "WriteResult",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyhudi.api.services import TableServices
+from pyhudi.api.savepoints import TableSavepoints
 from pyhudi.model.option_values import OptionValues
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.index_drop import DroppedIndexes, drop_index
@@ -14,7 +14,7 @@ from pyhudi.write.settings import WriteSettings
 _CHECK_TIMEOUT_S = 900
 
 
-class TableIndexes(TableServices):
+class TableIndexes(TableSavepoints):
     """The indexes of `HudiTable`, which says how the table is reached."""
 
     def build_index(

@@ -217,7 +217,14 @@ class TableWrites:
             run_after_commit(session, after)
 
     def _session(
-        self, access: TableAccess, settings: WriteSettings, clean: CleanSettings, what: str
+        self,
+        access: TableAccess,
+        settings: WriteSettings,
+        clean: CleanSettings,
+        what: str,
+        *,
+        is_write: bool = True,
+        takes_over: str | None = None,
     ) -> AbstractContextManager[WriteSession]:
         return write_session(
             access,
@@ -226,6 +233,8 @@ class TableWrites:
             participants=lambda of, issue, hold: [
                 metadata_upkeep(access, of, issue, settings, clean, hold, self._executor)
             ],
+            is_write=is_write,
+            takes_over=takes_over,
         )
 
     def _compact_after(

@@ -149,8 +149,8 @@ class MetadataListing:
 
 
 def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
-    """The listing of the metadata table or, for a table without one, of the storage."""
-    if not config.has_metadata_table:
+    """The listing of the metadata table or, for a table without one or with a restore under way, of the storage."""
+    if not config.has_metadata_table or timeline.pending_restores:
         return StorageListing(storage)
     return read_files_partition(open_metadata_table(storage, zone), timeline)
 

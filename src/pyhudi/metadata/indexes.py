@@ -74,7 +74,10 @@ def read_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> dict[st
 def open_indexes(
     storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo, *, executor: Executor | None = None
 ) -> MetadataIndexes | None:
-    """The indexes of a data table; None for one without a metadata table. A get and a list request."""
-    if not config.has_metadata_table:
+    """The indexes of a data table; None for one without a metadata table, and while a restore is under way.
+
+    A get and a list request.
+    """
+    if not config.has_metadata_table or timeline.pending_restores:
         return None
     return MetadataIndexes(storage, config, timeline, zone, open_metadata_table(storage, zone), executor)

@@ -12,29 +12,30 @@ from pyhudi.executor import Executor
 from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_record import FilesRecord
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
-from pyhudi.format.names import METADATA_TABLE, BaseFileName, LogFileName
+from pyhudi.format.names import METADATA_TABLE
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.metadata.changed_groups import schema_after
 from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.derive_action import clean_changes, commit_changes
 from pyhudi.metadata.expression_index import is_expression_index
-from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.files_partition import open_listing, read_files_partition
 from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.table import FILES, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
+from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import MetadataCompactor, remove_pending_compactions
-from pyhudi.services.metadata_indexes import IndexBuilder, wanted_partitions
+from pyhudi.services.metadata_indexes import IndexBuilder, dependents, wanted_partitions
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
+from pyhudi.services.metadata_restore import committed_files, plan_sync
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
-from pyhudi.table.file_system_view import LogSlicing
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot, log_slicing, read_snapshot
-from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
 from pyhudi.write.index_settings import IndexSettings
@@ -42,6 +43,7 @@ from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
 from pyhudi.write.metadata.deltacommit import Spreading
 from pyhudi.write.metadata.participant import MetadataTableWriter
+from pyhudi.write.metadata.restore import plan_metadata_restore, restore_deltacommits
 
 log = logging.getLogger("pyhudi")
 
@@ -72,6 +74,55 @@ class MetadataTableUpkeep:
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
             self._writer(IndexFacts(self._config().version)).roll_back(target, rollback, metadata)
+
+    def restore(self, to: str, restore: str) -> None:
+        """Undo the deltacommits since `to`, then say what of the files is otherwise than it was then.
+
+        Indexes that were built since then go. The whole table goes where it cannot be taken back: whoever writes next
+        makes it anew. Spec: format/metadata-table.md section 8.
+        """
+        config = self._config()
+        if not config.has_metadata_table or not self.is_enabled:
+            self._drop_all(config)
+            return
+        table, data = (
+            open_metadata_table(self.storage, self.zone),
+            read_timeline(self.storage, config.layout, self.zone),
+        )
+        issue_instant(self.clock, self.zone, after=table.timeline.newest)  # what follows comes later than all of it
+        data = read_timeline(self.storage, config.layout, self.zone)
+        kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
+        named = _named(config)
+        found = plan_metadata_restore(table, to, restore, kept=kept, partitions=named)
+        if isinstance(found, str):
+            log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
+            self.drop()
+            return
+        gone = {*found.created, *config.metadata_partitions_inflight} & named
+        gone |= dependents(gone, named) if gone else set()
+        if gone:
+            names = ", ".join(sorted(gone))
+            log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
+            self._lists.drop(gone)
+        restore_deltacommits(
+            table, found, to, restore, issue_instant=self.issue_instant, confirm=self.hold.confirm
+        )  # fmt: skip
+        self._sync(restore)
+
+    def _sync(self, restore: str) -> None:
+        config, table = self._config(), open_metadata_table(self.storage, self.zone)
+        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested > restore), None)
+        if mine is not None and mine.is_completed:
+            return
+        snapshot = read_snapshot(self.storage, self.zone, open_listing)
+        listing = StorageListing(self.storage)
+        stored = committed_files(listing, snapshot.timeline, log_slicing(config))
+        sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
+        facts = self._facts(snapshot, config)
+        changes = chain([_files_change(config, sync.records)], clean_changes(snapshot, sync.gone, facts))
+        requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
+        self._writer(facts).apply(requested, changes)
+        self._drop_others(config, facts)
 
     def drop(self) -> None:
         """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
@@ -242,21 +293,3 @@ def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> Pa
 
 def _named(config: TableConfig) -> set[str]:
     return {*config.metadata_partitions, *config.metadata_partitions_inflight}
-
-
-def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> dict[str, dict[str, int]]:
-    """Partition -> file name -> bytes, of the files whose instants are completed.
-
-    Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
-    """
-    found: dict[str, dict[str, int]] = {}
-    for partition in listing.partitions():
-        files = {}
-        for file in listing.files(partition):
-            base, logged = BaseFileName.parse(file.name), LogFileName.parse(file.name)
-            instant = base.requested if base else logged.instant if logged else None
-            is_by_name = logged is not None and slicing.is_by_name
-            if is_by_name or (instant is not None and timeline.is_committed(instant)):
-                files[file.name] = file.size_bytes
-        found[partition] = files
-    return found

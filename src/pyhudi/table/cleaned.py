@@ -10,6 +10,7 @@ from pyhudi.model.commit import CleanerPlan, CleanMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_clean
+from pyhudi.table.restores import read_restores
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 
@@ -62,7 +63,7 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
 
     Every clean since then counts, for what they retain may have been changed in between; archived ones and pending
     ones too. A clean that keeps versions names no commit: there the deleted files tell. `asked`: what the reader
-    asked for, in words. Requests: one get a clean since then. Raises: NotFound.
+    asked for, in words. Requests: one get a clean since then, and one a restore. Raises: NotFound.
     """
     deleted: dict[str, set[str]] = {}
     for clean in _cleans_after(snapshot, until):
@@ -88,10 +89,14 @@ class _Clean:
 
 
 def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
-    """The cleans requested after a moment, newest first: an older one deleted nothing that was seen then."""
+    """The cleans requested after a moment, newest first: an older one deleted nothing that was seen then.
+
+    Nor did one before a restore to an earlier moment: what is seen now is what that has found.
+    """
     storage, timeline = snapshot.storage, snapshot.timeline
+    restored = max((after for to, after in read_restores(storage, timeline) if to <= until), default="")
     for instant in reversed(timeline.instants):
-        if instant.action != "clean" or instant.requested <= until:
+        if instant.action != "clean" or instant.requested <= max(until, restored):
             continue
         if instant.is_completed:
             metadata = read_clean(storage, timeline, instant)
@@ -103,7 +108,7 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
             yield _Clean(earliest.requested if earliest is not None else None, names)
     if timeline.start is not None and until < timeline.start:
         for instant in reversed(timeline.history.instants(requested_from=until)):
-            if instant.action == "clean" and not timeline.is_active(instant):
+            if instant.action == "clean" and instant.requested > restored and not timeline.is_active(instant):
                 metadata = timeline.history.read_clean(instant)
                 if metadata is not None:
                     yield _completed(metadata)

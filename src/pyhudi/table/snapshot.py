@@ -18,6 +18,7 @@ from pyhudi.table.config import KeyKind, TableConfig, table_config
 from pyhudi.table.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
 from pyhudi.table.listing import FileListing, ListedFile
 from pyhudi.table.properties_file import read_table_properties
+from pyhudi.table.restores import hide_undone
 from pyhudi.table.shown_columns import ShownColumns, shown_columns
 from pyhudi.timeline.active import Timeline, read_timeline
 
@@ -136,11 +137,13 @@ class Snapshot:
 def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
     """The table as it is now. Two gets or so, one list request; partitions are listed on demand.
 
+    While a restore is pending it shows the table as that will leave it, for one get more.
+
     Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
     """
     config = table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
     zone = config.zone(process_zone)
-    timeline = read_timeline(storage, config.layout, zone)
+    timeline = hide_undone(storage, read_timeline(storage, config.layout, zone))
     return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))
 
 

@@ -22,6 +22,7 @@ class Timeline:
     `until`: a reader that travels back sees no write requested after it; None is now.
     `history`: the instants that were archived, which cost requests when they are asked for.
     `log_compactions`: requested times of those on it, whatever their state: completed they are delta commits.
+    `undone`: requested times of writes that a pending restore is about to roll back: no reader sees them any more.
     """
 
     layout: TimelineLayout
@@ -29,6 +30,7 @@ class Timeline:
     until: str | None = None
     history: History = field(default_factory=NoHistory, compare=False, repr=False)
     log_compactions: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    undone: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -37,11 +39,17 @@ class Timeline:
     def completed_writes(self) -> tuple[Instant, ...]:
         """Completed instants that may have written data, ordered by requested time."""
         writes = (i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
-        return tuple(i for i in writes if self.until is None or i.requested <= self.until)
+        seen = (i for i in writes if self.until is None or i.requested <= self.until)
+        return tuple(i for i in seen if i.requested not in self.undone)
 
     @cached_property
     def pending(self) -> tuple[Instant, ...]:
         return tuple(i for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def pending_restores(self) -> tuple[Instant, ...]:
+        """While there is one, nothing but the storage says which files the table has."""
+        return tuple(i for i in self.pending if i.action == "restore")
 
     @cached_property
     def pending_services(self) -> tuple[Instant, ...]:
@@ -75,7 +83,9 @@ class Timeline:
         """
         if requested in self.completed_requested_times:
             return True
-        if requested in self._pending_requested_times or (self.until is not None and requested > self.until):
+        if requested in self._pending_requested_times or requested in self.undone:
+            return False
+        if self.until is not None and requested > self.until:
             return False
         return self.start is not None and requested < self.start
 

@@ -19,6 +19,13 @@ class CommitParticipant(Protocol):
         Called again after a crash: what is undone already stays undone.
         """
 
+    def restore(self, to: str, restore: str) -> None:
+        """Go back to where the write requested at `to` left off: every write since is rolled back, in the table's files
+        and on its timeline. `restore`: the requested time of the restore, which completes right after.
+
+        Called again after a crash.
+        """
+
     def begin(self, snapshot: Snapshot) -> None:
         """Get ready for a write: no dead write is left, and the write has not been requested yet."""
 

@@ -17,6 +17,7 @@ from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, KeyKind, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, recover_table_properties
+from pyhudi.table.restores import read_restore_plan
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.clock import Clock, issue_instant
@@ -27,6 +28,7 @@ from pyhudi.txn.hold import Hold
 from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, is_ours
 from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
 
 log = logging.getLogger("pyhudi")
@@ -72,6 +74,8 @@ class WriteSession:
     participants: Sequence[CommitParticipant]
     issue_instant: Callable[[], str]
     hold: Hold
+    restored: tuple[RestoreDone, ...] = ()
+    """Restores that had died and were finished at the beginning of this turn."""
 
     @contextmanager
     def action(self, inflight: bytes, *, action: str = "commit", request: bytes = b"") -> Iterator[Instant]:
@@ -170,10 +174,18 @@ class WriteSession:
 
 @contextmanager
 def write_session(
-    access: TableAccess, *, purpose: str, heartbeat: HeartbeatSettings, participants: Participants
+    access: TableAccess,
+    *,
+    purpose: str,
+    heartbeat: HeartbeatSettings,
+    participants: Participants,
+    is_write: bool = True,
+    takes_over: str | None = None,
 ) -> Iterator[WriteSession]:
     """Take the table's guard, finish or undo what the dead left, and give the table as it then is.
 
+    `is_write` False: for what adds no files, so that participants need not get ready for any. `takes_over`: of which
+    instant a restore is finished that another writer left pending, which is refused otherwise.
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write it.
     """
     now_ms = access.clock.now_ms()
@@ -188,6 +200,9 @@ def write_session(
             return newest[0]
 
         taking_part = participants(snapshot, issue, hold)
+        restored = _finish_restores(access, snapshot, issue, taking_part, hold, takes_over)
+        if restored:
+            snapshot = access.snapshot()
         dead = find_dead_writes(
             access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
         )
@@ -203,9 +218,37 @@ def write_session(
             sweep_leftovers(
                 access.storage, snapshot.config, touched, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
             )
-        for participant in taking_part:
+        for participant in taking_part if is_write else ():
             participant.begin(snapshot)
-        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold)
+        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold, restored)
+
+
+def _finish_restores(
+    access: TableAccess,
+    snapshot: Snapshot,
+    issue: Callable[[], str],
+    participants: Sequence[CommitParticipant],
+    hold: Hold,
+    takes_over: str | None,
+) -> tuple[RestoreDone, ...]:
+    """Finish restores that died: before dead writes, for what a restore rolls back looks like one halfway.
+
+    Raises: Conflict for one of another writer, which may be running.
+    """
+    storage, timeline = access.storage, snapshot.timeline
+    run = RestoreRun(storage, snapshot.config, timeline, issue, participants, hold.confirm)
+    done = []
+    for restore in timeline.pending_restores:
+        if not is_ours(storage, restore):
+            to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
+            if to is None or to != takes_over:
+                raise Conflict(
+                    f"restore '{restore.requested}' of another writer is pending, and may be running: let it finish; "
+                    f'where it died, restore("{to}") brings it to its end'
+                )
+        log.info("%s: finishing restore '%s', which was left pending", access.location.uri, restore.requested)
+        done.append(carry_out_restore(run, restore))
+    return tuple(done)
 
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:

@@ -37,7 +37,8 @@ INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
 """The indexes beside `files`; of record indexes the global one."""
 
 INIT_BASE = "0" * 14
-COMPACTION_SUFFIX, INDEXING_SUFFIX, LOG_COMPACTION_SUFFIX, ROLLBACK_SUFFIX = "001", "004", "005", "006"
+COMPACTION_SUFFIX, RESTORE_SUFFIX, INDEXING_SUFFIX = "001", "003", "004"
+LOG_COMPACTION_SUFFIX, ROLLBACK_SUFFIX = "005", "006"
 _INIT_SUFFIXES = range(10, 1000)
 _OF_DATA = re.compile(r"\d{17}")
 _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
@@ -99,6 +100,11 @@ def is_init(requested: str) -> bool:
 def indexing_instant(table: MetadataTable, requested: str) -> str:
     """The instant here of an index that is built beside writers; `requested`: of its plan in the data table."""
     return f"{requested}{INDEXING_SUFFIX}" if names_slices(table.config) else requested
+
+
+def sync_instant(table: MetadataTable, issued: str) -> str:
+    """That of the delta commit that follows a restore; `issued`: a new time."""
+    return f"{issued}{RESTORE_SUFFIX}" if names_slices(table.config) else issued
 
 
 def compaction_instant(table: MetadataTable) -> str | None:
@@ -205,6 +211,26 @@ def void_deltacommit(
         storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
 
 
+def void_deltacommits(
+    table: MetadataTable, targets: Collection[str], *, rollback: str
+) -> dict[str, dict[str, RollbackPartitionMetadata]]:
+    """Put command blocks of the instant `rollback` behind what several delta commits have logged, the newest first;
+    what was done by target and partition. Can be repeated. A get a log, and a list request a partition and target.
+    """
+    requests: dict[str, list[RollbackRequest]] = {}
+    for partition, log, size_bytes, instants in _logs_by_instants(table):
+        for target in instants & set(targets):
+            requests.setdefault(target, []).append(_request(table, partition, log, size_bytes))
+    done: dict[str, dict[str, RollbackPartitionMetadata]] = {}
+    for target in sorted(requests, reverse=True):
+        voided = put_command_blocks(table.storage, requests[target], rollback=rollback, target=target)
+        done[target] = {
+            of: RollbackPartitionMetadata(of, rollback_log_files=voided.get(of, {}), log_files_from_failed_commit=logs)
+            for of, logs in partition_logs(requests[target]).items()
+        }
+    return done
+
+
 def logs_of_rollback(metadata: RollbackMetadata) -> dict[str, dict[str, int]]:
     """The logs that a rollback of the data table leaves, by partition: those with its blocks, and those that they void.
 
@@ -234,12 +260,15 @@ def _logs_with(table: MetadataTable, requested: str) -> Iterator[tuple[str, LogF
 
     Order: by partition.
     """
+    return (found for found in _logs_by_instants(table) if requested in found[-1])
+
+
+def _logs_by_instants(table: MetadataTable) -> Iterator[tuple[str, LogFileName, int, frozenset[str]]]:
+    """Every log with its partition, its bytes and the instants of its blocks. A get a log."""
     for partition, log, size_bytes in _logs(table):
         path = join(partition, log.format())
         blocks = scan_log(*log_source(table.storage, path, size_bytes)[1:], path=path)
-        instants = frozenset(instant_time(block) for block in blocks if block.damage is None)
-        if requested in instants:
-            yield partition, log, size_bytes, instants
+        yield partition, log, size_bytes, frozenset(instant_time(block) for block in blocks if block.damage is None)
 
 
 def _request(table: MetadataTable, partition: str, log: LogFileName, size_bytes: int) -> RollbackRequest:

@@ -1,0 +1,156 @@
+"""Restoring a table to a commit: what is refused before the first byte, and what follows.
+
+Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/restore.py`.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict, HudiError, Invalid, NotFound
+from pyhudi.format.commit import decode_savepoint
+from pyhudi.format.names import join
+from pyhudi.metadata.table import open_metadata_table
+from pyhudi.model.instant import Instant
+from pyhudi.services.clean_inputs import read_savepoints
+from pyhudi.services.indexing_plans import Life, PendingIndexing, pending_indexings, undo
+from pyhudi.table.cleaned import refuse_cleaned
+from pyhudi.table.listing import StorageListing
+from pyhudi.table.pending import is_clustering
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.clock import issue_instant
+from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
+from pyhudi.txn.restore_plan import plan_restore
+from pyhudi.txn.service_action import refuse_running
+from pyhudi.txn.session import WriteSession
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore did.
+
+    `requested`, `completed`: of the restore; None where nothing was to be done, for this `reason`. `restored_to`: the
+    commit that is the newest now. `rolled_back`: requested times of the writes that are gone, in the order in which
+    they went. `dropped`: partitions of the metadata table that are gone, for they could not be taken back.
+    """
+
+    requested: str | None
+    completed: str | None
+    restored_to: str
+    rolled_back: tuple[str, ...] = ()
+    files_deleted: int = 0
+    dropped: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def restore_table(session: WriteSession, requested: str) -> RestoreResult:
+    """Take a table back to the commit requested at this time, under the guard.
+
+    A restore to the same commit that had died was finished when the session began: that is the one told of, unless
+    others wrote since.
+    """
+    snapshot, storage = session.snapshot, session.access.storage
+    to = snapshot.timeline.get_completed(requested)
+    plan = plan_restore(
+        snapshot.timeline, to, is_merge_on_read=snapshot.config.is_merge_on_read,
+        is_clustering=lambda instant: is_clustering(storage, snapshot.timeline, instant),
+    )  # fmt: skip
+    undone = [info.requested for info in plan.instants_to_rollback]
+    before = _named(snapshot)
+    if undone:
+        _refuse(session, to, undone)
+        for indexing in _stopped_indexings(session):
+            log.warning("%s: the indexing '%s' is undone", storage.location.uri, indexing.instant.requested)
+            undo(session, indexing)
+        if snapshot.config.has_metadata_table:  # what is later there than the restore is taken for its own
+            newest = open_metadata_table(storage, snapshot.zone).timeline.newest
+            issue_instant(session.access.clock, snapshot.zone, after=newest)
+        now = session.access.snapshot()
+        run = RestoreRun(
+            storage, now.config, now.timeline, session.issue_instant, session.participants, session.hold.confirm
+        )
+        done = carry_out_restore(run, request_restore(run, plan))
+    else:
+        finished = [of for of in session.restored if of.to == requested]
+        if not finished:
+            return RestoreResult(None, None, requested, reason="nothing was written after this commit")
+        done = finished[-1]
+    _make_metadata_table(session)
+    return _result(done, before - _named(session.access.snapshot()))
+
+
+def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None:
+    snapshot = session.snapshot
+    timeline = snapshot.timeline
+    for instant in timeline.pending_services:
+        refuse_running(session, instant)
+    for indexing in pending_indexings(session):
+        if indexing.life is Life.RUNNING:
+            raise Conflict(
+                f"indexing '{indexing.instant.requested}' is being run (its heartbeat is {indexing.beat_age_ms:,} ms "
+                "old); wait for it to end"
+            )
+    later = [i.requested for i in timeline if i.action == "savepoint" and i.requested in undone]
+    if later:
+        raise Invalid(
+            f"restore to '{to.requested}': expected no savepoint of a commit that it rolls back, found "
+            f"{', '.join(later)}; delete_savepoint them first"
+        )
+    archived = timeline.archived_writes(requested_from=to.requested)
+    gone = [i.requested for i in archived if timeline.effective_time(i) > timeline.effective_time(to)]
+    if gone:
+        raise Invalid(
+            f"restore to '{to.requested}': expected every write since then on the active timeline, found that "
+            f"'{gone[0]}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
+        )
+    savepoints = read_savepoints(session.access.storage, timeline)
+    if to.requested not in savepoints.requested:
+        refuse_cleaned(snapshot, to.requested, asked=f"restore to '{to.requested}'")
+    else:
+        _refuse_missing(snapshot, to.requested)
+
+
+def _refuse_missing(snapshot: Snapshot, requested: str) -> None:
+    """Refuse a savepoint one of whose files is gone, as of one that was made too late. A list request a partition."""
+    listing = StorageListing(snapshot.storage)
+    instant = next(i for i in snapshot.timeline if i.action == "savepoint" and i.requested == requested)
+    path = snapshot.timeline.layout.path(instant)
+    for partition, of in decode_savepoint(snapshot.storage.get(path), path=path).partition_metadata.items():
+        there = {file.name for file in listing.files(partition)}
+        for name in of.savepoint_data_file:
+            if name.rpartition("/")[2] not in there:
+                lost = join(partition, name)
+                raise NotFound(f"restore to '{requested}': its savepoint names '{lost}', which is gone")
+
+
+def _stopped_indexings(session: WriteSession) -> list[PendingIndexing]:
+    """Indexings that nobody runs: what they have built, or are to build, speaks of files that go."""
+    return [of for of in pending_indexings(session) if of.life is not Life.RUNNING]
+
+
+def _make_metadata_table(session: WriteSession) -> None:
+    """Make the metadata table anew where the restore had to drop it; the restore is done, whatever comes of this."""
+    access = session.access
+    if access.snapshot().config.has_metadata_table or not session.snapshot.config.has_metadata_table:
+        return
+    try:
+        for participant in session.participants:
+            participant.begin(access.snapshot())
+    except HudiError as error:
+        log.warning("%s: restored; the next write makes the metadata table: %s", access.location.uri, error)
+
+
+def _named(snapshot: Snapshot) -> set[str]:
+    return {*snapshot.config.metadata_partitions, *snapshot.config.metadata_partitions_inflight}
+
+
+def _result(done: RestoreDone, dropped: set[str]) -> RestoreResult:
+    rollbacks = [one for of in done.metadata.rollbacks.values() for one in of if one is not None]
+    return RestoreResult(
+        done.requested, done.completed, done.to,
+        rolled_back=done.metadata.instants_to_rollback,
+        files_deleted=sum(one.total_files_deleted for one in rollbacks),
+        dropped=tuple(sorted(dropped)),
+    )  # fmt: skip

@@ -1,0 +1,110 @@
+"""Savepoints: commits whose files are kept until somebody says otherwise. Spec: format/actions.md section 6."""
+
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict, Invalid, NotFound
+from pyhudi.format.commit import decode_savepoint, encode_savepoint
+from pyhudi.format.names import heartbeat_path
+from pyhudi.model.commit import SavepointMetadata, SavepointPartitionMetadata
+from pyhudi.model.instant import Instant
+from pyhudi.table.cleaned import refuse_cleaned
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.txn.commit import complete, completion_time, settle
+from pyhudi.txn.heartbeat import OURS, remove_heartbeat
+from pyhudi.txn.session import WriteSession
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint. `requested`: of its commit; `completed`: when it was made. `saved_at_ms`: the same since the epoch,
+    by its maker's clock. `file_count`: how many files it keeps.
+    """
+
+    requested: str
+    completed: str
+    user: str
+    comment: str
+    saved_at_ms: int
+    file_count: int
+
+
+def read_savepoint_list(snapshot: Snapshot) -> tuple[Savepoint, ...]:
+    """The savepoints of a table, by requested time. One get each."""
+    completed = (i for i in snapshot.timeline if i.action == "savepoint" and i.is_completed)
+    return tuple(_savepoint(instant, _read(snapshot, instant)) for instant in completed)
+
+
+def put_savepoint(session: WriteSession, requested: str | None, *, user: str, comment: str) -> Savepoint:
+    """Make a savepoint of a commit; None: of the newest.
+
+    It names the latest slices at that time: base files, and logs, the newest first. Order: heartbeat, inflight,
+    completed; one that dies before that is taken back by the next writer. Requests: the listing of each partition.
+    """
+    snapshot, storage, layout = session.snapshot, session.access.storage, session.snapshot.timeline.layout
+    commit = _commit(snapshot, requested)
+    if any(i.action == "savepoint" and i.requested == commit.requested for i in snapshot.timeline):
+        raise Invalid(f"savepoint '{commit.requested}': expected none of this commit, found one; delete it first")
+    refuse_cleaned(snapshot, commit.requested, asked=f"savepoint '{commit.requested}'")
+    metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, _files_at(snapshot, commit.requested))
+    session.hold.confirm()
+    storage.put(heartbeat_path(commit.requested), OURS)
+    inflight = Instant(commit.requested, "savepoint", "INFLIGHT")
+    if not storage.put_new(layout.path(inflight), b""):
+        raise Conflict(f"savepoint '{commit.requested}': another writer makes one; retry")
+    completed = Instant(commit.requested, "savepoint", "COMPLETED", session.issue_instant())
+    session.hold.confirm()
+    settle(complete(storage, layout, completed, encode_savepoint(metadata)), completed)
+    remove_heartbeat(storage, commit.requested)
+    done = completion_time(storage, layout, completed, snapshot.zone)
+    return _savepoint(Instant(commit.requested, "savepoint", "COMPLETED", done), metadata)
+
+
+def delete_savepoint(session: WriteSession, requested: str) -> Savepoint:
+    """Delete a savepoint. Order: the completed file, which alone says that it is there, goes last."""
+    snapshot, storage = session.snapshot, session.access.storage
+    found = [i for i in snapshot.timeline if i.action == "savepoint"]
+    instant = next((i for i in found if i.requested == requested), None)
+    if instant is None:
+        have = ", ".join(i.requested for i in found) or "none"
+        raise NotFound(f"savepoint '{requested}': expected one of the table's, which are: {have}")
+    if not instant.is_completed:
+        raise Conflict(f"savepoint '{requested}': another writer is making it, or died over it; let it finish")
+    gone = _savepoint(instant, _read(snapshot, instant))
+    session.hold.confirm()
+    storage.delete(snapshot.timeline.layout.path(Instant(requested, "savepoint", "INFLIGHT")))
+    storage.delete(snapshot.timeline.layout.path(instant))
+    return gone
+
+
+def _commit(snapshot: Snapshot, requested: str | None) -> Instant:
+    if requested is not None:
+        return snapshot.timeline.get_completed(requested)
+    if not snapshot.timeline.completed_writes:
+        raise Invalid(f"{snapshot.storage.location.uri}: expected a commit to make a savepoint of, found none")
+    return snapshot.timeline.completed_writes[-1]
+
+
+def _files_at(snapshot: Snapshot, requested: str) -> dict[str, SavepointPartitionMetadata]:
+    then = snapshot.at(requested)
+    found: dict[str, SavepointPartitionMetadata] = {}
+    for partition in then.listing.partitions():
+        names: list[str] = []
+        for piece in then.slices(partition):
+            names += [piece.base_file.name.format()] if piece.base_file is not None else []
+            names += [log.name.format() for log in reversed(piece.log_files)]
+        if names:
+            found[partition] = SavepointPartitionMetadata(partition, tuple(names))
+    return found
+
+
+def _read(snapshot: Snapshot, instant: Instant) -> SavepointMetadata:
+    path = snapshot.timeline.layout.path(instant)
+    return decode_savepoint(snapshot.storage.get(path), path=path)
+
+
+def _savepoint(instant: Instant, metadata: SavepointMetadata) -> Savepoint:
+    count = sum(len(of.savepoint_data_file) for of in metadata.partition_metadata.values())
+    return Savepoint(
+        instant.requested, instant.completed or "", metadata.savepointed_by, metadata.comments,
+        metadata.savepointed_at, count,
+    )  # fmt: skip

@@ -1,0 +1,194 @@
+"""Restoring a table: every write after a completed one is rolled back, newest first. Every step can be repeated.
+
+A restore that was requested is always brought to its end, by the next writer or the next restore: some of what it rolls
+back may be gone. Readers see its end from the moment it is requested (`table/restores.py`), so that nobody sees a table
+as it never was. Spec: format/actions.md section 6.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pyhudi.errors import Conflict, NotFound
+from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
+from pyhudi.format.hashing_metadata import HashingFileName, ring_folder
+from pyhudi.format.names import heartbeat_path
+from pyhudi.model.commit import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from pyhudi.model.instant import COMPLETED_ACTION, STATES, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.restores import read_restore_plan
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.heartbeat import OURS, remove_heartbeat
+from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.participants import CommitParticipant
+from pyhudi.txn.restore_plan import plan_undo
+from pyhudi.txn.rollback_blocks import put_command_blocks
+from pyhudi.txn.rollback_plan import delete_files, read_pending_plans, rollback_metadata
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True)
+class RestoreRun:
+    """What a restore needs. `timeline`: as it is stored, which hides nothing. `confirm`: raises where the table is no
+    longer ours: asked before each run of deletions and before the completed file.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    issue_instant: Callable[[], str]
+    participants: Sequence[CommitParticipant]
+    confirm: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreDone:
+    """A restore that has completed: its times, that of the commit it went back to, and what it rolled back."""
+
+    requested: str
+    completed: str
+    to: str
+    metadata: RestoreMetadata
+
+
+def is_ours(storage: Storage, restore: Instant) -> bool:
+    """Whether a pending restore was begun by pyhudi: whoever holds the guard knows that it is dead. One get."""
+    try:
+        return storage.get(heartbeat_path(restore.requested)) == OURS
+    except NotFound:
+        return False
+
+
+def request_restore(run: RestoreRun, plan: RestorePlan) -> Instant:
+    """Put a restore on the timeline. From then on it happens."""
+    requested = run.issue_instant()
+    run.confirm()
+    run.storage.put(heartbeat_path(requested), OURS)  # before it is requested: one without is another writer's
+    path = run.timeline.layout.path(Instant(requested, "restore", "REQUESTED"))
+    if not run.storage.put_new(path, encode_restore_plan(plan)):
+        raise Conflict(f"restore '{requested}': another writer requested one under this name; retry")
+    return Instant(requested, "restore", "REQUESTED")
+
+
+def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
+    """Carry out a restore that was requested, or take it up where it stopped.
+
+    Order: heartbeat, by which the next writer knows whose this is; each write, the newest first; what is kept true with
+    the table; completion; rollbacks since the commit, which have nothing left to tell.
+    """
+    storage, layout, requested = run.storage, run.timeline.layout, restore.requested
+    plan = read_restore_plan(storage, run.timeline, restore)
+    to = plan.savepoint_to_restore
+    if to is None:
+        raise Conflict(f"restore '{requested}' does not say to which instant it goes back; let its writer finish it")
+    run.confirm()
+    storage.put(heartbeat_path(requested), OURS)
+    storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
+    undoing = _Undoing(run, restore, frozenset(info.requested for info in plan.instants_to_rollback))
+    done = {info.requested: undoing.undo(info) for info in plan.instants_to_rollback}
+    for participant in run.participants:
+        participant.restore(to, requested)
+    metadata = RestoreMetadata(
+        start_restore_time=requested,
+        time_taken_in_millis=0,
+        instants_to_rollback=tuple(done),
+        rollbacks={of: (one,) for of, one in done.items()},
+        restore_instant_info=plan.instants_to_rollback,
+    )
+    completed = Instant(requested, "restore", "COMPLETED", run.issue_instant())
+    run.confirm()
+    settle(complete(storage, layout, completed, encode_restore_metadata(metadata)), completed)
+    _forget_rollbacks(storage, layout, (*run.timeline.instants, *undoing.made), to)
+    remove_heartbeat(storage, requested)
+    log.info("%s: restored to '%s'; %s writes were rolled back", storage.location.uri, to, len(done))
+    assert completed.completed is not None
+    return RestoreDone(requested, completed.completed, to, metadata)
+
+
+def forget_rollbacks(storage: Storage, timeline: Timeline, restore: Instant) -> None:
+    """Finish a restore of ours that died when it had completed: of the rollbacks since those are not its own that have
+    completed. One get.
+    """
+    to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
+    assert to is not None
+    known = (i for i in timeline if i.requested < restore.requested or not i.is_completed)
+    _forget_rollbacks(storage, timeline.layout, known, to)
+
+
+def _forget_rollbacks(storage: Storage, layout: TimelineLayout, instants: Iterable[Instant], to: str) -> None:
+    for instant in instants:
+        if instant.action == "rollback" and instant.requested > to:
+            _delete_states(storage, layout, instant, ("rollback",))
+
+
+@dataclass
+class _Undoing:
+    """Rolls the writes of one restore back. `undone`: their requested times. `made`: rollbacks since it began."""
+
+    run: RestoreRun
+    restore: Instant
+    undone: frozenset[str]
+    made: list[Instant] = field(default_factory=list)
+    pending: dict[str, tuple[str, RollbackPlan]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pending = read_pending_plans(self.run.storage, self.run.timeline)
+
+    def undo(self, info: InstantInfo) -> RollbackMetadata:
+        """Roll one write back: its plan goes onto the timeline and stays there until the restore is done with all.
+
+        Order: the completed file before any other, so that no reader takes the write for whole meanwhile.
+        """
+        storage, layout = self.run.storage, self.run.timeline.layout
+        action = COMPLETED_ACTION.get(info.action, info.action)
+        stored = (i for i in self.run.timeline.instants if i.requested == info.requested)
+        target = next((i for i in stored if i.comparable_action == action), None)
+        if info.requested in self.pending:
+            requested, plan = self.pending[info.requested]
+        elif target is not None:
+            requested, plan = self._request(target)
+        else:  # an attempt before has left nothing of it
+            return rollback_metadata(RollbackPlan(info), self.restore.requested, {})
+        storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
+        self.run.confirm()
+        if target is not None and target.is_completed:
+            storage.delete(layout.path(target))
+        remove_heartbeat(storage, info.requested)
+        remove_markers(storage, info.requested)
+        delete_files(storage, plan)
+        if action == "replacecommit":
+            _delete_rings(storage, plan, info.requested)
+        voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=info.requested)
+        if target is not None:
+            self.run.confirm()
+            services = (service for service, completes_as in COMPLETED_ACTION.items() if completes_as == action)
+            _delete_states(storage, layout, Instant(info.requested, action, "INFLIGHT"), (action, *services))
+        return rollback_metadata(plan, requested, voided)
+
+    def _request(self, target: Instant) -> tuple[str, RollbackPlan]:
+        run, requested = self.run, self.run.issue_instant()
+        plan = plan_undo(run.storage, run.timeline, run.config, target, self.undone)
+        path = run.timeline.layout.path(Instant(requested, "rollback", "REQUESTED"))
+        run.storage.put_new(path, encode_rollback_plan(plan))
+        self.made.append(Instant(requested, "rollback", "INFLIGHT"))
+        return requested, plan
+
+
+def _delete_states(storage: Storage, layout: TimelineLayout, instant: Instant, actions: Sequence[str]) -> None:
+    """Delete the files of an instant under each of these actions, the highest state first."""
+    if instant.is_completed:
+        storage.delete(layout.path(instant))
+    for state in reversed(STATES[:-1]):
+        for action in actions:
+            storage.delete(layout.path(Instant(instant.requested, action, state)))
+
+
+def _delete_rings(storage: Storage, plan: RollbackPlan, requested: str) -> None:
+    """Delete what a resizing of buckets says: its marker would make it count without its file groups."""
+    for partition in {request.partition_path for request in plan.rollback_requests or ()}:
+        for is_marker in (True, False):
+            storage.delete(f"{ring_folder(partition)}/{HashingFileName(requested, is_marker=is_marker).format()}")

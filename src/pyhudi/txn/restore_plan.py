@@ -1,0 +1,107 @@
+"""What a restore rolls back, and what of each write has to go. Pure, but for reading what a write says of itself.
+
+Spec: format/actions.md section 6.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from pyhudi.format.names import LogFileName
+from pyhudi.model.commit import InstantInfo, RestorePlan, RollbackPlan, RollbackRequest, WriteStat
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.commits import read_commit
+from pyhudi.table.config import TableConfig
+from pyhudi.table.listing import StorageListing
+from pyhudi.table.snapshot import log_slicing
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.rollback_plan import deletions, plan_rollback, written_at
+
+_BY_REQUEST = ("commit", "compaction")
+
+
+def plan_restore(
+    timeline: Timeline, to: Instant, *, is_merge_on_read: bool, is_clustering: Callable[[Instant], bool]
+) -> RestorePlan:
+    """Every write that came after a completed one, whatever its state; none where none came.
+
+    Order: pending clusterings, newest first, then the others, pending ones before those that completed last. What is
+    after is told by completion times; of compactions of a merge-on-read table, and on layout 1, by requested times.
+    Seen: 0.15.0, 1.0.2 and 1.2.0.
+    """
+    assert to.is_completed
+    has_times = timeline.layout.has_completion_times
+
+    def is_after(instant: Instant) -> bool:
+        if not has_times or (is_merge_on_read and instant.action in _BY_REQUEST):
+            return instant.requested > to.requested
+        return not instant.is_completed or _completion(instant) > _completion(to)
+
+    writes = [i for i in timeline.instants if i.comparable_action in WRITE_ACTIONS]
+    first = [i for i in writes if not i.is_completed and i.requested > to.requested and is_clustering(i)]
+    others = [i for i in writes if i not in first and is_after(i)]
+    if has_times:
+        others.sort(key=lambda i: (not i.is_completed, *(_completion(i) if i.is_completed else ("", i.requested))))
+    ordered = (*sorted(first, key=lambda i: i.requested, reverse=True), *reversed(others))
+    return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
+
+
+def _completion(instant: Instant) -> tuple[str, str]:
+    assert instant.completed is not None
+    return instant.completed, instant.requested
+
+
+def plan_undo(
+    storage: Storage, timeline: Timeline, config: TableConfig, target: Instant, undone: Collection[str]
+) -> RollbackPlan:
+    """How to roll back a write, completed or pending, of a table that is being restored. `undone`: requested times of
+    all writes that go.
+
+    A completed write says which files it wrote. Up to version 6 logs are called after their slice: all that are called
+    after a write that goes are deleted with it, and those of slices that stay get a command block.
+    Requests: a get and, up to version 6 or for a pending write without markers, a list request a partition.
+    """
+    info = InstantInfo(target.requested, target.action)
+    is_by_name = log_slicing(config).is_by_name and config.is_merge_on_read
+    if not target.is_completed:
+        if is_by_name and target.action == "compaction":
+            return RollbackPlan(info, _called_after(storage, target.requested, StorageListing(storage).partitions()))
+        return plan_rollback(storage, timeline, target)
+    stats = read_commit(storage, timeline, target).partition_to_write_stats
+    if is_by_name:
+        gone = _called_after(storage, target.requested, stats)
+        return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
+    written = {
+        partition: [name for stat in of for name in _names(stat) if written_at(name) == target.requested]
+        for partition, of in stats.items()
+    }
+    return RollbackPlan(info, deletions(storage, {partition: names for partition, names in written.items() if names}))
+
+
+def _names(stat: WriteStat) -> Iterator[str]:
+    for path in (stat.path or "", *(stat.cdc_stats or {})):
+        yield path.rpartition("/")[2]
+
+
+def _called_after(storage: Storage, requested: str, partitions: Collection[str]) -> tuple[RollbackRequest, ...]:
+    listing = StorageListing(storage)
+    found = {
+        partition: [file.name for file in listing.files(partition) if written_at(file.name) == requested]
+        for partition in partitions
+    }
+    return deletions(storage, {partition: names for partition, names in found.items() if names})
+
+
+def _voided(
+    storage: Storage, stats: Mapping[str, Sequence[WriteStat]], undone: Collection[str]
+) -> Iterator[RollbackRequest]:
+    """Command blocks for the slices that stay and that a write has logged to."""
+    root = storage.location.uri.rstrip("/")
+    logs: dict[tuple[str, str, str], dict[str, int]] = {}
+    for partition, of in sorted(stats.items()):
+        for stat in of:
+            log = LogFileName.parse((stat.path or "").rpartition("/")[2])
+            if log is not None and log.suffix != ".cdc" and log.instant not in undone:
+                size_bytes = stat.file_size_in_bytes or stat.total_write_bytes or 1
+                logs.setdefault((partition, log.file_id, log.instant), {})[f"{root}/{stat.path}"] = size_bytes
+    for (partition, file_id, base_instant), blocks in logs.items():
+        yield RollbackRequest(partition, file_id, base_instant, log_blocks_to_be_deleted=blocks)

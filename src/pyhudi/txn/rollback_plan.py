@@ -1,0 +1,109 @@
+"""What rollbacks are made of: plans, which are on the timeline before anything is deleted, and what they did."""
+
+from collections.abc import Iterable, Mapping
+
+from pyhudi.errors import NotFound
+from pyhudi.format.commit import decode_rollback_plan
+from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.model.commit import (
+    InstantInfo,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+    RollbackPlan,
+    RollbackRequest,
+)
+from pyhudi.model.instant import Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.listing import StorageListing
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.markers import read_markers
+from pyhudi.txn.rollback_blocks import partition_logs, requests_by_blocks
+
+
+def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:
+    """Requested time of a target -> that of the rollback of it that is pending, and its plan. One get a rollback."""
+    found: dict[str, tuple[str, RollbackPlan]] = {}
+    for instant in timeline.pending:
+        if instant.action != "rollback":
+            continue
+        path = timeline.layout.path(Instant(instant.requested, "rollback", "REQUESTED"))
+        try:
+            plan = decode_rollback_plan(storage.get(path), path=path)
+        except NotFound:  # half removed: nobody can carry it out any more
+            continue
+        if plan.instant_to_rollback is not None:
+            found.setdefault(plan.instant_to_rollback.requested, (instant.requested, plan))
+    return found
+
+
+def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> RollbackPlan:
+    """The files of a pending write: those that its markers name or, where it left none, those that carry its time."""
+    markers = read_markers(storage, target.requested)
+    info = InstantInfo(target.requested, target.action)
+    if not timeline.layout.has_completion_times:
+        return RollbackPlan(info, requests_by_blocks(storage, target.requested, markers))
+    by_partition: dict[str, list[str]] = {}
+    if markers is not None:
+        for marker in markers:
+            partition, _, name = marker.data_path.rpartition("/")
+            by_partition.setdefault(partition, []).append(name)
+    else:
+        listing = StorageListing(storage)
+        for partition in listing.partitions():
+            names = [file.name for file in listing.files(partition) if written_at(file.name) == target.requested]
+            if names:
+                by_partition[partition] = names
+    return RollbackPlan(info, deletions(storage, by_partition))
+
+
+def deletions(storage: Storage, by_partition: Mapping[str, Iterable[str]]) -> tuple[RollbackRequest, ...]:
+    """Requests to delete these files, one a partition; `by_partition`: bare names."""
+    root = storage.location.uri.rstrip("/")
+    return tuple(
+        RollbackRequest(partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names))
+        for partition, names in sorted(by_partition.items())
+    )
+
+
+def delete_files(storage: Storage, plan: RollbackPlan) -> None:
+    """Delete the files that a plan names, wherever the table lay when it was made. Can be repeated."""
+    for request in plan.rollback_requests or ():
+        storage.delete_many(join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted)
+
+
+def written_at(name: str) -> str | None:
+    """The instant that the name of a data file carries."""
+    if base := BaseFileName.parse(name):
+        return base.requested
+    log = LogFileName.parse(name)
+    return log.instant if log else None
+
+
+def rollback_metadata(plan: RollbackPlan, requested: str, voided: Mapping[str, dict[str, int]]) -> RollbackMetadata:
+    """What the rollback at `requested` did, by its plan. `voided`: the logs with its command blocks, by partition."""
+    info = plan.instant_to_rollback
+    assert info is not None
+    requests = plan.rollback_requests or ()
+    deleted: dict[str, list[str]] = {request.partition_path: [] for request in requests}
+    for request in requests:
+        deleted[request.partition_path] += request.files_to_be_deleted
+    failed = partition_logs(requests)
+    partitions = {
+        partition: RollbackPartitionMetadata(
+            partition, tuple(of), rollback_log_files=voided.get(partition, {}),
+            log_files_from_failed_commit=failed.get(partition, {}),
+        )
+        for partition, of in deleted.items()
+    }  # fmt: skip
+    return RollbackMetadata(
+        start_rollback_time=requested,
+        time_taken_in_millis=0,
+        total_files_deleted=sum(len(p.success_delete_files) for p in partitions.values()),
+        commits_rollback=(info.requested,),
+        partition_metadata=partitions,
+        instants_rollback=(info,),
+    )
+
+
+def bare_name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,167 @@
+"""Taking a metadata table back to where it stood at a commit of its data table.
+
+Deltacommits since then are undone, as a restore of the metadata table's own; what the data table's files have become
+meanwhile (cleans are not taken back) is a deltacommit after it. Where that cannot be done it is to be made anew.
+
+Spec: format/metadata-table.md section 8, row `restore`. Seen: 0.15.0, 1.0.2 and 1.2.0, which also drop the indexes that
+they do not correct (1.2.0 all but `files`, column statistics and the record index).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan
+from pyhudi.format.metadata_groups import RECORD_INDEX, MetadataGroupId
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.model.commit import (
+    InstantInfo,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPartitionMetadata,
+)
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.rollback_plan import written_at
+from pyhudi.write.metadata import by_name
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRestore:
+    """What going back takes. `undone`: newest first. `created`: partitions that were made since, which go."""
+
+    undone: tuple[Instant, ...]
+    created: frozenset[str]
+
+
+def plan_metadata_restore(
+    table: MetadataTable, to: str, restore: str, *, kept: Collection[str], partitions: Collection[str]
+) -> MetadataRestore | str:
+    """What is to be undone to go back to the data table's commit `to`; in words why that cannot be done.
+
+    `restore`: the requested time of the data table's restore: what is later here belongs to it. `kept`: of the actions
+    of the data table that the restore leaves, such as cleans: their deltacommits stay. `partitions`: that the data
+    table names; a list request each. The base files must be those of that time: a compaction, once undone, leaves
+    slices that may have been cleaned.
+    """
+    when = table.timeline.effective_time
+    writes = [i for i in table.timeline if i.comparable_action in WRITE_ACTIONS]
+    at = next((i for i in writes if i.requested == to and i.is_completed), None)
+    if at is None:
+        return f"it has no deltacommit of '{to}' (any more)"
+    later = [
+        i
+        for i in writes
+        if i.requested < restore
+        and i.requested not in kept
+        and (not i.is_completed or (when(i), i.requested) > (when(at), to))
+    ]
+    if any(i.comparable_action != "deltacommit" for i in later):
+        return f"it was compacted since '{to}'"
+    undone = frozenset(i.requested for i in later)
+    created = frozenset(partition for partition in partitions if _is_made_since(table, partition, undone))
+    if FILES in created:
+        return f"it was made after '{to}'"
+    later.sort(key=lambda i: (not i.is_completed, when(i) if i.is_completed else "", i.requested), reverse=True)
+    return MetadataRestore(tuple(later), created)
+
+
+def _is_made_since(table: MetadataTable, partition: str, undone: Collection[str]) -> bool:
+    """Whether file groups of a partition are only there since deltacommits that are to be undone. One list request.
+
+    A partitioned record index gets new ones with each data partition: those may go.
+    """
+    stays: dict[str, bool] = {}
+    for file in table.storage.list(partition):
+        text = file.path.rpartition("/")[2]
+        name = BaseFileName.parse(text) or LogFileName.parse(text)
+        if name is not None:
+            stays[name.file_id] = stays.get(name.file_id, False) or written_at(text) not in undone
+    lost = [file_id for file_id, is_kept in stays.items() if not is_kept]
+    return len(lost) == len(stays) or not all(_is_of_data_partition(partition, file_id) for file_id in lost)
+
+
+def _is_of_data_partition(partition: str, file_id: str) -> bool:
+    group = MetadataGroupId.parse(file_id, partition=partition) if partition == RECORD_INDEX else None
+    return group is not None and group.data_partition is not None
+
+
+def restore_deltacommits(
+    table: MetadataTable,
+    found: MetadataRestore,
+    to: str,
+    restore: str,
+    *,
+    issue_instant: Callable[[], str],
+    confirm: Callable[[], None],
+) -> None:
+    """Undo deltacommits, as a restore of the metadata table at a time of its own.
+
+    Can be repeated: what an attempt before has undone is not there any more. Order: completed files go first, so that
+    nobody takes a deltacommit for whole meanwhile. Requests: a listing, a delete a log and instant.
+    """
+    storage, layout = table.storage, table.timeline.layout
+    mine = next((i for i in table.timeline if i.action == "restore" and i.requested > restore), None)
+    if mine is not None and mine.is_completed:
+        return
+    requested = mine.requested if mine is not None else issue_instant()
+    infos = tuple(InstantInfo(i.requested, i.action) for i in found.undone)
+    plan = RestorePlan(infos, savepoint_to_restore=to)
+    storage.put_new(layout.path(Instant(requested, "restore", "REQUESTED")), encode_restore_plan(plan))
+    storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
+    confirm()
+    storage.delete_many(layout.path(i) for i in found.undone if i.is_completed)
+    undone = {i.requested for i in found.undone}
+    if by_name.names_slices(table.config):
+        done: Mapping[str, dict[str, RollbackPartitionMetadata]] = by_name.void_deltacommits(
+            table, undone, rollback=requested
+        )
+    else:
+        done = _delete_logs(table, undone)
+    confirm()
+    names = [(i.requested, i.action) for i in found.undone]
+    names += [(requested, "logcompaction") for requested in undone & table.timeline.log_compactions]
+    for state in ("INFLIGHT", "REQUESTED"):
+        storage.delete_many(layout.path(Instant(of, action, state)) for of, action in names)
+    rollbacks = {info.requested: (_rolled_back(info, requested, done.get(info.requested, {})),) for info in infos}
+    metadata = RestoreMetadata(
+        start_restore_time=requested, time_taken_in_millis=0, instants_to_rollback=tuple(rollbacks),
+        rollbacks=rollbacks, restore_instant_info=infos,
+    )  # fmt: skip
+    completed = Instant(requested, "restore", "COMPLETED", issue_instant())
+    confirm()
+    settle(complete(storage, layout, completed, encode_restore_metadata(metadata)), completed)
+
+
+def _delete_logs(table: MetadataTable, undone: set[str]) -> dict[str, dict[str, RollbackPartitionMetadata]]:
+    """Delete the logs of deltacommits; what went, by instant and partition. A list request a partition."""
+    paths: dict[str, dict[str, list[str]]] = {}
+    for partition in table.storage.list_folders(""):
+        if partition.startswith("."):
+            continue
+        for file in table.storage.list(partition):
+            name = LogFileName.parse(file.path.rpartition("/")[2])
+            if name is not None and name.instant in undone:
+                paths.setdefault(name.instant, {}).setdefault(partition, []).append(file.path)
+    root = table.storage.location.uri.rstrip("/")
+    for by_partition in paths.values():
+        for of in by_partition.values():
+            table.storage.delete_many(of)
+    return {
+        instant: {
+            partition: RollbackPartitionMetadata(partition, tuple(f"{root}/{path}" for path in of))
+            for partition, of in by_partition.items()
+        }
+        for instant, by_partition in paths.items()
+    }
+
+
+def _rolled_back(
+    info: InstantInfo, requested: str, partitions: Mapping[str, RollbackPartitionMetadata]
+) -> RollbackMetadata:
+    return RollbackMetadata(
+        start_rollback_time=requested, time_taken_in_millis=0,
+        total_files_deleted=sum(len(of.success_delete_files) for of in partitions.values()),
+        commits_rollback=(info.requested,), partition_metadata=partitions, instants_rollback=(info,),
+    )  # fmt: skip
