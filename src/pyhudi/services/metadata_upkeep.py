@@ -224,7 +224,7 @@ class MetadataTableUpkeep:
             snapshot, self.indexes, self.executor, self.clock.now_ms(), self.issue_instant, self.hold.confirm
         )
         # An index of a column that the first write brings is built by the next one.
-        if not snapshot.schema.names:
+        if build and not snapshot.schema.names:
             build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
         for partition in sorted(build):
             definition = builder.build(partition)
