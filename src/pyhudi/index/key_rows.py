@@ -60,7 +60,7 @@ def _rows_of_virtual_keys(storage: Storage, plan: ReadPlan, one: WantedFile, spe
 
 def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator[pa.RecordBatch]:
     path = one.file.path
-    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
+    stored = plan.schema_read
     with closing(open_parquet(storage, path)) as file:
         keys = footer_survivors(file, path, one.keys)
         present = [name for name in stored.names if name in file.schema_arrow.names]

@@ -116,8 +116,7 @@ class BaseMerge:
 
     def needs_base(self, met: Met) -> np.ndarray:
         """Of these base rows, which have a value in the answer, as far as one can tell without their values."""
-        is_whole = self._folded.rules.merger is None and self._folded.rules.fill is None
-        is_whole = is_whole and not self._folded.entries.absent
+        is_whole = self._folded.rules.keeps_rows_whole and not self._folded.entries.absent
         return ~met.wins if is_whole else np.ones(len(met.at), np.bool_)
 
     def replacements(self, met: Met) -> pa.RecordBatch:

@@ -105,7 +105,12 @@ class MergeRules:
     def wins_whole(self) -> bool:
         """Whether of two rows one wins as it is, and a delete as a row would: nothing is made of both."""
         is_alike = self.log_by_ordering == self.base_by_ordering or self.deletes is DeleteRule.ARRIVAL
-        return self.merger is None and self.fill is None and is_alike
+        return self.keeps_rows_whole and is_alike
+
+    @property
+    def keeps_rows_whole(self) -> bool:
+        """Whether every row of an answer is one that was written, unless that came with some of the columns only."""
+        return self.merger is None and self.fill is None
 
     @property
     def mark_columns(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     """
     lists = lists_of(session)
     config, pending = lists.config(), pending_indexings(session)
-    listed = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    listed = config.metadata_partitions_named
     known = listed | {partition for of in pending for partition in of.partitions}
     found = [f"{prefix}{name}" for prefix in _PREFIXES if f"{prefix}{name}" in known]
     if not found:
@@ -63,7 +63,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     for of in mine:
         undo(session, of)
     config = lists.config()
-    listed = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    listed = config.metadata_partitions_named
     going = {partition, *(dependents({partition}, listed - {partition}) if partition in listed else ())}
     lists.drop(going)
     return DroppedIndexes(tuple(sorted(going)))

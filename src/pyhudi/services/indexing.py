@@ -230,7 +230,7 @@ def _begin(
     """
     storage, requested, lists = session.access.storage, instant.requested, lists_of(session)
     config = lists.config()
-    taken = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    taken = config.metadata_partitions_named
     left = tuple(name for name in partitions if name not in taken)
     if not left:
         undo(session, PendingIndexing(instant, (), Life.WAITING))

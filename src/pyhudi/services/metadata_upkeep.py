@@ -85,14 +85,11 @@ class MetadataTableUpkeep:
         if not config.has_metadata_table or not self.is_enabled:
             self._drop_all(config)
             return
-        table, data = (
-            open_metadata_table(self.storage, self.zone),
-            read_timeline(self.storage, config.layout, self.zone),
-        )
+        table = open_metadata_table(self.storage, self.zone)
         issue_instant(self.clock, self.zone, after=table.timeline.newest)  # what follows comes later than all of it
         data = read_timeline(self.storage, config.layout, self.zone)
         kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
-        named = _named(config)
+        named = config.metadata_partitions_named
         found = plan_metadata_restore(table, to, restore, kept=kept, partitions=named)
         if isinstance(found, str):
             log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
@@ -128,7 +125,7 @@ class MetadataTableUpkeep:
         """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
         config = self._config()
         self._lists.put(ready=(), inflight=())
-        put_definitions(self.storage, dict.fromkeys(_named(config)))
+        put_definitions(self.storage, dict.fromkeys(config.metadata_partitions_named))
         self.hold.confirm()
         self.storage.delete_prefix(METADATA_TABLE)
 
@@ -149,7 +146,7 @@ class MetadataTableUpkeep:
             self._change_indexes(snapshot, self._config())
             return
         table = open_metadata_table(self.storage, self.zone)
-        has_dead = remove_pending_creations(table, _named(config), confirm=self.hold.confirm)
+        has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
         before, config = config, self._change_indexes(snapshot, config)
         if has_dead or config is not before:
             table = open_metadata_table(self.storage, self.zone)
@@ -183,7 +180,7 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         facts, changes = IndexFacts(config.version), iter([_files_change(config, files_records(metadata))])
-        if _named(config) != {FILES}:
+        if config.metadata_partitions_named != {FILES}:
             snapshot = read_snapshot(self.storage, self.zone, open_listing)
             facts = self._facts(snapshot, config, schema_after(snapshot, metadata))
             changes = chain(changes, commit_changes(snapshot, requested, metadata, facts, self.executor))
@@ -197,7 +194,7 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         facts, changes = IndexFacts(config.version), iter([_files_change(config, cleaned_records(metadata))])
-        if _named(config) != {FILES}:
+        if config.metadata_partitions_named != {FILES}:
             snapshot = read_snapshot(self.storage, self.zone, open_listing)
             facts = self._facts(snapshot, config)
             changes = chain(changes, clean_changes(snapshot, metadata, facts))
@@ -207,7 +204,7 @@ class MetadataTableUpkeep:
     def _refuse_indexes(self, config: TableConfig) -> None:
         """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
         if by_name.names_slices(config):
-            build, _ = wanted_partitions(self.indexes, _named(config), {}, config.version)
+            build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
 
@@ -215,7 +212,7 @@ class MetadataTableUpkeep:
         """Drop what the options switch off, build what they switch on. The table's config since."""
         is_named = self.indexes.secondary_columns or self.indexes.expression is not None
         definitions = read_definitions(self.storage) if is_named else {}
-        build, drop = wanted_partitions(self.indexes, _named(config), definitions, config.version)
+        build, drop = wanted_partitions(self.indexes, config.metadata_partitions_named, definitions, config.version)
         if drop:
             log.info("%s: dropping the metadata partitions %s", self.storage.location.uri, ", ".join(sorted(drop)))
             self._lists.drop(drop)
@@ -249,19 +246,19 @@ class MetadataTableUpkeep:
 
     def _facts(self, snapshot: Snapshot, config: TableConfig, schema: pa.Schema | None = None) -> IndexFacts:
         """The partitions that are kept true, of those that the table has, or is getting. `schema`: None: as it is."""
-        if _named(config) <= {FILES}:
+        if config.metadata_partitions_named <= {FILES}:
             return IndexFacts(config.version)
         table = open_metadata_table(self.storage, self.zone)
         return index_facts(
             table,
-            tuple(sorted(by_name.kept_partitions(config, _named(config)))),
+            tuple(sorted(by_name.kept_partitions(config, config.metadata_partitions_named))),
             read_definitions(self.storage),
             snapshot.schema_with_meta if schema is None else schema,
             self.indexes.columns,
         )
 
     def _drop_others(self, config: TableConfig, facts: IndexFacts) -> None:
-        others = _named(config) - {*facts.partitions}
+        others = config.metadata_partitions_named - {*facts.partitions}
         if others:
             log.warning(
                 "%s: dropping the metadata partitions %s: this release does not keep them up to date",
@@ -270,7 +267,7 @@ class MetadataTableUpkeep:
             self._lists.drop(others)
 
     def _drop_all(self, config: TableConfig) -> None:
-        if _named(config):
+        if config.metadata_partitions_named:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self.drop()
 
@@ -289,7 +286,3 @@ class MetadataTableUpkeep:
 
 def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> PartitionChange:
     return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version])
-
-
-def _named(config: TableConfig) -> set[str]:
-    return {*config.metadata_partitions, *config.metadata_partitions_inflight}

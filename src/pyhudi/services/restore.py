@@ -58,7 +58,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
         is_clustering=lambda instant: is_clustering(storage, snapshot.timeline, instant),
     )  # fmt: skip
     undone = [info.requested for info in plan.instants_to_rollback]
-    before = _named(snapshot)
+    before = snapshot.config.metadata_partitions_named
     if undone:
         _refuse(session, to, undone)
         for indexing in _stopped_indexings(session):
@@ -78,7 +78,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
             return RestoreResult(None, None, requested, reason="nothing was written after this commit")
         done = finished[-1]
     _make_metadata_table(session)
-    return _result(done, before - _named(session.access.snapshot()))
+    return _result(done, before - session.access.snapshot().config.metadata_partitions_named)
 
 
 def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None:
@@ -142,11 +142,7 @@ def _make_metadata_table(session: WriteSession) -> None:
         log.warning("%s: restored; the next write makes the metadata table: %s", access.location.uri, error)
 
 
-def _named(snapshot: Snapshot) -> set[str]:
-    return {*snapshot.config.metadata_partitions, *snapshot.config.metadata_partitions_inflight}
-
-
-def _result(done: RestoreDone, dropped: set[str]) -> RestoreResult:
+def _result(done: RestoreDone, dropped: Collection[str]) -> RestoreResult:
     rollbacks = [one for of in done.metadata.rollbacks.values() for one in of if one is not None]
     return RestoreResult(
         done.requested, done.completed, done.to,

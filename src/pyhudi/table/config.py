@@ -89,6 +89,11 @@ class TableConfig:
         return _fields(self.properties.get(METADATA_PARTITIONS_INFLIGHT))
 
     @property
+    def metadata_partitions_named(self) -> frozenset[str]:
+        """Partitions of the metadata table, complete or being built."""
+        return frozenset((*self.metadata_partitions, *self.metadata_partitions_inflight))
+
+    @property
     def has_metadata_table(self) -> bool:
         return "files" in self.metadata_partitions
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.errors import Bug
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import read_batches, read_parquet_schema, read_row_count
+from pyhudi.format.log.data import read_batches, read_parquet_shape
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions
 from pyhudi.format.log.ordering import unwrap_ordering
@@ -64,7 +64,7 @@ def find_placed(
     Requests: as `stored_blocks`, a few small ones for each block, and columns of the base file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
-    if files.base_path is None or rules.merger is not None or rules.fill is not None:
+    if files.base_path is None or not rules.keeps_rows_whole:
         return None
     blocks = stored_blocks(storage, files, reading)
     wanted = pa.schema([stored.field(name) for name in columns])
@@ -73,10 +73,11 @@ def find_placed(
     data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
     if len(data) > data_blocks_max:
         return None
-    if any(stored_types(read_parquet_schema(block), wanted) != wanted for block in data):
+    shapes = [read_parquet_shape(block) for block in data]
+    if any(stored_types(schema, wanted) != wanted for schema, _ in shapes):
         return None
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
-    folded, starts = _fold(blocks, files.base_path, rules, compared)
+    folded, starts = _fold(blocks, [count for _, count in shapes], files.base_path, rules, compared)
     merge = BaseMerge(folded)
     met = _meet_base(merge, storage, files.base_path, compared if compares_base(rules) else pa.schema([]))
     winning = met.take(np.flatnonzero(met.wins))
@@ -92,19 +93,24 @@ def _is_placed(block: LogBlock, base_instant: str) -> bool:
     return is_whole and positions_base_instant(block) == base_instant
 
 
-def _fold(blocks: Sequence[LogBlock], path: str, rules: MergeRules, compared: pa.Schema) -> tuple[Folded, list[int]]:
-    """What the blocks come to, a record a place, and where each data block's rows start among all of them."""
+def _fold(
+    blocks: Sequence[LogBlock], counts: Sequence[int], path: str, rules: MergeRules, compared: pa.Schema
+) -> tuple[Folded, list[int]]:
+    """What the blocks come to, a record a place, and where each data block's rows start among all of them.
+
+    `counts`: the rows of each data block.
+    """
     schema = pa.schema([pa.field(_PLACE, pa.int64()), pa.field(_ROW, pa.int64()), *compared])
     fold = LogFold(rules, schema, path=path)
-    starts = [0]
+    starts, left = [0], iter(counts)
     for block in blocks:
         if block.type is BlockType.DELETE:
             deletes = read_deletes(block)
             ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
-            places = _places(block, len(deletes))
+            places = places_of(block, len(deletes))
             fold.add_deletes(pa.array(places), ordering, positions=places)
             continue
-        places, end = _places(block, read_row_count(block)), 0
+        places, end = places_of(block, next(left)), 0
         for columns, count in _block_columns(block, compared, len(places)):
             start, end = end, end + count
             rows = np.arange(starts[-1] + start, starts[-1] + end)
@@ -148,7 +154,8 @@ def _base_columns(storage: Storage, path: str, wanted: pa.Schema) -> Iterator[tu
         yield conform_batch(batch, wanted, path=path).columns, len(batch)
 
 
-def _places(block: LogBlock, count: int) -> np.ndarray:
+def places_of(block: LogBlock, count: int) -> np.ndarray:
+    """The places in the base file of the records of a block that has some. Raises: as `record_positions`."""
     positions = record_positions(block, count)
     if positions is None:
         raise Bug(f"{block.path}: a block that has positions of its base file has none")

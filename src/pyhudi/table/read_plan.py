@@ -126,6 +126,11 @@ class ReadPlan:
             needed.add(PARTITION_PATH)
         return [name for name in self.stored_schema.names if name in needed]
 
+    @property
+    def schema_read(self) -> pa.Schema:
+        """The same, as they are stored."""
+        return pa.schema([self.stored_schema.field(name) for name in self.columns_read])
+
 
 def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading | None:
     """How a query merges the table's logs; None for a table that has none.

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_row_count
 from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import positions_base_instant, record_positions
+from pyhudi.format.log.headers import positions_base_instant
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
@@ -23,6 +23,7 @@ from pyhudi.table.log_merge import fold_blocks, keyed
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
 from pyhudi.table.parquet_files import BATCH_ROWS, read_stored_batches
+from pyhudi.table.placed_rows import places_of
 from pyhudi.table.slice_log import LogTally, SliceFiles
 
 
@@ -146,6 +147,4 @@ class _TouchedRows:
 
 def _positions(block: LogBlock) -> np.ndarray:
     count = len(read_deletes(block)) if block.type is BlockType.DELETE else read_row_count(block)
-    positions = record_positions(block, count)
-    assert positions is not None
-    return positions.astype(np.int64)
+    return places_of(block, count)

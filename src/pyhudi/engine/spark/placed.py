@@ -6,7 +6,6 @@ left out by its number. So no value of a row passes through Python, and a query 
 
 from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local import LocalExecutor
@@ -37,7 +36,7 @@ def find_placed_slices(
     log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
     if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
         return []
-    reading, wanted, storage = plan.log_reading, _stored(plan), open_storage(location)
+    reading, wanted, storage = plan.log_reading, plan.schema_read, open_storage(location)
     assert reading is not None
     by_path = {piece.path: piece for piece in slices if piece.slice_files.base_path is not None}
     files = [(path, base_size_bytes(piece)) for path, piece in by_path.items()]
@@ -60,7 +59,7 @@ def placed_scan(
     Disk: the data blocks, where Spark puts what it spills, until no DataFrame of these rows is left.
     Memory of each executor, and of the driver on the way: a bit for each stored row up to the last that is gone.
     """
-    schema = spark_schema(_stored(plan))
+    schema = spark_schema(plan.schema_read)
     blocks = [of for _, rows in slices for of in rows.blocks]
     with KeptFiles(spark) as kept:
 
@@ -77,7 +76,3 @@ def placed_scan(
         rows = rows_without(spark, [*base, *copies], gone, lambda *more: scan.select("*", *more))
         kept.keep(scan, sum(size_bytes for _, size_bytes in copies))
     return rows
-
-
-def _stored(plan: ReadPlan) -> pa.Schema:
-    return pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])

@@ -79,13 +79,13 @@ def _scanned(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile], *more: Column
 ) -> DataFrame:
     """The base files' rows, of the columns that reading needs, and `more` ones."""
-    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
+    stored = plan.schema_read
     return read_as(spark, location, [(file.path, base_size_bytes(file)) for file in files], stored, *more)
 
 
 def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:
     """Rows as they are stored, filtered and projected natively."""
-    stored = pa.schema([plan.stored_schema.field(name) for name in plan.columns_read])
+    stored = plan.schema_read
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
     rows = as_shown(rows, stored, plan.shown)

@@ -110,19 +110,18 @@ def read_batches(
             yield from _avro_batches(block, text, _reading(block, text, columns, reader_schema), batch_size_bytes)
 
 
-def read_parquet_schema(block: LogBlock) -> pa.Schema:
-    """The columns of a Parquet block as they are stored. Requests: one small range."""
+def read_parquet_shape(block: LogBlock) -> tuple[pa.Schema, int]:
+    """The columns of a Parquet block as they are stored, and how many rows it holds. Requests: one small range."""
     assert block.type is BlockType.PARQUET_DATA
     with _open_parquet(block) as file:
-        return file.schema_arrow
+        return file.schema_arrow, int(file.metadata.num_rows)
 
 
 def read_row_count(block: LogBlock) -> int:
     """How many rows a data or CDC block holds. Requests: one small range; of an HFile, its content."""
     match block.type:
         case BlockType.PARQUET_DATA:
-            with _open_parquet(block) as file:
-                return int(file.metadata.num_rows)
+            return read_parquet_shape(block)[1]
         case BlockType.HFILE_DATA:
             return HFileReader(block.read_content(), path=block.path).entry_count
         case _:

@@ -5,7 +5,7 @@ Spec: format/metadata-table.md sections 1, 7, 8 and 11. Seen: 0.15.0.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
@@ -17,7 +17,6 @@ from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.model.commit import (
     InstantInfo,
     RollbackMetadata,
-    RollbackPartitionMetadata,
     RollbackPlan,
     RollbackRequest,
 )
@@ -30,7 +29,8 @@ from pyhudi.table.slice_log import log_source
 from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.rollback_blocks import partition_logs, put_command_blocks
+from pyhudi.txn.rollback_blocks import put_command_blocks
+from pyhudi.txn.rollback_plan import rollback_metadata
 from pyhudi.write.log_names import next_log, slice_of_new_logs
 
 INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
@@ -193,16 +193,7 @@ def void_deltacommit(
     storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
     confirm()
     voided = put_command_blocks(storage, requests, rollback=rollback, target=target.requested)
-    failed = partition_logs(requests)
-    partitions = {
-        of: RollbackPartitionMetadata(of, rollback_log_files=voided.get(of, {}), log_files_from_failed_commit=logs)
-        for of, logs in failed.items()
-    }
-    done = RollbackMetadata(
-        start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=0,
-        commits_rollback=(target.requested,), partition_metadata=partitions,
-        instants_rollback=(info,),
-    )  # fmt: skip
+    done = rollback_metadata(RollbackPlan(info, requests), rollback, voided)
     if not any(i.requested == rollback and i.is_completed for i in table.timeline):
         completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
         confirm()
@@ -212,22 +203,19 @@ def void_deltacommit(
 
 
 def void_deltacommits(
-    table: MetadataTable, targets: Collection[str], *, rollback: str
-) -> dict[str, dict[str, RollbackPartitionMetadata]]:
+    table: MetadataTable, targets: Mapping[str, InstantInfo], *, rollback: str
+) -> dict[str, RollbackMetadata]:
     """Put command blocks of the instant `rollback` behind what several delta commits have logged, the newest first;
-    what was done by target and partition. Can be repeated. A get a log, and a list request a partition and target.
+    what was done by target. Can be repeated. A get a log, and a list request a partition and target.
     """
-    requests: dict[str, list[RollbackRequest]] = {}
+    requests: dict[str, list[RollbackRequest]] = {target: [] for target in sorted(targets, reverse=True)}
     for partition, log, size_bytes, instants in _logs_by_instants(table):
         for target in instants & set(targets):
-            requests.setdefault(target, []).append(_request(table, partition, log, size_bytes))
-    done: dict[str, dict[str, RollbackPartitionMetadata]] = {}
-    for target in sorted(requests, reverse=True):
-        voided = put_command_blocks(table.storage, requests[target], rollback=rollback, target=target)
-        done[target] = {
-            of: RollbackPartitionMetadata(of, rollback_log_files=voided.get(of, {}), log_files_from_failed_commit=logs)
-            for of, logs in partition_logs(requests[target]).items()
-        }
+            requests[target].append(_request(table, partition, log, size_bytes))
+    done = {}
+    for target, of in requests.items():
+        voided = put_command_blocks(table.storage, of, rollback=rollback, target=target)
+        done[target] = rollback_metadata(RollbackPlan(targets[target], tuple(of)), rollback, voided)
     return done
 
 

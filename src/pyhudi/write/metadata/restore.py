@@ -19,11 +19,11 @@ from pyhudi.model.commit import (
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
-    RollbackPartitionMetadata,
+    RollbackPlan,
 )
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.rollback_plan import written_at
+from pyhudi.txn.rollback_plan import delete_files, deletions, rollback_metadata, written_at
 from pyhudi.write.metadata import by_name
 
 
@@ -106,62 +106,41 @@ def restore_deltacommits(
     if mine is not None and mine.is_completed:
         return
     requested = mine.requested if mine is not None else issue_instant()
-    infos = tuple(InstantInfo(i.requested, i.action) for i in found.undone)
-    plan = RestorePlan(infos, savepoint_to_restore=to)
+    infos = {i.requested: InstantInfo(i.requested, i.action) for i in found.undone}
+    plan = RestorePlan(tuple(infos.values()), savepoint_to_restore=to)
     storage.put_new(layout.path(Instant(requested, "restore", "REQUESTED")), encode_restore_plan(plan))
     storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
     confirm()
     storage.delete_many(layout.path(i) for i in found.undone if i.is_completed)
-    undone = {i.requested for i in found.undone}
-    if by_name.names_slices(table.config):
-        done: Mapping[str, dict[str, RollbackPartitionMetadata]] = by_name.void_deltacommits(
-            table, undone, rollback=requested
-        )
-    else:
-        done = _delete_logs(table, undone)
+    take_back = by_name.void_deltacommits if by_name.names_slices(table.config) else _delete_logs
+    done = take_back(table, infos, rollback=requested)
     confirm()
     names = [(i.requested, i.action) for i in found.undone]
-    names += [(requested, "logcompaction") for requested in undone & table.timeline.log_compactions]
+    names += [(requested, "logcompaction") for requested in infos.keys() & table.timeline.log_compactions]
     for state in ("INFLIGHT", "REQUESTED"):
         storage.delete_many(layout.path(Instant(of, action, state)) for of, action in names)
-    rollbacks = {info.requested: (_rolled_back(info, requested, done.get(info.requested, {})),) for info in infos}
     metadata = RestoreMetadata(
-        start_restore_time=requested, time_taken_in_millis=0, instants_to_rollback=tuple(rollbacks),
-        rollbacks=rollbacks, restore_instant_info=infos,
+        start_restore_time=requested, time_taken_in_millis=0, instants_to_rollback=tuple(infos),
+        rollbacks={of: (done[of],) for of in infos}, restore_instant_info=plan.instants_to_rollback,
     )  # fmt: skip
     completed = Instant(requested, "restore", "COMPLETED", issue_instant())
     confirm()
     settle(complete(storage, layout, completed, encode_restore_metadata(metadata)), completed)
 
 
-def _delete_logs(table: MetadataTable, undone: set[str]) -> dict[str, dict[str, RollbackPartitionMetadata]]:
-    """Delete the logs of deltacommits; what went, by instant and partition. A list request a partition."""
-    paths: dict[str, dict[str, list[str]]] = {}
+def _delete_logs(
+    table: MetadataTable, targets: Mapping[str, InstantInfo], *, rollback: str
+) -> dict[str, RollbackMetadata]:
+    """Delete the logs of deltacommits; what was done by target. A list request a partition."""
+    names: dict[str, dict[str, list[str]]] = {target: {} for target in targets}
     for partition in table.storage.list_folders(""):
         if partition.startswith("."):
             continue
         for file in table.storage.list(partition):
             name = LogFileName.parse(file.path.rpartition("/")[2])
-            if name is not None and name.instant in undone:
-                paths.setdefault(name.instant, {}).setdefault(partition, []).append(file.path)
-    root = table.storage.location.uri.rstrip("/")
-    for by_partition in paths.values():
-        for of in by_partition.values():
-            table.storage.delete_many(of)
-    return {
-        instant: {
-            partition: RollbackPartitionMetadata(partition, tuple(f"{root}/{path}" for path in of))
-            for partition, of in by_partition.items()
-        }
-        for instant, by_partition in paths.items()
-    }
-
-
-def _rolled_back(
-    info: InstantInfo, requested: str, partitions: Mapping[str, RollbackPartitionMetadata]
-) -> RollbackMetadata:
-    return RollbackMetadata(
-        start_rollback_time=requested, time_taken_in_millis=0,
-        total_files_deleted=sum(len(of.success_delete_files) for of in partitions.values()),
-        commits_rollback=(info.requested,), partition_metadata=partitions, instants_rollback=(info,),
-    )  # fmt: skip
+            if name is not None and name.instant in targets:
+                names[name.instant].setdefault(partition, []).append(name.format())
+    plans = {of: RollbackPlan(targets[of], deletions(table.storage, gone)) for of, gone in names.items()}
+    for plan in plans.values():
+        delete_files(table.storage, plan)
+    return {of: rollback_metadata(plan, rollback, {}) for of, plan in plans.items()}
