@@ -84,7 +84,9 @@ def metadata_upkeep(
     clean: CleanSettings,
     hold: Hold,
     executor: Executor,
+    readers: Executor | None = None,
 ) -> MetadataTableUpkeep:
+    """`readers`: of data files, where a new index is built; None: `executor`."""
     return MetadataTableUpkeep(
         storage=access.storage,
         clock=access.clock,
@@ -96,6 +98,7 @@ def metadata_upkeep(
         clean=clean,
         hold=hold,
         executor=executor,
+        readers=readers or executor,
         indexes=settings.indexes,
     )
 

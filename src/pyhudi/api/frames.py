@@ -29,6 +29,16 @@ def spark_dataframe(data: Any) -> Any | None:
     return None
 
 
+def cluster_of(data: Any) -> Any | None:
+    """The Spark session of a DataFrame, if its tasks run on other machines than this one; otherwise None."""
+    dataframe = spark_dataframe(data)
+    if dataframe is None:
+        return None
+    engine = spark_engine()
+    spark = engine.session_of(dataframe)
+    return None if engine.runs_on_this_machine(spark) else spark
+
+
 def is_arrow(data: Any) -> bool:
     """Whether the data speaks the Arrow PyCapsule interface as rows with columns."""
     return hasattr(data, "__arrow_c_stream__") or isinstance(data, pa.RecordBatch)

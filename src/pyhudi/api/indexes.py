@@ -2,14 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from pyhudi.api import frames
 from pyhudi.api.savepoints import TableSavepoints
 from pyhudi.model.option_values import OptionValues
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.index_drop import DroppedIndexes, drop_index
-from pyhudi.services.indexing import IndexingJob, IndexResult, build_index, run_indexings, schedule_index
+from pyhudi.services.indexing import build_index, run_indexings, schedule_index
 from pyhudi.services.indexing_request import IndexRequest
+from pyhudi.services.indexing_work import IndexingJob, IndexResult
 from pyhudi.write.settings import WriteSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _CHECK_TIMEOUT_S = 900
 
@@ -25,6 +31,7 @@ class TableIndexes(TableSavepoints):
         name: str | None = None,
         expression: str | None = None,
         options: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
     ) -> IndexResult:
         """Build an index, while readers and writers go on: the table is held at the beginning and the end only.
 
@@ -34,11 +41,12 @@ class TableIndexes(TableSavepoints):
         in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
         values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
         true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
-        like, `hoodie.metadata.index.check.timeout.seconds`.
+        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose tasks read the data files; None:
+        threads of this process do.
         Raises: Invalid for what cannot be built; Unsupported for an expression that cannot be indexed; Conflict while
         another process builds it, holds the table, or drops the index meanwhile.
         """
-        return build_index(*self._asked(kind, columns, name, expression, options))
+        return build_index(*self._asked(kind, columns, name, expression, options, spark))
 
     def schedule_index(
         self,
@@ -56,13 +64,15 @@ class TableIndexes(TableSavepoints):
         """
         return schedule_index(*self._asked(kind, columns, name, expression, options))
 
-    def run_indexes(self, *, options: Mapping[str, object] | None = None) -> tuple[IndexResult, ...]:
+    def run_indexes(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> tuple[IndexResult, ...]:
         """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
 
         Raises: as `build_index`.
         """
         _, merged, settings = self._prepare(options)
-        return tuple(run_indexings(self._indexing_job(merged, settings)))
+        return tuple(run_indexings(self._indexing_job(merged, settings, spark)))
 
     def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
         """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
@@ -82,20 +92,27 @@ class TableIndexes(TableSavepoints):
         name: str | None,
         expression: str | None,
         options: Mapping[str, object] | None,
+        spark: "SparkSession | None" = None,
     ) -> tuple[IndexingJob, IndexRequest]:
         chosen = (columns,) if isinstance(columns, str) else tuple(columns or ())
         snapshot, merged, settings = self._prepare(options)
         request = IndexRequest(kind, chosen, name, expression, snapshot.config.version, merged)
-        return self._indexing_job(merged, settings), request
+        return self._indexing_job(merged, settings, spark), request
 
-    def _indexing_job(self, merged: Mapping[str, str], settings: WriteSettings) -> IndexingJob:
+    def _indexing_job(
+        self, merged: Mapping[str, str], settings: WriteSettings, spark: "SparkSession | None"
+    ) -> IndexingJob:
         # What options ask for is what this builds, beside writers: not at its beginning, which holds the table.
         settings = replace(settings, indexes=replace(settings.indexes, is_async=True))
         clean = CleanSettings.from_options(merged)
         seconds = OptionValues(merged).count("hoodie.metadata.index.check.timeout.seconds", _CHECK_TIMEOUT_S)
+        access, readers = self._access, self._executor
+        if spark is not None:
+            engine = frames.spark_engine()
+            access, readers = engine.session_access(access, spark), engine.SparkExecutor(spark)
         return IndexingJob(
             settings.indexes,
-            open_session=lambda: self._session(self._access, settings, clean, "indexing"),
-            read_snapshot=self._access.snapshot, executor=self._executor, clock=self._access.clock,
+            open_session=lambda: self._session(access, settings, clean, "indexing"),
+            read_snapshot=access.snapshot, executor=self._executor, readers=readers, clock=access.clock,
             check_timeout_ms=1_000 * seconds,
         )  # fmt: skip

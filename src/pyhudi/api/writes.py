@@ -185,7 +185,8 @@ class TableWrites:
         access, source = self._source(data, settings)
         try:
             prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
-            with self._commit(access, settings, merged, operation) as session:
+            readers = self._readers(data)
+            with self._commit(access, settings, merged, operation, readers) as session:
                 result = run_write(
                     session, source, prepared, settings,
                     extra_metadata={**settings.commit_metadata(merged), **commit_texts(extra_metadata)},
@@ -208,11 +209,16 @@ class TableWrites:
 
     @contextmanager
     def _commit(
-        self, access: TableAccess, settings: WriteSettings, options: Mapping[str, str], operation: Operation
+        self,
+        access: TableAccess,
+        settings: WriteSettings,
+        options: Mapping[str, str],
+        operation: Operation,
+        readers: Executor | None = None,
     ) -> Iterator[WriteSession]:
         """A session for a write, with the services that follow it."""
         after = AfterCommitSettings.from_options(options)
-        with self._session(access, settings, after.clean, operation.value.lower()) as session:
+        with self._session(access, settings, after.clean, operation.value.lower(), readers=readers) as session:
             yield session
             run_after_commit(session, after)
 
@@ -225,13 +231,14 @@ class TableWrites:
         *,
         is_write: bool = True,
         takes_over: str | None = None,
+        readers: Executor | None = None,
     ) -> AbstractContextManager[WriteSession]:
         return write_session(
             access,
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
             participants=lambda of, issue, hold: [
-                metadata_upkeep(access, of, issue, settings, clean, hold, self._executor)
+                metadata_upkeep(access, of, issue, settings, clean, hold, self._executor, readers)
             ],
             is_write=is_write,
             takes_over=takes_over,
@@ -263,14 +270,14 @@ class TableWrites:
 
     def _slice_work(self, access: TableAccess, data: object) -> SliceWork:
         """Where slices are compacted after a write of this data: on its Spark cluster, or else in this process."""
-        dataframe = frames.spark_dataframe(data)
-        if dataframe is not None:
-            engine = frames.spark_engine()
-            spark = engine.session_of(dataframe)
-            if not engine.runs_on_this_machine(spark):
-                work: SliceWork = engine.SparkSliceWork(spark)
-                return work
-        return LocalSliceWork(self._executor, access.storage)
+        spark = frames.cluster_of(data)
+        work: SliceWork = LocalSliceWork(self._executor, access.storage)
+        return work if spark is None else frames.spark_engine().SparkSliceWork(spark)
+
+    def _readers(self, data: object) -> Executor:
+        """What reads the data files where a write of this data builds an index, likewise."""
+        spark = frames.cluster_of(data)
+        return self._executor if spark is None else frames.spark_engine().SparkExecutor(spark)
 
     def _tell(self, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None) -> WriteResult:
         """Tell whoever wants to know of a write that is done."""

@@ -67,11 +67,15 @@ _SECOND_VERSION_FROM = 9
 
 @dataclass(frozen=True)
 class IndexContents:
-    """Of one table as `snapshot` has it. `definition` in the methods: the index's own; None: as the options say."""
+    """Of one table as `snapshot` has it. `executor`: looks into the metadata table. `readers`: read the data files.
+
+    `definition` in the methods: the index's own; None: as the options say.
+    """
 
     snapshot: Snapshot
     settings: IndexSettings
     executor: Executor
+    readers: Executor
 
     def definition(self, partition: str) -> IndexDefinition | None:
         """The entry of `index.json` that an index gets by the options; None for one that has none there.
@@ -126,7 +130,7 @@ class IndexContents:
         """
         settings, version = self.settings, self._version
         if partition == BLOOM_FILTERS:
-            blooms = read_blooms(self.snapshot.storage, self._base_files(), self.executor)
+            blooms = read_blooms(self.snapshot.storage, self._base_files(), self.readers)
             change = bloom_change(blooms, (), table_version=version)
             return InitialPartition(partition, [change], {None: settings.bloom_filter_groups})
         if partition == COLUMN_STATS:
@@ -138,7 +142,7 @@ class IndexContents:
         if is_expression_index(partition):
             assert definition is not None
             index = expression_index(definition, self.snapshot.schema_with_meta)
-            change = initial_expression_change(self.snapshot, requested, index, self.executor)
+            change = initial_expression_change(self.snapshot, requested, index, self.readers)
             return InitialPartition(partition, [change], {None: settings.expression_groups})
         if partition == RECORD_INDEX:
             is_partitioned = definition is not None and definition.is_partitioned
@@ -180,7 +184,7 @@ class IndexContents:
             for file in listing.files(partition)
             if is_counted(file.name) and self._is_committed(file.name)
         ]
-        bounds = read_bounds(self.snapshot.storage, files, columns, schema, self.executor)
+        bounds = read_bounds(self.snapshot.storage, files, columns, schema, self.readers)
         change = column_stats_change(bounds, columns, facts.version, table_version=self._version)
         return InitialPartition(COLUMN_STATS, [change], {None: self.settings.column_stats_groups})
 
@@ -196,7 +200,7 @@ class IndexContents:
 
     def _record_index(self, kind: RecordIndexKind) -> InitialPartition:
         slices = self._all_slices
-        tables = located_keys(self._reading(), slices, self.executor)
+        tables = located_keys(self._reading(), slices, self.readers)
         by_partition: dict[str | None, int] = {}
         for piece, keys in zip(slices, tables, strict=True):
             of = piece.partition if kind == "partitioned" else None
@@ -229,7 +233,7 @@ class IndexContents:
         index = SecondaryIndex(partition, definition.source_fields[0], is_second_version=is_second)
         reading = self._reading()
         groups = [ChangedGroup(s.partition, s.file_id, None, s, True) for s in self._all_slices]
-        found = self.executor.run(secondary_keys_of, [SecondaryTask(reading, group, index) for group in groups])
+        found = self.readers.run(secondary_keys_of, [SecondaryTask(reading, group, index) for group in groups])
         none = pa.array([], pa.string())
         keys = pa.concat_arrays([none, *(after for _, after in found)])
         change = secondary_change(partition, none, keys, table_version=self._version)

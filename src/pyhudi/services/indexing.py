@@ -10,12 +10,9 @@ A plan that dies is undone by whoever builds an index next. Spec: format/metadat
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
 
-from pyhudi.errors import Conflict, HudiError, Invalid, LockLost, NotFound, OutcomeUnknown
-from pyhudi.executor import Executor
+from pyhudi.errors import Conflict, Invalid, LockLost, OutcomeUnknown
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -27,15 +24,11 @@ from pyhudi.format.metadata_groups import (
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES, is_expression_index
 from pyhudi.metadata.index_facts import known_expressions
 from pyhudi.metadata.indexes import read_definitions
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.commit import WriteStat
-from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.services.index_contents import IndexContents
+from pyhudi.model.instant import Instant
 from pyhudi.services.indexing_plans import (
     INDEXING,
     Life,
     PendingIndexing,
-    complete_indexing,
     define,
     lists_of,
     pending_indexings,
@@ -43,63 +36,12 @@ from pyhudi.services.indexing_plans import (
     undo,
 )
 from pyhudi.services.indexing_request import IndexRequest, define_index
-from pyhudi.table.commits import read_commit
-from pyhudi.table.snapshot import Snapshot
-from pyhudi.timeline.clock import Clock
-from pyhudi.txn.heartbeat import beating, remove_heartbeat
-from pyhudi.txn.service_action import OpenSession, awaited_session
+from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
+from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
-from pyhudi.write.metadata.creation import open_partition, write_bases
-from pyhudi.write.metadata.deltacommit import complete_deltacommit
 
 log = logging.getLogger("pyhudi")
-
-_SNAPSHOTS_MAX = 3
-
-
-@dataclass(frozen=True, slots=True)
-class IndexResult:
-    """`partitions`: of the metadata table. `completed`: None where it was scheduled only. `reason`: why nothing was
-    done; empty otherwise.
-    """
-
-    partitions: tuple[str, ...]
-    requested: str | None
-    completed: str | None
-    reason: str
-
-
-@dataclass(frozen=True)
-class IndexingJob:
-    """What indexers need. `read_snapshot`: the table as it is now. `check_timeout_ms`: how long writers that did not
-    see the list may keep it from completing.
-    """
-
-    settings: IndexSettings
-    open_session: OpenSession
-    read_snapshot: Callable[[], Snapshot]
-    executor: Executor
-    clock: Clock
-    check_timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A build that is ours. `begun`: a time at which no writer was at work and the list was put. `known`: what had
-    completed then.
-    """
-
-    requested: str
-    partitions: tuple[str, ...]
-    begun: str
-    known: frozenset[str]
-    snapshot: Snapshot
-
-
-class _Lost(Conflict):
-    """The build is not ours any more: nothing of it is to be touched."""
 
 
 def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
@@ -120,7 +62,7 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
             begun = _begin(job, session, instant, partitions, life)
             if begun is None:
                 return _nothing(partition)
-        return _finish(job, begun, life)
+        return finish(job, begun, life)
 
 
 def schedule_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
@@ -152,7 +94,7 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
                     return results + [_unknown(of) for of in pending if of.life is Life.WAITING]
                 chosen = waiting[0]
                 begun = _begin(job, session, chosen.instant, chosen.partitions, life)
-            results.append(_finish(job, begun, life) if begun is not None else _nothing(*chosen.partitions))
+            results.append(finish(job, begun, life) if begun is not None else _nothing(*chosen.partitions))
 
 
 def _replan(session: WriteSession, dead: PendingIndexing) -> None:
@@ -215,7 +157,7 @@ def _drop_unclaimed(session: WriteSession) -> None:
 
 
 def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest) -> Instant:
-    contents = IndexContents(session.snapshot, job.settings, job.executor)
+    contents = job.contents(session.snapshot)
     ready = lists_of(session).config().metadata_partitions
     define(session, request.partition, define_index(request, contents, ready))
     return put_plan(session, (request.partition,))
@@ -223,7 +165,7 @@ def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest) ->
 
 def _begin(
     job: IndexingJob, session: WriteSession, instant: Instant, partitions: tuple[str, ...], life: ExitStack
-) -> _Begun | None:
+) -> Begun | None:
     """Make a plan ours, with a heartbeat for as long as `life`: from now on writers keep its partitions up to date.
 
     None where all of them are there: then the plan goes. Partitions that are there, or are being built, are left out.
@@ -235,7 +177,7 @@ def _begin(
     if not left:
         undo(session, PendingIndexing(instant, (), Life.WAITING))
         return None
-    contents = IndexContents(session.snapshot, job.settings, job.executor)
+    contents = job.contents(session.snapshot)
     definitions = contents.stored_definitions()
     for name in left:
         if name not in definitions:
@@ -243,9 +185,9 @@ def _begin(
     life.enter_context(beating(storage, requested, interval_ms=session.heartbeat.interval_ms))
     inflight = Instant(requested, INDEXING, "INFLIGHT")
     storage.put_new(session.snapshot.timeline.layout.path(inflight), b"")
-    begun = _Begun(requested, left, "", frozenset(), session.snapshot)
+    begun = Begun(requested, left, "", frozenset(), session.snapshot)
     try:
-        begun = _open_groups(job, session, begun)
+        begun = open_groups(job, session, begun)
         lists.put(ready=config.metadata_partitions, inflight={*config.metadata_partitions_inflight, *left})
     except (LockLost, OutcomeUnknown):
         raise
@@ -254,126 +196,6 @@ def _begin(
         undo(session, PendingIndexing(inflight, left, Life.DEAD))
         raise
     return begun
-
-
-def _open_groups(job: IndexingJob, session: WriteSession, begun: _Begun) -> _Begun:
-    """File groups of all partitions, without records; what writers logged there before goes. Under the guard."""
-    table = open_metadata_table(session.access.storage, session.snapshot.zone)
-    contents = IndexContents(session.snapshot, job.settings, job.executor)
-    definitions = contents.stored_definitions()
-    for name in begun.partitions:
-        open_partition(
-            table, by_name.indexing_instant(table, begun.requested), name,
-            contents.group_counts(name, definitions.get(name)),
-            epoch_ms=job.clock.now_ms(), executor=job.executor, confirm=session.hold.confirm,
-        )  # fmt: skip
-    known = frozenset(i.requested for i in session.snapshot.timeline if i.is_completed)
-    return replace(begun, begun=session.issue_instant(), known=known, snapshot=session.snapshot)
-
-
-def _finish(job: IndexingJob, begun: _Begun, life: ExitStack) -> IndexResult:
-    """Build and complete. Where that fails everything is taken back."""
-    what, until_ms = f"{INDEXING} '{begun.requested}'", job.clock.now_ms() + job.check_timeout_ms
-    try:
-        while True:
-            stats = _write_all(job, begun)
-            with awaited_session(job.open_session, job.clock, what=what) as session:
-                _refuse_lost(session, begun)
-                late = _late_writes(session, begun)
-                if not late:
-                    completed = _complete(session, begun, stats)
-                    life.close()
-                    remove_heartbeat(session.access.storage, begun.requested)
-                    break
-                if job.clock.now_ms() >= until_ms:
-                    raise Conflict(f"{what}: '{late[0]}' did not keep the new index up to date; build it anew")
-                log.info("%s begins anew: '%s' did not log to it", what, late[0])
-                begun = _open_groups(job, session, begun)
-    except (_Lost, OutcomeUnknown, LockLost):
-        raise
-    except Exception as error:
-        life.close()
-        ours = PendingIndexing(Instant(begun.requested, INDEXING, "INFLIGHT"), begun.partitions, Life.DEAD)
-        try:
-            with awaited_session(job.open_session, job.clock, what=what) as session:
-                undo(session, ours)
-        except HudiError as second:
-            error.add_note(f"{what} could not be undone yet, the next one does it: {second}")
-        raise
-    log.info("%s: built %s", what, ", ".join(begun.partitions))
-    return IndexResult(begun.partitions, begun.requested, completed, "")
-
-
-def _write_all(job: IndexingJob, begun: _Begun) -> dict[str, list[WriteStat]]:
-    """The base files of all partitions. When a clean takes files away meanwhile, by the table as it is then."""
-    snapshot = begun.snapshot
-    for attempt in range(_SNAPSHOTS_MAX):
-        contents = IndexContents(snapshot, job.settings, job.executor)
-        table = open_metadata_table(snapshot.storage, snapshot.zone)
-        definitions, instant = contents.stored_definitions(), by_name.indexing_instant(table, begun.requested)
-        with suppress(*([NotFound] if attempt < _SNAPSHOTS_MAX - 1 else [])):
-            return {
-                name: write_bases(
-                    table,
-                    instant,
-                    contents.initial(name, definitions.get(name), requested=begun.requested),
-                    job.executor,
-                )
-                for name in begun.partitions
-            }
-        snapshot = job.read_snapshot()
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _refuse_lost(session: WriteSession, begun: _Begun) -> None:
-    mine = [i for i in session.snapshot.timeline.pending if i.requested == begun.requested and i.action == INDEXING]
-    inflight = lists_of(session).config().metadata_partitions_inflight
-    what = f"{INDEXING} '{begun.requested}'"
-    if not mine or mine[0].state != "INFLIGHT":
-        raise _Lost(f"{what}: another process took this build for dead and undid it; run it again")
-    if not set(begun.partitions) <= set(inflight):
-        raise Conflict(f"{what}: another writer dropped the index while it was being built; run it again")
-
-
-def _late_writes(session: WriteSession, begun: _Begun) -> list[str]:
-    """Actions since the beginning that the partitions may not know of: those that are not in the metadata table, and
-    those that began before the list was put and logged nothing to them.
-    """
-    table, found = open_metadata_table(session.access.storage, session.snapshot.zone), []
-    taken = {i.requested: i for i in table.timeline if i.is_completed and i.action == "deltacommit"}
-    for instant in session.snapshot.timeline:
-        is_change = instant.action in WRITE_ACTIONS or instant.action in ("clean", "restore")
-        if not is_change or not instant.is_completed or instant.requested in begun.known:
-            continue
-        mine = taken.get(instant.requested)
-        if mine is None:
-            if not table.timeline.is_committed(instant.requested):
-                found.append(instant.requested)
-        elif instant.requested < begun.begun:
-            logged = read_commit(table.storage, table.timeline, mine).partition_to_write_stats
-            if not set(begun.partitions) <= set(logged):
-                found.append(instant.requested)
-    return found
-
-
-def _complete(session: WriteSession, begun: _Begun, stats: dict[str, list[WriteStat]]) -> str:
-    """Order: the base files count, readers find them, the action is complete. After the first two the next indexer
-    finishes the last one.
-    """
-    table = open_metadata_table(session.access.storage, session.snapshot.zone)
-    session.hold.confirm()
-    requested = by_name.indexing_instant(table, begun.requested)
-    for state in ("REQUESTED", "INFLIGHT"):
-        table.storage.put_new(table.timeline.layout.path(Instant(requested, "deltacommit", state)), b"")
-    completed = Instant(requested, "deltacommit", "COMPLETED", session.issue_instant())
-    complete_deltacommit(table, completed, stats, "BULK_INSERT", session.hold.confirm)
-    lists = lists_of(session)
-    config = lists.config()
-    lists.put(
-        ready={*config.metadata_partitions, *begun.partitions},
-        inflight=set(config.metadata_partitions_inflight) - set(begun.partitions),
-    )
-    return complete_indexing(session, begun.requested, begun.partitions)
 
 
 def _nothing(*partitions: str) -> IndexResult:

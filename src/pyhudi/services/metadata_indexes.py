@@ -31,11 +31,15 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class IndexBuilder:
-    """Builds indexes of one table, under its guard. `snapshot`: the table, on which nothing else happens meanwhile."""
+    """Builds indexes of one table, under its guard. `snapshot`: the table, on which nothing else happens meanwhile.
+
+    `executor`, `readers`: as of `IndexContents`.
+    """
 
     snapshot: Snapshot
     settings: IndexSettings
     executor: Executor
+    readers: Executor
     epoch_ms: int
     issue_instant: Callable[[], str]
     confirm: Callable[[], None]
@@ -45,7 +49,7 @@ class IndexBuilder:
 
         Leftovers of an earlier attempt go first. Memory: of record and secondary indexes all keys; the Bloom filters.
         """
-        contents = IndexContents(self.snapshot, self.settings, self.executor)
+        contents = IndexContents(self.snapshot, self.settings, self.executor, self.readers)
         definition = contents.definition(partition)
         create_partition(
             open_metadata_table(self.snapshot.storage, self.snapshot.zone),

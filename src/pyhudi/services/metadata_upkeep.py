@@ -56,7 +56,7 @@ class MetadataTableUpkeep:
     `deltacommits_max`: deltacommits upon its base file before it is compacted. `log_blocks_min`: blocks that make a log
     of it worth a log compaction; None: there is none. `clean`: of the data table; the
     metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
-    completed or named in its properties.
+    completed or named in its properties. `executor`, `readers`: as of `IndexContents`.
     """
 
     storage: Storage
@@ -69,6 +69,7 @@ class MetadataTableUpkeep:
     clean: CleanSettings
     hold: Hold
     executor: Executor
+    readers: Executor
     indexes: IndexSettings
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
@@ -218,7 +219,13 @@ class MetadataTableUpkeep:
             self._lists.drop(drop)
             config = self._config()
         builder = IndexBuilder(
-            snapshot, self.indexes, self.executor, self.clock.now_ms(), self.issue_instant, self.hold.confirm
+            snapshot,
+            self.indexes,
+            self.executor,
+            self.readers,
+            self.clock.now_ms(),
+            self.issue_instant,
+            self.hold.confirm,
         )
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
