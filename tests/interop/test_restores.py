@@ -115,3 +115,30 @@ def test_hudi_finishes_a_restore_of_ours(tmp_path: Path, hudi_102: ReferenceHudi
     shared.check(hudi_102)
     check_metadata(shared)
     assert [i.action for i in shared.ours.timeline() if not i.completed] == []
+
+
+@pytest.mark.parametrize("name,kind,version", CASES)
+def test_hudi_goes_on_where_we_took_its_newest_commit_back(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, kind: Callable[..., Shared], version: int
+) -> None:
+    hudi: ReferenceHudi = request.getfixturevalue(name)
+    shared, _ = savepointed(kind, tmp_path / "rides", version)
+    shared.hudi_write(hudi, "upsert", rows(key_range(0, 90, 5), turn=3), **OPTIONS)
+    then = deepcopy(shared.model)
+    for turn, by_hudi in ((4, True), (5, False)):
+        if by_hudi:
+            shared.hudi_write(hudi, "upsert", rows(key_range(0, 95, 4), turn=turn), **OPTIONS)
+        else:
+            shared.upsert(rows(key_range(0, 95, 3), turn=turn))
+        newest = max(i.requested for i in shared.ours.timeline() if i.action in ("commit", "deltacommit"))
+
+        assert shared.ours.rollback(newest).rolled_back == newest
+        shared.model = deepcopy(then)
+
+        shared.check(hudi)
+        check_metadata(shared)
+    shared.hudi_write(hudi, "upsert", rows(key_range(0, 90, 7), turn=6), **OPTIONS)
+    shared.check(hudi)
+    check_metadata(shared)
+    shared.upsert(rows(key_range(1, 80, 3), turn=7))
+    shared.check(hudi)

@@ -1,4 +1,4 @@
-"""An index that Spark's tasks read the data files for could say other than one built in this process, or hide a failure.
+"""An index that Spark's tasks read the data files for could differ from one built here, or a failure could be hidden.
 
 The same table gets each index both ways; record for record they must be equal.
 """
@@ -77,7 +77,8 @@ def test_indexes_built_on_spark_are_those_built_here(spark: Any, tmp_path: Path,
 
     here, there = cells(tmp_path / "here"), cells(tmp_path / "there")
 
-    assert set(there) == set(here) and len(here) == len(KINDS)
+    assert set(there) == set(here)
+    assert len(here) == len(KINDS)
     assert all(here.values())
     assert there == here
     assert index_problems(LocalStorage(str(tmp_path / "there"))) == []

@@ -9,6 +9,7 @@ from pyhudi.services.archive import ArchiveResult
 from pyhudi.services.clean import CleanResult
 from pyhudi.services.compaction import CompactionResult
 from pyhudi.services.restore import RestoreResult
+from pyhudi.services.rollback import RollbackResult
 from pyhudi.services.savepoint import Savepoint
 from pyhudi.table.read_plan import Explanation
 from pyhudi.write.operation import WriteResult
@@ -22,6 +23,7 @@ __all__ = [
     "Instant",
     "RecordMerger",
     "RestoreResult",
+    "RollbackResult",
     "Savepoint",
     "Scan",
     "TableMetadata",

@@ -1,4 +1,4 @@
-"""The calls of a table that keep a commit, and go back to one."""
+"""The calls of a table that keep a commit, go back to one, and take one back."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pyhudi.api.services import TableServices
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.restore import RestoreResult, restore_table
+from pyhudi.services.rollback import RollbackResult, roll_back_write
 from pyhudi.services.savepoint import Savepoint, delete_savepoint, put_savepoint, read_savepoint_list
 from pyhudi.txn.session import WriteSession
 
@@ -54,6 +55,19 @@ class TableSavepoints(TableServices):
         """
         with self._turn("restore", options, takes_over=instant) as session:
             return restore_table(session, instant)
+
+    def rollback(self, instant: str, *, options: Mapping[str, object] | None = None) -> RollbackResult:
+        """Take back the newest write, for good: its files are deleted, the table is as before it.
+
+        `instant`: its requested time, or that of a write that died, which the next write would roll back anyway. The
+        metadata table goes back with it. From its first step on readers see the table without the write; a rollback
+        that dies is brought to its end by the next write. Readers that began before may miss files.
+        Raises: NotFound for a write that is not on the active timeline, or where files that the commit before it needs
+        were cleaned away; Invalid for one that is not the newest (`restore` takes several back), has a savepoint, or
+        changed no row; Conflict while another writer, compaction or indexing runs.
+        """
+        with self._turn("rollback", options) as session:
+            return roll_back_write(session, instant)
 
     def _turn(
         self, what: str, options: Mapping[str, object] | None, *, takes_over: str | None = None

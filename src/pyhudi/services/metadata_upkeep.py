@@ -22,7 +22,7 @@ from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing, read_files_partition
 from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
-from pyhudi.metadata.table import FILES, open_metadata_table
+from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.services.clean_settings import CleanSettings
@@ -43,7 +43,7 @@ from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
 from pyhudi.write.metadata.deltacommit import Spreading
 from pyhudi.write.metadata.participant import MetadataTableWriter
-from pyhudi.write.metadata.restore import plan_metadata_restore, restore_deltacommits
+from pyhudi.write.metadata.restore import MetadataRestore, plan_metadata_restore, restore_deltacommits
 
 log = logging.getLogger("pyhudi")
 
@@ -76,6 +76,13 @@ class MetadataTableUpkeep:
         if self._config().has_metadata_table:
             self._writer(IndexFacts(self._config().version)).roll_back(target, rollback, metadata)
 
+    def before_rollback(self, target: str, rollback: str) -> None:
+        """Drop what was built from the files of a commit that is about to go, and what a compaction merged with it."""
+        config = self._config()
+        if config.has_metadata_table:
+            table = open_metadata_table(self.storage, self.zone)
+            self._drop_made_since(config, table, target, rollback)
+
     def restore(self, to: str, restore: str) -> None:
         """Undo the deltacommits since `to`, then say what of the files is otherwise than it was then.
 
@@ -88,24 +95,34 @@ class MetadataTableUpkeep:
             return
         table = open_metadata_table(self.storage, self.zone)
         issue_instant(self.clock, self.zone, after=table.timeline.newest)  # what follows comes later than all of it
+        found = self._drop_made_since(config, table, to, restore)
+        if found is not None:
+            restore_deltacommits(
+                table, found, to, restore, issue_instant=self.issue_instant, confirm=self.hold.confirm
+            )  # fmt: skip
+            self._sync(restore)
+
+    def _drop_made_since(
+        self, config: TableConfig, table: MetadataTable, since: str, restore: str
+    ) -> MetadataRestore | None:
+        """Drop the indexes that were built since a commit; what else of the table came after it. None where the table
+        itself had to go: it cannot be taken back.
+        """
         data = read_timeline(self.storage, config.layout, self.zone)
         kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
         named = config.metadata_partitions_named
-        found = plan_metadata_restore(table, to, restore, kept=kept, partitions=named)
+        found = plan_metadata_restore(table, since, restore, kept=kept, partitions=named)
         if isinstance(found, str):
             log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
             self.drop()
-            return
+            return None
         gone = {*found.created, *config.metadata_partitions_inflight} & named
         gone |= dependents(gone, named) if gone else set()
         if gone:
             names = ", ".join(sorted(gone))
             log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
             self._lists.drop(gone)
-        restore_deltacommits(
-            table, found, to, restore, issue_instant=self.issue_instant, confirm=self.hold.confirm
-        )  # fmt: skip
-        self._sync(restore)
+        return found
 
     def _sync(self, restore: str) -> None:
         config, table = self._config(), open_metadata_table(self.storage, self.zone)

@@ -13,7 +13,7 @@ from pyhudi.format.names import join
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.instant import Instant
 from pyhudi.services.clean_inputs import read_savepoints
-from pyhudi.services.indexing_plans import Life, PendingIndexing, pending_indexings, undo
+from pyhudi.services.indexing_plans import Life, pending_indexings, undo
 from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.pending import is_clustering
@@ -61,9 +61,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     before = snapshot.config.metadata_partitions_named
     if undone:
         _refuse(session, to, undone)
-        for indexing in _stopped_indexings(session):
-            log.warning("%s: the indexing '%s' is undone", storage.location.uri, indexing.instant.requested)
-            undo(session, indexing)
+        undo_stopped_indexings(session)
         if snapshot.config.has_metadata_table:  # what is later there than the restore is taken for its own
             newest = open_metadata_table(storage, snapshot.zone).timeline.newest
             issue_instant(session.access.clock, snapshot.zone, after=newest)
@@ -77,14 +75,13 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
         if not finished:
             return RestoreResult(None, None, requested, reason="nothing was written after this commit")
         done = finished[-1]
-    _make_metadata_table(session)
+    make_metadata_table(session)
     return _result(done, before - session.access.snapshot().config.metadata_partitions_named)
 
 
-def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None:
-    snapshot = session.snapshot
-    timeline = snapshot.timeline
-    for instant in timeline.pending_services:
+def refuse_busy(session: WriteSession) -> None:
+    """Raises: Conflict while a compaction, a clustering or an indexing is being run."""
+    for instant in session.snapshot.timeline.pending_services:
         refuse_running(session, instant)
     for indexing in pending_indexings(session):
         if indexing.life is Life.RUNNING:
@@ -92,6 +89,21 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
                 f"indexing '{indexing.instant.requested}' is being run (its heartbeat is {indexing.beat_age_ms:,} ms "
                 "old); wait for it to end"
             )
+
+
+def undo_stopped_indexings(session: WriteSession) -> None:
+    """Undo indexings that nobody runs: what they have built, or are to build, speaks of files that go."""
+    for indexing in pending_indexings(session):
+        if indexing.life is not Life.RUNNING:
+            uri = session.access.storage.location.uri
+            log.warning("%s: the indexing '%s' is undone", uri, indexing.instant.requested)
+            undo(session, indexing)
+
+
+def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None:
+    snapshot = session.snapshot
+    timeline = snapshot.timeline
+    refuse_busy(session)
     later = [i.requested for i in timeline if i.action == "savepoint" and i.requested in undone]
     if later:
         raise Invalid(
@@ -125,13 +137,8 @@ def _refuse_missing(snapshot: Snapshot, requested: str) -> None:
                 raise NotFound(f"restore to '{requested}': its savepoint names '{lost}', which is gone")
 
 
-def _stopped_indexings(session: WriteSession) -> list[PendingIndexing]:
-    """Indexings that nobody runs: what they have built, or are to build, speaks of files that go."""
-    return [of for of in pending_indexings(session) if of.life is not Life.RUNNING]
-
-
-def _make_metadata_table(session: WriteSession) -> None:
-    """Make the metadata table anew where the restore had to drop it; the restore is done, whatever comes of this."""
+def make_metadata_table(session: WriteSession) -> None:
+    """Make the metadata table anew where what was done had to drop it; that is done, whatever comes of this."""
     access = session.access
     if access.snapshot().config.has_metadata_table or not session.snapshot.config.has_metadata_table:
         return
@@ -139,7 +146,7 @@ def _make_metadata_table(session: WriteSession) -> None:
         for participant in session.participants:
             participant.begin(access.snapshot())
     except HudiError as error:
-        log.warning("%s: restored; the next write makes the metadata table: %s", access.location.uri, error)
+        log.warning("%s: the next write makes the metadata table: %s", access.location.uri, error)
 
 
 def _result(done: RestoreDone, dropped: Collection[str]) -> RestoreResult:

@@ -51,6 +51,14 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
         thread.join()
 
 
+def has_own_heartbeat(storage: Storage, requested: str) -> bool:
+    """Whether a pending action was begun by pyhudi: whoever holds the guard knows that it is dead. One get."""
+    try:
+        return storage.get(heartbeat_path(requested)) == OURS
+    except NotFound:
+        return False
+
+
 def find_own_heartbeats(storage: Storage) -> list[str]:
     """The requested times whose heartbeats are of pyhudi, dead or alive. One list request, and a get each."""
     own = []

@@ -19,6 +19,11 @@ class CommitParticipant(Protocol):
         Called again after a crash: what is undone already stays undone.
         """
 
+    def before_rollback(self, target: str, rollback: str) -> None:
+        """The completed write requested at `target` is about to be taken back, at `rollback`: give up what `roll_back`
+        could not undo any more.
+        """
+
     def restore(self, to: str, restore: str) -> None:
         """Go back to where the write requested at `to` left off: every write since is rolled back, in the table's files
         and on its timeline. `restore`: the requested time of the restore, which completes right after.

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyhudi.errors import Conflict, NotFound
+from pyhudi.errors import Conflict
 from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
 from pyhudi.format.hashing_metadata import HashingFileName, ring_folder
 from pyhudi.format.names import heartbeat_path
@@ -53,14 +53,6 @@ class RestoreDone:
     completed: str
     to: str
     metadata: RestoreMetadata
-
-
-def is_ours(storage: Storage, restore: Instant) -> bool:
-    """Whether a pending restore was begun by pyhudi: whoever holds the guard knows that it is dead. One get."""
-    try:
-        return storage.get(heartbeat_path(restore.requested)) == OURS
-    except NotFound:
-        return False
 
 
 def request_restore(run: RestoreRun, plan: RestorePlan) -> Instant:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pyhudi.errors import Conflict
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.model.commit import RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.pending import is_clustering
@@ -37,10 +38,17 @@ def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heart
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A rollback that has completed: its requested time, and the partitions that its target had files in."""
+    """A rollback that has completed: its times, what it undid and how."""
 
     requested: str
-    partitions: tuple[str, ...]
+    completed: str
+    target: str
+    metadata: RollbackMetadata
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Those that the target had files in."""
+        return tuple(self.metadata.partition_metadata)
 
 
 def run_rollback(
@@ -81,11 +89,12 @@ def run_rollback(
     metadata = rollback_metadata(plan, requested, voided)
     for participant in participants:
         participant.roll_back(target.requested, requested, metadata)
-    completed = Instant(requested, "rollback", "COMPLETED", issue_instant())
+    completed = issue_instant()
     confirm()
-    storage.put_new(layout.path(completed), encode_rollback_metadata(metadata))
+    path = layout.path(Instant(requested, "rollback", "COMPLETED", completed))
+    storage.put_new(path, encode_rollback_metadata(metadata))
     remove_pending_instant(storage, timeline, target)
-    return RolledBack(requested, tuple(metadata.partition_metadata))
+    return RolledBack(requested, completed, target.requested, metadata)
 
 
 def remove_pending_instant(storage: Storage, timeline: Timeline, target: Instant) -> None:

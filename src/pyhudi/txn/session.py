@@ -23,13 +23,14 @@ from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.commit import complete, completion_time, settle
 from pyhudi.txn.guard import Guard
-from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.heartbeat import beating, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.hold import Hold
 from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, is_ours
-from pyhudi.txn.rollback import find_dead_writes, remove_leftovers, run_rollback
+from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore
+from pyhudi.txn.rollback import RolledBack, find_dead_writes, remove_leftovers, run_rollback
+from pyhudi.txn.rollback_completed import drop_unbegun_rollbacks
 
 log = logging.getLogger("pyhudi")
 
@@ -76,6 +77,8 @@ class WriteSession:
     hold: Hold
     restored: tuple[RestoreDone, ...] = ()
     """Restores that had died and were finished at the beginning of this turn."""
+    rolled_back: tuple[RolledBack, ...] = ()
+    """What was done about writes that had died, then."""
 
     @contextmanager
     def action(self, inflight: bytes, *, action: str = "commit", request: bytes = b"") -> Iterator[Instant]:
@@ -201,26 +204,32 @@ def write_session(
 
         taking_part = participants(snapshot, issue, hold)
         restored = _finish_restores(access, snapshot, issue, taking_part, hold, takes_over)
-        if restored:
+        has_dropped = drop_unbegun_rollbacks(access.storage, snapshot.timeline, confirm=hold.confirm)
+        if restored or has_dropped:
             snapshot = access.snapshot()
         dead = find_dead_writes(
             access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
         )
-        touched: list[str] = []
-        for instant in dead:
-            touched += run_rollback(
+        undone = [
+            run_rollback(
                 access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part,
                 confirm=hold.confirm,
-            ).partitions  # fmt: skip
+            )
+            for instant in dead
+        ]  # fmt: skip
         if dead:
             snapshot = access.snapshot()
         if remove_leftovers(access.storage, snapshot.timeline, confirm=hold.confirm) or dead:
             sweep_leftovers(
-                access.storage, snapshot.config, touched, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
+                access.storage,
+                snapshot.config,
+                (name for of in undone for name in of.partitions),
+                now_ms=now_ms,
+                heartbeat_expires_ms=heartbeat.expires_ms,
             )
         for participant in taking_part if is_write else ():
             participant.begin(snapshot)
-        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold, restored)
+        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold, restored, tuple(undone))
 
 
 def _finish_restores(
@@ -239,7 +248,7 @@ def _finish_restores(
     run = RestoreRun(storage, snapshot.config, timeline, issue, participants, hold.confirm)
     done = []
     for restore in timeline.pending_restores:
-        if not is_ours(storage, restore):
+        if not has_own_heartbeat(storage, restore.requested):
             to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
             if to is None or to != takes_over:
                 raise Conflict(

@@ -1,0 +1,101 @@
+"""Taking back the newest write of a table: what is refused before the first byte, and what is told of it.
+
+Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/rollback_completed.py`.
+"""
+
+from dataclasses import dataclass
+
+from pyhudi.errors import Invalid, NotFound
+from pyhudi.metadata.changed_groups import REWRITES
+from pyhudi.metadata.derive_action import MOVES
+from pyhudi.metadata.table import open_metadata_table
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.services.restore import make_metadata_table, refuse_busy, undo_stopped_indexings
+from pyhudi.table.cleaned import refuse_cleaned
+from pyhudi.table.commits import read_commit
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.clock import issue_instant
+from pyhudi.txn.rollback import RolledBack
+from pyhudi.txn.rollback_completed import roll_back_completed
+from pyhudi.txn.session import WriteSession
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackResult:
+    """What a rollback did. `requested`, `completed`: of the rollback. `rolled_back`: the write that is gone. `dropped`:
+    partitions of the metadata table that are gone, for they could not be taken back.
+    """
+
+    requested: str
+    completed: str
+    rolled_back: str
+    files_deleted: int
+    dropped: tuple[str, ...] = ()
+
+
+def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
+    """Take back the newest write, under the guard; one that had died was rolled back when the session began."""
+    died = [of for of in session.rolled_back if of.target == requested]
+    if died:
+        return _result(died[0], ())
+    snapshot, storage = session.snapshot, session.access.storage
+    target = _find(snapshot.timeline, requested)
+    _refuse(session, target)
+    before = snapshot.config.metadata_partitions_named
+    undo_stopped_indexings(session)
+    if snapshot.config.has_metadata_table:  # what is later there than the rollback is taken for its own
+        newest = open_metadata_table(storage, snapshot.zone).timeline.newest
+        issue_instant(session.access.clock, snapshot.zone, after=newest)
+    now = session.access.snapshot()
+    done = roll_back_completed(
+        storage, now.config, now.timeline, target, issue_instant=session.issue_instant,
+        participants=session.participants, confirm=session.hold.confirm, zone=snapshot.zone,
+    )  # fmt: skip
+    make_metadata_table(session)
+    after = session.access.snapshot().config.metadata_partitions_named
+    return _result(done, tuple(sorted(before - after)))
+
+
+def _find(timeline: Timeline, requested: str) -> Instant:
+    found = next((i for i in timeline if i.requested == requested and i.comparable_action in WRITE_ACTIONS), None)
+    if found is None:
+        raise NotFound(f"rollback of '{requested}': expected a write on the active timeline, found none")
+    if not found.is_completed:
+        raise Invalid(
+            f"rollback of '{requested}': expected a write, found a {found.action} that is planned, and changes no row; "
+            "compact() carries out what is pending"
+        )
+    return found
+
+
+def _refuse(session: WriteSession, target: Instant) -> None:
+    snapshot, requested = session.snapshot, target.requested
+    timeline = snapshot.timeline
+    refuse_busy(session)
+    when = timeline.effective_time
+    earlier = sorted((i for i in timeline.completed_writes if when(i) < when(target)), key=when)
+    before = earlier[-1].requested if earlier else None
+    instead = f"; restore('{before}') takes back all that came after it" if before else ""
+    newer = [i.requested for i in timeline.completed_writes if when(i) > when(target)]
+    if newer:
+        raise Invalid(
+            f"rollback of '{requested}': expected the newest commit, found that '{newer[-1]}' came after it{instead}"
+        )
+    planned = [f"{i.action} '{i.requested}'" for i in timeline.pending_services if i.requested > requested]
+    if planned:
+        raise Invalid(f"rollback of '{requested}': expected no plan made since then, found {planned[0]}{instead}")
+    operation = read_commit(session.access.storage, timeline, target).operation_type
+    if operation in REWRITES | MOVES:
+        raise Invalid(
+            f"rollback of '{requested}': expected a write of rows, found {operation}, which changed none{instead}"
+        )
+    if any(i.action == "savepoint" and i.requested == requested for i in timeline):
+        raise Invalid(f"rollback of '{requested}': it has a savepoint; delete_savepoint('{requested}') first")
+    if before is not None:
+        refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}'")
+    elif timeline.archived_writes():
+        raise Invalid(f"rollback of '{requested}': expected the commit before it on the active timeline, where none is")
+
+
+def _result(done: RolledBack, dropped: tuple[str, ...]) -> RollbackResult:
+    return RollbackResult(done.requested, done.completed, done.target, done.metadata.total_files_deleted, dropped)
