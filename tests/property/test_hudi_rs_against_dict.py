@@ -16,7 +16,7 @@ from tests.property.test_table_against_dict import LONG, QUICK, TableAgainstDict
 from tests.second_reader.watched import bounds, of_active_commits
 from tests.support.compare import assert_same_rows
 from tests.support.hudi_rs import NO_SCHEMA, read_hudi_rs
-from tests.support.model import dump, read_rows
+from tests.support.model import Key, Stored, dump, read_rows
 
 
 class HudiRsAgainstDict(TableAgainstDict):
@@ -51,13 +51,22 @@ class HudiRsAgainstDict(TableAgainstDict):
     def hudi_rs_finds_the_past(self, path: Path) -> None:
         for at, past in enumerate(self.model.past):
             found = read_rows(read_hudi_rs(path, as_of=past.requested))
-            assert found == past.rows or (at < self.first_retained and found.items() <= past.rows.items())
+            assert found == past.rows or (at < self.first_retained and self.was_there(found, at))
             if self.has_logs:  # it reads a slice whole, rows of archived commits and late ones too: see second_reader
                 continue
             for end in range(at + 1, len(self.model.past) + 1):
                 changes = read_rows(read_hudi_rs(path, incremental=bounds(self.model, at, end)))
                 known = of_active_commits(self.table, self.model.between(at, end))
-                assert changes == known or (at < self.first_retained and changes.items() <= known.items())
+                assert changes == known or (at < self.first_retained and self.was_there(changes, end - 1, known))
+
+    def was_there(self, found: dict[Key, Stored], at: int, expected: dict[Key, Stored] | None = None) -> bool:
+        """Whether an answer for a moment whose files were cleaned away is made of what is left: of expected rows. What a
+        savepoint keeps is older: hudi-rs, which does not ask what was cleaned, takes it for the rows of that moment.
+        """
+        rows = self.model.past[at].rows if expected is None else expected
+        if self.saved is None and not self.restored:
+            return found.items() <= rows.items()
+        return all(any(past.rows.get(key) == of for past in self.model.past[: at + 1]) for key, of in found.items())
 
 
 class TestHudiRsAgainstDict(HudiRsAgainstDict.TestCase):  # type: ignore[misc, valid-type]
