@@ -60,8 +60,8 @@ class HudiRsAgainstDict(TableAgainstDict):
                 assert changes == known or (at < self.first_retained and self.was_there(changes, end - 1, known))
 
     def was_there(self, found: dict[Key, Stored], at: int, expected: dict[Key, Stored] | None = None) -> bool:
-        """Whether an answer for a moment whose files were cleaned away is made of what is left: of expected rows. What a
-        savepoint keeps is older: hudi-rs, which does not ask what was cleaned, takes it for the rows of that moment.
+        """Whether an answer for a moment whose files were cleaned away is made of what is left: of expected rows. What
+        a savepoint keeps is older: hudi-rs, which does not ask what was cleaned, takes it for the rows of that moment.
         """
         rows = self.model.past[at].rows if expected is None else expected
         if self.saved is None and not self.restored:

@@ -169,7 +169,6 @@ class TableAgainstDict(RuleBasedStateMachine):
         self.check_result(result, "delete_partition", 0, 0, 0)
         self.model.committed(result.requested or "", result.completed or "", {}, gone)
 
-    @precondition(lambda self: not self.is_bucketed)
     @rule(batch=batches)
     def insert_what_is_new(self, batch: Sequence[Row]) -> None:
         """Insert rows, but for those whose key is stored."""

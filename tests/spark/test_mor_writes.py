@@ -93,6 +93,25 @@ def test_rows_go_to_the_same_buckets_as_in_this_process(
     assert_read_alike(spark, twins)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_a_bucket_are_looked_up_as_they_are_written(
+    spark: Any, tmp_path: Path, handover: str, table_type: str
+) -> None:
+    properties = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
+    twins = Twins(spark, tmp_path, **{**FACTS, "table_type": table_type}, ordering="ts", properties=properties)
+    twins.write("upsert", rows_of_all_types(0, 30, version=1))
+    twins.write("upsert", rows_of_all_types(20, 40, version=2))
+    twins.write("delete", rows_of_all_types(0, 5, version=2).select(["id", "part"]))
+
+    drop = {"hoodie.datasource.insert.dup.policy": "drop"}
+    assert twins.write("insert", rows_of_all_types(3, 50, version=3), drop).inserted == 12
+    if table_type == "MERGE_ON_READ":
+        some = rows_of_all_types(35, 60, version=4)
+        twins.write("upsert", some.select(["id", "part", "ts", *some.column_names[5:7]]))
+
+    assert_read_alike(spark, twins)
+
+
 def buckets(table: HudiTable) -> set[tuple[str, str, str]]:
     """Of each row its partition, key and, but for the random part of it, file group."""
     rows = table.scan(["_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name"]).to_arrow()

@@ -43,6 +43,10 @@ class BucketModel(LogModel):
         to_logs = [self._is_live(key) for key in keys]
         return len(to_logs) - sum(to_logs), sum(to_logs)
 
+    def insert_new(self, batch: Iterable[Row]) -> tuple[dict[Key, Row], int, int]:
+        put, *_ = super().insert_new(batch)
+        return put, len(put), 0
+
     def delete(self, batch: Iterable[Row], *, ordered: bool) -> set[Key]:
         ordered = ordered and self.ordered
         going = {key: row for key, row in self.settle(batch, ordered=ordered).items() if self._is_live(key)}

@@ -3,17 +3,21 @@
 Importing this imports numba.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.schema import META_FIELDS, select_fields
+from pyhudi.format.schema import META_FIELDS, RECORD_KEY, select_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.incoming_rows import IncomingRows
-from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, delete_rows, in_base_order, write_log
+from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, WrittenLog, delete_rows, in_base_order, write_log
 from pyhudi.write.plan import FileGroupTask
+from pyhudi.write.searched_keys import search_keys
 from pyhudi.write.source import LEAVES, POSITION
-from pyhudi.write.stored_rows import RowPlace, stored_rows
+from pyhudi.write.stored_rows import RowPlace, stored_rows, with_all_columns
 from pyhudi.write.target import WriteStatus, WriteTarget
 
 
@@ -22,49 +26,62 @@ def append_rows(
 ) -> list[WriteStatus]:
     """The rows into new log files of the group, as they came but one a key; deletes as such.
 
-    A delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
+    Of rows with some of the columns those whose key is not stored get the others as nulls, in blocks of their own. A
+    delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
     partition carries none, and wins over all before it.
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
     chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
-    names = [name for name in target.schema.names if name in META_FIELDS or name in chosen.column_names]
-    schema = pa.schema([target.schema.field(name) for name in names])
-    style = BlockStyle(
-        target.avro_schema if not target.is_partial else select_fields(target.avro_schema, names),
-        target.logs,
-        target.settings.compression,
-        is_partial=target.is_partial,
-    )
-    placed = in_base_order(chosen, _positions(chosen), base_instant)
+    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, task.log)
+    new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
+    if task.searched is not None and target.is_partial:
+        is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))
+        chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
+    elif task.searched is not None:
+        new = len(chosen)
     written = write_log(
-        LogPlace(store, target.requested, task.partition, task.file_id, write_token, task.log),
-        style,
-        LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant),
+        place,
+        _style(target, chosen),
+        _rows(target, task, chosen, base_instant),
         _deletes(target, task, gone, base_instant),
     )
-    new = min(task.inserts, len(chosen))
     statuses = []
     for log in written:
         inserts = min(new, log.rows)
         new -= inserts
-        statuses.append(
-            WriteStatus(
-                task.bucket,
-                task.partition,
-                task.file_id,
-                log.name.format(),
-                None,
-                None,
-                writes=log.rows,
-                inserts=inserts,
-                updates=log.rows - inserts,
-                deletes=log.deletes,
-                size_bytes=log.size_bytes,
-                log_version=log.name.version,
-            )
-        )
+        statuses.append(_status(task, log, inserts))
+    if len(whole):
+        complete = replace(target, is_partial=False)
+        rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
+        more = write_log(place, _style(complete, whole), rows, none, files_before=len(written))
+        statuses += [_status(task, log, log.rows) for log in more]
     return statuses
+
+
+def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:
+    text = target.avro_schema
+    if target.is_partial:
+        text = select_fields(text, _logged_columns(target, rows))
+    return BlockStyle(text, target.logs, target.settings.compression, is_partial=target.is_partial)
+
+
+def _logged_columns(target: WriteTarget, rows: pa.Table) -> list[str]:
+    return [name for name in target.schema.names if name in META_FIELDS or name in rows.column_names]
+
+
+def _status(task: FileGroupTask, log: WrittenLog, inserts: int) -> WriteStatus:
+    return WriteStatus(
+        task.bucket, task.partition, task.file_id, log.name.format(), None, None,
+        writes=log.rows, inserts=inserts, updates=log.rows - inserts, deletes=log.deletes,
+        size_bytes=log.size_bytes, log_version=log.name.version,
+    )  # fmt: skip
+
+
+def _rows(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
+    placed = in_base_order(rows, _positions(rows), base_instant)
+    schema = pa.schema([target.schema.field(name) for name in _logged_columns(target, rows)])
+    return LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant)
 
 
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:

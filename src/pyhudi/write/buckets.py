@@ -93,11 +93,13 @@ def plan_buckets(
     *,
     appends: bool,
     adds_rows: bool,
+    searches: bool,
     new_uuid: Callable[[], str],
 ) -> WritePlan:
     """All rows of a bucket to its file group; to a new one where it has none and the write adds rows.
 
-    `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that are there.
+    `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that are there. `searches`: tasks
+    find out which of the rows are new.
     Sizes play no part: a bucket is one group. Pure but for `new_uuid`.
     Seen: Apache Hudi makes a base file for a new bucket of a merge-on-read table, too (1.0.2, 1.2.0).
     """
@@ -109,7 +111,7 @@ def plan_buckets(
             task = FileGroupTask(
                 len(tasks), TaskKind.APPEND if appends else TaskKind.REWRITE, partition, piece.file_id,
                 piece.base_file.name.format() if piece.base_file is not None else None, piece.base_instant,
-                0, count, is_new_partition=False, index_bucket=bucket,
+                0, count, is_new_partition=False, index_bucket=bucket, searched=piece if searches else None,
             )  # fmt: skip
         elif adds_rows:
             task = FileGroupTask(
@@ -122,20 +124,14 @@ def plan_buckets(
     return WritePlan(tuple(tasks))
 
 
-def refuse_unfit_for_buckets(
-    operation: Operation, settings: WriteSettings, *, table_name: str, is_partial: bool
-) -> None:
-    """Refuse what takes knowing which keys are stored, which a bucket index does not ask. Raises: Invalid."""
-    if operation is Operation.INSERT and settings.insert_duplicates != "none":
+def refuse_unfit_for_buckets(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:
+    """Refuse what takes knowing which keys are stored before any is written: by buckets that is found by then. Raises:
+    Invalid.
+    """
+    if operation is Operation.INSERT and settings.insert_duplicates == "fail":
         raise Invalid(
-            f"insert into table '{table_name}': expected '{POLICY}'='none', found '{settings.insert_duplicates}' by it "
-            "or by its older spelling; the bucket index looks no keys up: use upsert"
-        )
-    if is_partial:
-        raise Invalid(
-            f"upsert into table '{table_name}': expected all of its columns, found some; the bucket index does not "
-            "tell which of the rows are new and so need the others; add them, or set option "
-            "'hoodie.write.set.null.for.missing.columns' to have null there"
+            f"insert into table '{table_name}': expected '{POLICY}'='none' or 'drop', found 'fail'; with the bucket "
+            "index keys are looked up as they are written: use drop, or upsert"
         )
 
 

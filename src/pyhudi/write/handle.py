@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
 from pyhudi.format.properties import encode_partition_metadata
-from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, RECORD_KEY
+from pyhudi.format.schema import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.append_handle import append_rows
@@ -22,7 +22,8 @@ from pyhudi.write.base_file_writer import BaseFileWriter, without
 from pyhudi.write.incoming_rows import IncomingRows, collect_rows, delete_mask
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask, TaskKind
-from pyhudi.write.stored_rows import RowPlace, stored_rows
+from pyhudi.write.searched_keys import search_keys
+from pyhudi.write.stored_rows import RowPlace, stored_rows, with_all_columns
 from pyhudi.write.target import WriteStatus, WriteTarget
 
 
@@ -48,6 +49,9 @@ def run_file_group(
         store.put_new(join(task.partition, PARTITION_METAFILE), content)
     if target.made_keys_prefix:
         batches = _with_made_keys(batches, target.made_keys_prefix)
+    if task.searched is not None and not target.matches_keys:
+        stored = search_keys(store, target, task.searched)
+        batches = (batch.filter(pc.invert(stored.holds(batch.column(RECORD_KEY)))) for batch in batches)
     match task.kind:
         case TaskKind.CREATE:
             return _create(store, target, task, _settled(target, batches), write_token)
@@ -72,7 +76,7 @@ def _settled(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator
     stream = _living(target, batches)
     for batch in _sorted(stream) if target.sorts_rows else stream:
         if len(batch):
-            yield _with_all_columns(batch, target.schema) if target.is_partial else batch
+            yield with_all_columns(batch, target.schema) if target.is_partial else batch
 
 
 def _living(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,14 +86,6 @@ def _living(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[
     for batch in batches:
         gone = delete_mask(target, batch)
         yield batch.filter(pa.array(~gone)) if gone.any() else batch
-
-
-def _with_all_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """New rows that came with some of the columns: the others are null."""
-    for field in schema:
-        if field.name not in META_FIELDS and field.name not in batch.schema.names:
-            batch = batch.append_column(field, pa.nulls(len(batch), field.type))
-    return batch
 
 
 def _sorted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ from pyhudi.table.bucket_facts import facts_of_table
 from pyhudi.table.commits import SCHEMA
 from pyhudi.table.config import KeyKind, TableConfig
 from pyhudi.table.pending import read_pending_groups
-from pyhudi.table.read_plan import table_rules
+from pyhudi.table.read_plan import log_reading, table_rules
 from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.session import WriteSession
@@ -87,7 +87,7 @@ def prepare_write(
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
     if buckets is not None:
-        refuse_unfit_for_buckets(operation, settings, table_name=config.name, is_partial=is_partial)
+        refuse_unfit_for_buckets(operation, settings, table_name=config.name)
     if finds_made_keys(config, operation):
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
@@ -300,6 +300,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         logs=settings.logs if not log_slicing(config).is_by_name else replace(settings.logs, writes_positions=False),
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
+        reading=log_reading(session.snapshot),
     )
 
 

@@ -37,7 +37,11 @@ def place_rows(
     frozen = clustering_groups(pending)
     if prepared.buckets is not None:
         refuse_replacing_rings(snapshot, replaced or ())
-        plan = _by_buckets(session, source, prepared, prepared.buckets, slices, frozen, replaces=replaced is not None)
+        drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
+        plan = _by_buckets(
+            session, source, prepared, prepared.buckets, slices, frozen, replaces=replaced is not None,
+            searches=drops or prepared.is_partial,
+        )  # fmt: skip
         return name_logs(plan, snapshot, pending), replaced
     refuse_hidden_buckets(snapshot, slices)
     if replaced is not None:
@@ -55,6 +59,7 @@ def _by_buckets(
     frozen: frozenset[FileGroup],
     *,
     replaces: bool,
+    searches: bool,
 ) -> WritePlan:
     adds_rows = prepared.operation is not Operation.DELETE
     buckets = open_buckets(
@@ -66,7 +71,7 @@ def _by_buckets(
     if replaces:
         buckets = {partition: of.emptied() for partition, of in buckets.items()}
     plan = plan_buckets(
-        counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows,
+        counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows, searches=searches,
         new_uuid=session.access.new_uuid,
     )  # fmt: skip
     _refuse_frozen(frozen, [(task.partition, task.file_id) for task in plan.tasks])

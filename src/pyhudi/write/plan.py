@@ -34,7 +34,8 @@ class FileGroupTask:
     `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
     `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
     group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
-    `log`: what its new log is called; None where logs are called after their write.
+    `log`: what its new log is called; None where logs are called after their write. `searched`: the slice whose keys
+    tell which of the rows are new, where that is only found as they are written.
     """
 
     bucket: int
@@ -48,6 +49,7 @@ class FileGroupTask:
     is_new_partition: bool
     index_bucket: int | None = None
     log: NewLog | None = None
+    searched: FileSlice | None = None
 
 
 @dataclass(frozen=True, slots=True)

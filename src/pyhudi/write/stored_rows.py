@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH, SEQUENCE_NUMBER
+from pyhudi.format.schema import COMMIT_TIME, FILE_NAME, META_FIELDS, PARTITION_PATH, SEQUENCE_NUMBER
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 _NUMBERS_KEPT, _NUMBERS_WORTH_KEEPING = 1 << 18, 1 << 12
 
@@ -45,6 +48,14 @@ def stored_rows(place: RowPlace, rows: pa.RecordBatch, schema: pa.Schema, start:
         else:
             columns.append(rows.column(name))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def with_all_columns(rows: Rows, schema: pa.Schema) -> Rows:
+    """New rows that came with some of the columns: the others are null."""
+    for field in schema:
+        if field.name not in META_FIELDS and field.name not in rows.schema.names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 def _number_texts(start: int, count: int) -> pa.Array:

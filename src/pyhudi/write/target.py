@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.log_reading import LogReading
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.log_settings import LogSettings
 
@@ -23,7 +24,7 @@ class WriteTarget:
     keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `is_partial`: the rows
     hold some of the columns only; where a row is stored, its other columns keep their values. `rules`: how the table
     settles rows of one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored`
-    say as much.
+    say as much. `reading`: how the logs of a slice that a task searches are read.
     """
 
     location: StorageLocation
@@ -43,6 +44,7 @@ class WriteTarget:
     logs: LogSettings = field(default_factory=LogSettings)
     is_partial: bool = False
     rules: MergeRules = field(default_factory=MergeRules)
+    reading: LogReading | None = None
 
 
 @dataclass(frozen=True, slots=True)

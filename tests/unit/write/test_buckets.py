@@ -40,7 +40,7 @@ def test_a_bucket_has_one_group_whatever_its_rows_are(appends: bool, kind: TaskK
     buckets = {"p": PartitionBuckets(RULE, {1: a_slice(1)}, False), "new": PartitionBuckets(RULE, {}, True)}
     counts = {("p", 3): 10_000_000, ("p", 1): 5, ("new", 0): 1}
 
-    plan = plan_buckets(counts, buckets, appends=appends, adds_rows=True, new_uuid=seeded_uuids(3))
+    plan = plan_buckets(counts, buckets, appends=appends, adds_rows=True, searches=False, new_uuid=seeded_uuids(3))
 
     made, known, new = plan.tasks
     assert [task.bucket for task in plan.tasks] == [0, 1, 2]
@@ -54,7 +54,9 @@ def test_a_bucket_has_one_group_whatever_its_rows_are(appends: bool, kind: TaskK
 def test_a_delete_makes_no_group() -> None:
     buckets = {"p": PartitionBuckets(RULE, {1: a_slice(1, has_base=False)}, False)}
 
-    plan = plan_buckets({("p", 0): 2, ("p", 1): 3}, buckets, appends=True, adds_rows=False, new_uuid=seeded_uuids(3))
+    plan = plan_buckets(
+        {("p", 0): 2, ("p", 1): 3}, buckets, appends=True, adds_rows=False, searches=False, new_uuid=seeded_uuids(3)
+    )
 
     (task,) = plan.tasks
     assert (task.index_bucket, task.base_file, task.base_instant, task.updates) == (1, None, "001", 3)
@@ -197,24 +199,65 @@ def test_two_groups_of_one_bucket_are_an_error() -> None:
         handles.open(BY_BUCKET).upsert(arrow(ROWS))
 
 
-@pytest.mark.parametrize("policy", ["drop", "fail"])
-def test_an_insert_that_asks_for_stored_keys_is_refused(policy: str) -> None:
-    table = create(BY_BUCKET).open({"hoodie.datasource.insert.dup.policy": policy})
+def test_an_insert_that_is_to_fail_for_stored_keys_is_refused() -> None:
+    table = create(BY_BUCKET).open({"hoodie.datasource.insert.dup.policy": "fail"})
 
-    with pytest.raises(Invalid, match="the bucket index looks no keys up: use upsert"):
+    with pytest.raises(Invalid, match="keys are looked up as they are written: use drop, or upsert"):
         table.insert(arrow(ROWS))
 
 
-def test_rows_with_some_columns_are_refused() -> None:
-    table = create(BY_BUCKET, table_type="MERGE_ON_READ").open()
-    table.upsert(arrow(ROWS))
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_an_insert_leaves_out_what_its_buckets_hold(table_type: str) -> None:
+    """In base files and in logs; what a log deleted is taken."""
+    table = create(BY_BUCKET, table_type=table_type).open({"hoodie.datasource.insert.dup.policy": "drop"})
+    table.insert(arrow(ROWS[:20]))
+    table.upsert(arrow(ROWS[10:25]))
+    table.delete(arrow(ROWS[4:6], ["id", "city"]))
+    stored = read_rows(table.scan().to_arrow())
+    again = [Row(row.id, row.city, 9, -row.v, "again") for row in ROWS]
 
-    with pytest.raises(Invalid, match="expected all of its columns, found some"):
-        table.upsert(arrow(ROWS, ["id", "city", "ts", "v"]))
+    result = table.insert(arrow(again))
 
-    assert table.upsert(
-        arrow(ROWS, ["id", "city", "ts", "v"]), options={"hoodie.write.set.null.for.missing.columns": True}
-    ).updated == len(ROWS)
+    assert (result.inserted, result.updated) == (17, 0)
+    found = {row.row.id: row.row for row in read_rows(table.scan().to_arrow()).values()}
+    kept = {row.row.id: row.row for row in stored.values()}
+    assert found == {**{row.id: row for row in again}, **kept}
+    assert table.insert(arrow(again)).inserted == 0
+    assert len(read_rows(table.scan().to_arrow())) == len(ROWS)
+
+
+@pytest.mark.parametrize("logs", ["parquet", "avro", "hfile"])
+@pytest.mark.parametrize("properties", [BY_BUCKET, BY_RING], ids=["fixed", "ring"])
+def test_rows_with_some_columns_are_settled_as_by_an_index_that_looks_keys_up(
+    properties: dict[str, str], logs: str
+) -> None:
+    """Stored rows keep their other columns, new ones have null there. One whose key was deleted is new here; an index
+    of base files finds what the delete left in them.
+    """
+    by_key, by_bucket = (
+        create({**of, "hoodie.logfile.data.block.format": logs}, table_type="MERGE_ON_READ").open()
+        for of in ({}, properties)
+    )
+    part = [Row(row.id, row.city, row.ts + (n % 3) - 1, 100 + n) for n, row in enumerate(ROWS)]
+    for table in (by_key, by_bucket):
+        table.upsert(arrow([Row(row.id, row.city, row.ts, row.v, f"note {row.v}") for row in ROWS[:25]]))
+        table.upsert(arrow([Row(row.id, row.city, 5, row.v, "logged") for row in ROWS[20:30]]))
+        table.delete(arrow(ROWS[2:5], ["id", "city"]))
+
+        result = table.upsert(arrow(part, ["id", "city", "ts", "v"]))
+
+        assert (result.inserted, result.updated) == ((13, 27) if table is by_bucket else (10, 30))
+        table.upsert(arrow([Row("k01", "rome", 9, 5, "whole"), Row("k39", "rome", 9, 6, "whole")]))
+
+    found, expected = (
+        {of.row.id: of.row for of in read_rows(table.scan().to_arrow()).values()} for table in (by_bucket, by_key)
+    )
+    assert found | {id: expected[id] for id in ("k02", "k04")} == expected
+    assert len(found) == len(ROWS)
+    notes = {id: found[id].note for id in ("k02", "k06", "k21", "k35", "k39")}
+    assert notes == {"k02": None, "k06": "note 6", "k21": "logged", "k35": None, "k39": "whole"}
+    by_bucket.compact()
+    assert {of.row.id: of.row for of in read_rows(by_bucket.scan().to_arrow()).values()} == found
 
 
 def test_what_rings_name_is_not_replaced() -> None:
