@@ -67,10 +67,14 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """The requested time of the first write that no savepoint pins; instants before it are archived."""
+        """The requested time of the first write that no savepoint pins; instants before it are archived.
+
+        Where savepoints pin all of them, as right after a restore to one, that of the last: what came after it is not
+        archived but rolled back.
+        """
         pinned = {i.requested for i in self.instants if i.action == "savepoint" and i.is_completed}
-        writes = (i for i in self.instants if i.comparable_action in WRITE_ACTIONS)
-        return next((i.requested for i in writes if i.requested not in pinned), None)
+        writes = [i.requested for i in self.instants if i.comparable_action in WRITE_ACTIONS]
+        return next((requested for requested in writes if requested not in pinned), max(writes, default=None))
 
     @cached_property
     def _pending_requested_times(self) -> frozenset[str]:

@@ -191,6 +191,36 @@ def test_archived_writes_cannot_be_rolled_back() -> None:
         table.restore(commits[0])
 
 
+@pytest.mark.parametrize("version", [6, 8])
+def test_rows_of_archived_commits_are_there_when_only_the_savepoint_is_left(version: int) -> None:
+    """Nothing but the commit with the savepoint stays on the timeline: what is older is archived, not gone."""
+    storage, table, commits = made(version)
+    few = {
+        "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoodie.clean.commits.retained": "1",
+        "hoodie.metadata.compact.max.delta.commits": "1", "hoodie.clean.automatic": "true",
+        "hoodie.archive.automatic": "true",
+    }  # fmt: skip
+    for turn in (4, 5):
+        saved = table.upsert(arrow([Row("k1", "rome", turn, turn)]), options=few).requested or ""
+    before = read_rows(table.scan().to_arrow())
+    assert {of.requested for of in before.values()} > {saved}
+    table.savepoint(saved)
+    for turn in (6, 7):
+        table.upsert(rows(turn, 9), options=few)
+
+    table.restore(saved)
+
+    assert [i.requested for i in table.timeline() if i.action == "commit"] == [saved]
+    assert read_rows(table.scan().to_arrow()) == before
+    found = {key[1] for key in read_rows(table.lookup(["k0", "k1", "k2", "k9"]))}
+    assert found == {"k0", "k1", "k2"}
+    assert table.metadata.validate().differences == ()
+    assert problems_on(storage) == []
+    assert table.upsert(rows(1)).inserted == 0
+    table.delete_savepoint(saved)
+    assert table.metadata.validate().differences == ()
+
+
 @pytest.mark.parametrize("state", ["REQUESTED", "INFLIGHT"])
 def test_a_restore_that_another_writer_left_is_finished_when_asked_for(state: str) -> None:
     storage, table, commits = made()

@@ -123,6 +123,13 @@ def test_what_a_savepoint_pins_does_not_begin_the_timeline() -> None:
     assert found.is_committed(t(3))  # archived, though a pinned commit before it is still here
 
 
+def test_where_savepoints_pin_every_write_what_is_older_is_archived_all_the_same() -> None:
+    """As a restore leaves it."""
+    found = timeline(commit(3), f"{t(3)}_{t(4)}.savepoint", commit(5), f"{t(5)}_{t(6)}.savepoint")
+
+    assert [found.is_committed(t(n)) for n in range(1, 8)] == [True, True, True, True, True, False, False]
+
+
 def test_a_savepoint_under_way_pins_nothing() -> None:
     assert timeline(commit(1), f"{t(1)}.savepoint.inflight", commit(5)).start == t(1)
 
