@@ -194,7 +194,7 @@ def test_archived_writes_cannot_be_rolled_back() -> None:
 @pytest.mark.parametrize("version", [6, 8])
 def test_rows_of_archived_commits_are_there_when_only_the_savepoint_is_left(version: int) -> None:
     """Nothing but the commit with the savepoint stays on the timeline: what is older is archived, not gone."""
-    storage, table, commits = made(version)
+    storage, table, _ = made(version)
     few = {
         "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2", "hoodie.clean.commits.retained": "1",
         "hoodie.metadata.compact.max.delta.commits": "1", "hoodie.clean.automatic": "true",
