@@ -20,8 +20,13 @@ class Logged:
 
 @dataclass
 class LogModel(Model):
-    """Updates and deletes of keys that have a base row go to its log; others are new base rows."""
+    """Updates and deletes of keys that have a base row go to its log; others are new base rows.
 
+    `deletes_by_arrival`: as up to version 6, a row after a delete does away with it, and a delete in the log with
+    whatever the base file has.
+    """
+
+    deletes_by_arrival: bool = False
     bases: dict[Key, Stored] = field(default_factory=dict)
     logs: dict[Key, Logged] = field(default_factory=dict)
     planned: dict[Key, Stored] | None = None
@@ -101,7 +106,7 @@ class LogModel(Model):
             if before.row is None and before.ts is None:
                 return before
             return before if new.ts is not None and before.ts is not None and before.ts > new.ts else new
-        if before.row is None and before.ts is None:
+        if before.row is None and (before.ts is None or self.deletes_by_arrival):
             return new
         assert before.ts is not None
         assert new.ts is not None
@@ -111,6 +116,8 @@ class LogModel(Model):
         base, logged = self.bases[key], self.logs.get(key)
         if logged is None:
             return base
+        if self.deletes_by_arrival and logged.row is None:
+            return None
         if self.event_time and logged.ts is not None and logged.ts < base.row.ts:
             return base
         return logged.row
