@@ -102,7 +102,7 @@ class TableAgainstDict(RuleBasedStateMachine):
         kind = Model if not self.has_logs else BucketModel if self.is_bucketed else LogModel
         self.model = kind(is_partitioned, ordered=order != "commit time", event_time=order == "event time")
         if isinstance(self.model, LogModel):
-            self.model.deletes_by_arrival = self.version == 6
+            self.model.is_of_version_6 = self.version == 6
         if isinstance(self.model, BucketModel):
             self.model.has_rings = self.has_rings
         self.fresh = 0

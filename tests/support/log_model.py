@@ -22,11 +22,11 @@ class Logged:
 class LogModel(Model):
     """Updates and deletes of keys that have a base row go to its log; others are new base rows.
 
-    `deletes_by_arrival`: as up to version 6, a row after a delete does away with it, and a delete in the log with
-    whatever the base file has.
+    `is_of_version_6`: where rows have an ordering value, those of a log go by it in every mode; a row after a delete
+    does away with it, and a delete in the log with whatever the base file has (same section, "in 0.x").
     """
 
-    deletes_by_arrival: bool = False
+    is_of_version_6: bool = False
     bases: dict[Key, Stored] = field(default_factory=dict)
     logs: dict[Key, Logged] = field(default_factory=dict)
     planned: dict[Key, Stored] | None = None
@@ -100,13 +100,14 @@ class LogModel(Model):
         self.rows = {key: of for key in self.bases if (of := self._visible(key)) is not None}
 
     def _after(self, before: Logged | None, new: Logged) -> Logged:
-        if before is None or not self.event_time:
+        goes_by_ts = self.ordered if self.is_of_version_6 else self.event_time
+        if before is None or not goes_by_ts or (self.is_of_version_6 and before.row is None):
             return new
         if new.row is None:
             if before.row is None and before.ts is None:
                 return before
             return before if new.ts is not None and before.ts is not None and before.ts > new.ts else new
-        if before.row is None and (before.ts is None or self.deletes_by_arrival):
+        if before.row is None and before.ts is None:
             return new
         assert before.ts is not None
         assert new.ts is not None
@@ -116,7 +117,7 @@ class LogModel(Model):
         base, logged = self.bases[key], self.logs.get(key)
         if logged is None:
             return base
-        if self.deletes_by_arrival and logged.row is None:
+        if self.is_of_version_6 and logged.row is None:
             return None
         if self.event_time and logged.ts is not None and logged.ts < base.row.ts:
             return base
