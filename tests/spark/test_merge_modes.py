@@ -9,6 +9,7 @@ import pytest
 
 from pyhudi import HudiTable, register_merger
 from tests.support.compare import assert_same_rows
+from tests.support.spark_frames import collected
 
 pytestmark = pytest.mark.spark
 
@@ -65,4 +66,4 @@ def test_tasks_settle_rows_as_this_process_does(tmp_path: Path, spark: Any, kind
         there.upsert(spark.createDataFrame(rows, "id string, ts bigint, v bigint, note string"))
         found = there.scan(meta_fields=False).to_arrow()
         assert_same_rows(found, here.scan(meta_fields=False).to_arrow())
-    assert_same_rows(there.scan(meta_fields=False).to_spark(spark).toArrow(), found)
+    assert_same_rows(collected(there.scan(meta_fields=False).to_spark(spark)), found)
