@@ -61,11 +61,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     before = snapshot.config.metadata_partitions_named
     if undone:
         _refuse(session, to, undone)
-        undo_stopped_indexings(session)
-        if snapshot.config.has_metadata_table:  # what is later there than the restore is taken for its own
-            newest = open_metadata_table(storage, snapshot.zone).timeline.newest
-            issue_instant(session.access.clock, snapshot.zone, after=newest)
-        now = session.access.snapshot()
+        now = clear_the_way(session)
         run = RestoreRun(
             storage, now.config, now.timeline, session.issue_instant, session.participants, session.hold.confirm
         )
@@ -91,13 +87,21 @@ def refuse_busy(session: WriteSession) -> None:
             )
 
 
-def undo_stopped_indexings(session: WriteSession) -> None:
-    """Undo indexings that nobody runs: what they have built, or are to build, speaks of files that go."""
+def clear_the_way(session: WriteSession) -> Snapshot:
+    """The table once it is ready to have completed writes taken back.
+
+    Indexings that nobody runs are undone: what they have built, or are to build, speaks of files that go. New instants
+    come later than all of the metadata table, where what is later than the action is taken for its own.
+    """
+    access, snapshot = session.access, session.snapshot
     for indexing in pending_indexings(session):
         if indexing.life is not Life.RUNNING:
-            uri = session.access.storage.location.uri
-            log.warning("%s: the indexing '%s' is undone", uri, indexing.instant.requested)
+            log.warning("%s: the indexing '%s' is undone", access.location.uri, indexing.instant.requested)
             undo(session, indexing)
+    if snapshot.config.has_metadata_table:
+        newest = open_metadata_table(access.storage, snapshot.zone).timeline.newest
+        issue_instant(access.clock, snapshot.zone, after=newest)
+    return access.snapshot()
 
 
 def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.metadata.changed_groups import REWRITES
 from pyhudi.metadata.derive_action import MOVES
-from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.services.restore import make_metadata_table, refuse_busy, undo_stopped_indexings
+from pyhudi.services.restore import clear_the_way, make_metadata_table, refuse_busy
 from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.commits import read_commit
 from pyhudi.timeline.active import Timeline
-from pyhudi.timeline.clock import issue_instant
 from pyhudi.txn.rollback import RolledBack
 from pyhudi.txn.rollback_completed import roll_back_completed
 from pyhudi.txn.session import WriteSession
@@ -38,17 +36,13 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
     died = [of for of in session.rolled_back if of.target == requested]
     if died:
         return _result(died[0], ())
-    snapshot, storage = session.snapshot, session.access.storage
+    snapshot = session.snapshot
     target = _find(snapshot.timeline, requested)
     _refuse(session, target)
     before = snapshot.config.metadata_partitions_named
-    undo_stopped_indexings(session)
-    if snapshot.config.has_metadata_table:  # what is later there than the rollback is taken for its own
-        newest = open_metadata_table(storage, snapshot.zone).timeline.newest
-        issue_instant(session.access.clock, snapshot.zone, after=newest)
-    now = session.access.snapshot()
+    now = clear_the_way(session)
     done = roll_back_completed(
-        storage, now.config, now.timeline, target, issue_instant=session.issue_instant,
+        session.access.storage, now.config, now.timeline, target, issue_instant=session.issue_instant,
         participants=session.participants, confirm=session.hold.confirm, zone=snapshot.zone,
     )  # fmt: skip
     make_metadata_table(session)
