@@ -280,6 +280,24 @@ def test_a_dropped_index_takes_along_those_that_need_it() -> None:
         stored.drop_index("bloom_filters", options={"hoodie.metadata.index.bloom.filter.enable": "true"})
 
 
+def test_an_index_that_the_options_switch_off_is_not_begun() -> None:
+    option = "hoodie.metadata.index.column.stats.enable"
+    storage = prepared("COPY_ON_WRITE", 9, **{option: "false"})
+    before = {file.path for file in storage.list("")}
+    table = opened(storage, later_ms=10_000)
+    for begin in (table.build_index, table.schedule_index):
+        with pytest.raises(Invalid, match=rf"'column_stats': .* {option}=false"):
+            begin("column_stats")
+    assert {file.path for file in storage.list("")} == before
+    planned = opened(storage, later_ms=30_000)
+    assert planned.schedule_index("column_stats", options={option: "true"}).completed is None
+    with pytest.raises(Invalid, match=rf"{option}=false"):
+        planned.run_indexes()
+    (result,) = planned.run_indexes(options={option: "true"})
+    assert result.partitions == ("column_stats",)
+    assert config(storage).metadata_partitions == ("column_stats", "files")
+
+
 @pytest.mark.parametrize(
     "kind, arguments, error, text",
     [

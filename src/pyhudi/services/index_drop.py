@@ -19,7 +19,7 @@ from pyhudi.services.index_contents import secondary_partitions, wanted_expressi
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
 from pyhudi.services.metadata_indexes import dependents
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings
+from pyhudi.write.index_settings import IndexSettings, option_of
 
 _PREFIXES = ("", SECONDARY_INDEX_PREFIX, *EXPRESSION_PREFIXES)
 
@@ -73,12 +73,11 @@ def _wanted_by(
     settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: int
 ) -> str:
     """The option that asks for an index; empty for none."""
-    asked: dict[str, tuple[bool | None, str]] = {
-        COLUMN_STATS: (settings.column_stats, "hoodie.metadata.index.column.stats.enable"),
-        PARTITION_STATS: (settings.partition_stats, "hoodie.metadata.index.partition.stats.enable"),
-        BLOOM_FILTERS: (settings.bloom_filters, "hoodie.metadata.index.bloom.filter.enable"),
-        RECORD_INDEX: (settings.record_index, "hoodie.metadata.global.record.level.index.enable"),
-    }
+    switched = {
+        COLUMN_STATS: settings.column_stats, PARTITION_STATS: settings.partition_stats,
+        BLOOM_FILTERS: settings.bloom_filters, RECORD_INDEX: settings.record_index,
+    }  # fmt: skip
+    asked = {name: (is_on, option_of(name)) for name, is_on in switched.items()}
     for name in secondary_partitions(settings, definitions):
         is_wanted = settings.secondary is not False
         asked[name] = (is_wanted, "hoodie.metadata.index.secondary.column")

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.format.metadata_groups import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
 from pyhudi.metadata.index_facts import ChosenColumns
 from pyhudi.model.option_values import OptionValues
 
@@ -18,6 +24,18 @@ RecordIndexKind: TypeAlias = Literal["global", "partitioned"]
 EXPRESSION = "hoodie.metadata.index.expression"
 _FLAVOURS: Final[Mapping[str, str]] = {"COLUMN_STATS": COLUMN_STATS, "BLOOM_FILTERS": BLOOM_FILTERS}
 _IDENTITY = "identity"
+
+
+def option_of(partition: str) -> str:
+    """The option that switches an index on or off. `partition`: of the metadata table."""
+    options = {
+        COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
+        PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
+        BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
+        RECORD_INDEX: f"{_GLOBAL}.enable",
+    }
+    of_columns = partition.startswith(SECONDARY_INDEX_PREFIX)
+    return options.get(partition, "hoodie.metadata.index.secondary.enable" if of_columns else f"{EXPRESSION}.enable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +89,13 @@ class IndexSettings:
         """Raises: Invalid for a value that cannot be one, and for both kinds of a record index at once."""
         o, d = OptionValues(options), cls()
         asked = {
-            "column_stats": _asked(options, "hoodie.metadata.index.column.stats.enable"),
-            "partition_stats": _asked(options, "hoodie.metadata.index.partition.stats.enable"),
-            "bloom_filters": _asked(options, "hoodie.metadata.index.bloom.filter.enable"),
-            "global_record_index": _asked(options, f"{_GLOBAL}.enable"),
+            "column_stats": _asked(options, option_of(COLUMN_STATS)),
+            "partition_stats": _asked(options, option_of(PARTITION_STATS)),
+            "bloom_filters": _asked(options, option_of(BLOOM_FILTERS)),
+            "global_record_index": _asked(options, option_of(RECORD_INDEX)),
             "partitioned_record_index": _asked(options, f"{_PARTITIONED}.enable"),
             "secondary": _asked(options, "hoodie.metadata.index.secondary.enable"),
-            "expressions": _asked(options, "hoodie.metadata.index.expression.enable"),
+            "expressions": _asked(options, f"{EXPRESSION}.enable"),
         }
         if asked["global_record_index"] and asked["partitioned_record_index"]:
             raise Invalid(f"options '{_GLOBAL}.enable' and '{_PARTITIONED}.enable': expected one of them, found both")
