@@ -81,10 +81,9 @@ class Results:
         return statistics.median(measure.wall_s for measure in taken) if taken else None
 
 
-def start_worker(session: str, tables: Path) -> Worker:
+def start_worker(session: str, tables: Path, module: str = "bench.worker") -> Worker:
     """A warm Spark of two threads that stays for the whole run."""
     settings = {"spark.driver.memory": DRIVER_MEMORY, **_SESSION_SETTINGS.get(session, lambda _: {})(tables)}
-    module = "bench.worker"
     if session == "spark43":
         return Worker(Path(sys.executable), module, spark_settings=settings, python_path=[SOURCE])
     java_home = reference_java_home()

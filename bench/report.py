@@ -30,7 +30,7 @@ def format_spark(results: Results, data: BenchInput, workload: Workload, *, warm
     lines = [
         f"### On Spark: {workload}, {data.rows:,} rows",
         "",
-        *_table(HEADINGS, rows),
+        *markdown_table(HEADINGS, rows),
         "",
         f"Twelve columns, ten partitions; the changed rows are spread over all files. Medians of {rounds} "
         f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted. `local[2]`, "
@@ -61,7 +61,7 @@ def format_in_process(results: ProcessResults, data: BenchInput, workload: Workl
     lines = [
         f"### In one process without Spark: {workload}, {data.rows:,} rows",
         "",
-        *_table(PROCESS_HEADINGS, rows),
+        *markdown_table(PROCESS_HEADINGS, rows),
         "",
         f"The same rows, as Arrow tables in memory. Medians of {rounds} processes a side, in turns; in each, every "
         "step was done once before, to warm up. hudi-rs reads what pyhudi wrote. The most memory that a process "
@@ -120,7 +120,8 @@ def _ratio(results: Results, step: str, side: Side, base: Side, base_step: str) 
     return "" if ours is None or theirs is None else f"{ours / theirs:.2f}"
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines; the first two columns are names, the others figures."""
     widths = [max(len(row[i]) for row in (headings, *rows)) for i in range(len(headings))]
 
     def line(cells: Sequence[str]) -> str:

@@ -1,0 +1,152 @@
+"""The far side of `bench.indexes`: a Spark session that builds indexes, and finds keys by them, as it is told.
+
+Also runs where only PySpark 3.5 is. A format is `hudi`, `pyhudi` (on Spark), or `arrow`: pyhudi without Spark. Each
+command answers the seconds that it took here, and what it found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tests.support.reference.server import Handler, hudi_commands, serve, start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KEY, PARTITION = "id", "part"
+BY_INDEX = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
+SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+
+Answer = dict[str, Any]
+
+
+def index_commands(spark: SparkSession) -> dict[str, Handler]:
+    of_hudi = hudi_commands(spark)
+
+    def build(path: str, format: str, kind: str, options: dict[str, str]) -> Answer:
+        started = time.perf_counter()
+        if format == "hudi":
+            of_hudi["run_index"](path, of_hudi["schedule_index"](path, kind, options), options)
+        else:
+            from pyhudi import HudiTable
+
+            HudiTable.open(path).build_index(kind, spark=spark if format == "pyhudi" else None)
+        return {"seconds": time.perf_counter() - started}
+
+    def tag(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
+        """The file group of each key of an input, as an upsert finds it out; the keys are in memory before."""
+        return tag_by_hudi(path, input, options) if format == "hudi" else _tag_by_pyhudi(spark, path, input)
+
+    def tag_by_hudi(path: str, input: str, options: dict[str, str]) -> Answer:
+        jvm: Any = spark._jvm
+        properties = jvm.java.util.Properties()
+        for name, value in {**BY_INDEX, **options}.items():
+            properties.setProperty(name, value)
+        wanted = records_of_hudi(input).coalesce(2)  # as they are, and not yet held: it wants to do that
+        started = time.perf_counter()
+        config = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProps(properties).build()
+        context = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(spark._jsc)
+        found = jvm.org.apache.hudi.client.SparkRDDReadClient(context, config).tagLocation(wanted)
+        count = int(found.count())
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "count": count - sum(not of.isCurrentLocationKnown() for of in found.take(1_000))}
+
+    @cache
+    def records_of_hudi(input: str) -> Any:
+        """Its keys as records, as for a delete, held by Spark: making them is not part of any figure."""
+        jvm: Any = spark._jvm
+        model, listed = jvm.org.apache.hudi.common.model, jvm.java.util.ArrayList()
+        nothing = model.EmptyHoodieRecordPayload()
+        for row in spark.read.parquet(input).select(KEY, PARTITION).collect():
+            listed.add(model.HoodieAvroRecord(model.HoodieKey(row[KEY], row[PARTITION]), nothing))
+        records = spark._jsc.parallelize(listed, 2).cache()
+        records.count()
+        return records
+
+    def find(path: str, format: str, keys: list[str]) -> Answer:
+        """The row of each key, one query a key; the seconds of all of them."""
+        finders: dict[str, Callable[[str], int]] = {
+            "hudi": lambda key: _count(spark.read.format("hudi").options(**SKIPPING).load(path), key),
+            "pyhudi": lambda key: _count(_scan(spark, path, key), key),
+            "arrow": lambda key: _look_up(path, key),
+        }
+        started = time.perf_counter()
+        count = sum(finders[format](key) for key in keys)
+        return {"seconds": time.perf_counter() - started, "count": count}
+
+    def upsert(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
+        frame = spark.read.parquet(input)
+        rows = _arrow(input) if format == "arrow" else frame
+        started = time.perf_counter()
+        if format == "hudi":
+            frame.write.format("hudi").options(**{**options, **BY_INDEX}).mode("append").save(path)
+        else:
+            from pyhudi import HudiTable
+
+            HudiTable.open(path, options=BY_INDEX).upsert(rows)
+        return {"seconds": time.perf_counter() - started}
+
+    def summary(path: str) -> Answer:
+        """What Apache Hudi finds in a table."""
+        texts = ("count(*) AS rows", f"count(DISTINCT {KEY}) AS keys", "sum(n_long) AS total")
+        row = spark.read.format("hudi").load(path).selectExpr(*texts).first()
+        assert row is not None
+        return row.asDict()
+
+    return {"build": build, "tag": tag, "find": find, "upsert": upsert, "summary": summary}
+
+
+def _tag_by_pyhudi(spark: SparkSession, path: str, input: str) -> Answer:
+    """In this process, as an upsert on Spark does, too, as long as Spark runs on one machine."""
+    from pyhudi import HudiTable
+    from pyhudi.engine.local import LocalExecutor
+    from pyhudi.index.record_index import RecordIndex
+    from pyhudi.metadata.indexes import open_indexes
+
+    rows = _arrow(input)
+    by_path = {name: rows.filter(_equals(rows[PARTITION], name)) for name in rows[PARTITION].unique().to_pylist()}
+    keys = {name: of[KEY].combine_chunks() for name, of in by_path.items()}
+    started = time.perf_counter()
+    snapshot = HudiTable.open(path)._access.snapshot()
+    executor = LocalExecutor()
+    indexes = open_indexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
+    assert indexes is not None
+    slices = [piece for name in snapshot.listing.partitions() for piece in snapshot.slices(name)]
+    found = RecordIndex(indexes, is_global=True).locate(snapshot.storage, keys, slices, executor)
+    count = sum(len(hits.rows) for hits in found.values())
+    return {"seconds": time.perf_counter() - started, "count": count}
+
+
+def _arrow(input: str) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(input)
+
+
+def _equals(column: Any, value: str) -> Any:
+    import pyarrow.compute as pc
+
+    return pc.equal(column, value)
+
+
+def _scan(spark: SparkSession, path: str, key: str) -> DataFrame:
+    from pyhudi import HudiTable
+
+    return HudiTable.open(path).scan(where=f"{KEY} = '{key}'").to_spark(spark)
+
+
+def _count(rows: DataFrame, key: str) -> int:
+    return len(rows.where(f"{KEY} = '{key}'").collect())
+
+
+def _look_up(path: str, key: str) -> int:
+    from pyhudi import HudiTable
+
+    return int(HudiTable.open(path).lookup([key]).num_rows)
+
+
+if __name__ == "__main__":
+    serve(start_session, index_commands)
