@@ -38,33 +38,7 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
 
     def tag(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
         """The file group of each key of an input, as an upsert finds it out; the keys are in memory before."""
-        return tag_by_hudi(path, input, options) if format == "hudi" else _tag_by_pyhudi(spark, path, input)
-
-    def tag_by_hudi(path: str, input: str, options: dict[str, str]) -> Answer:
-        jvm: Any = spark._jvm
-        properties = jvm.java.util.Properties()
-        for name, value in {**BY_INDEX, **options}.items():
-            properties.setProperty(name, value)
-        wanted = records_of_hudi(input).coalesce(2)  # as they are, and not yet held: it wants to do that
-        started = time.perf_counter()
-        config = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProps(properties).build()
-        context = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(spark._jsc)
-        found = jvm.org.apache.hudi.client.SparkRDDReadClient(context, config).tagLocation(wanted)
-        count = int(found.count())
-        seconds = time.perf_counter() - started
-        return {"seconds": seconds, "count": count - sum(not of.isCurrentLocationKnown() for of in found.take(1_000))}
-
-    @cache
-    def records_of_hudi(input: str) -> Any:
-        """Its keys as records, as for a delete, held by Spark: making them is not part of any figure."""
-        jvm: Any = spark._jvm
-        model, listed = jvm.org.apache.hudi.common.model, jvm.java.util.ArrayList()
-        nothing = model.EmptyHoodieRecordPayload()
-        for row in spark.read.parquet(input).select(KEY, PARTITION).collect():
-            listed.add(model.HoodieAvroRecord(model.HoodieKey(row[KEY], row[PARTITION]), nothing))
-        records = spark._jsc.parallelize(listed, 2).cache()
-        records.count()
-        return records
+        return _tag_by_hudi(spark, path, input, options) if format == "hudi" else _tag_by_pyhudi(spark, path, input)
 
     def find(path: str, format: str, keys: list[str]) -> Answer:
         """The row of each key, one query a key; the seconds of all of them."""
@@ -97,6 +71,35 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
         return row.asDict()
 
     return {"build": build, "tag": tag, "find": find, "upsert": upsert, "summary": summary}
+
+
+def _tag_by_hudi(spark: SparkSession, path: str, input: str, options: dict[str, str]) -> Answer:
+    """By its client's own look-up, of the index that its writer asks."""
+    jvm: Any = spark._jvm
+    properties = jvm.java.util.Properties()
+    for name, value in {**BY_INDEX, **options}.items():
+        properties.setProperty(name, value)
+    wanted = _records_of_hudi(spark, input).coalesce(2)  # as they are, and not yet held: it wants to do that
+    started = time.perf_counter()
+    config = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProps(properties).build()
+    context = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(spark._jsc)
+    found = jvm.org.apache.hudi.client.SparkRDDReadClient(context, config).tagLocation(wanted)
+    count = int(found.count())
+    seconds = time.perf_counter() - started
+    return {"seconds": seconds, "count": count - sum(not of.isCurrentLocationKnown() for of in found.take(1_000))}
+
+
+@cache
+def _records_of_hudi(spark: SparkSession, input: str) -> Any:
+    """The keys of an input as records, as for a delete, held by Spark: making them is not part of any figure."""
+    jvm: Any = spark._jvm
+    model, listed = jvm.org.apache.hudi.common.model, jvm.java.util.ArrayList()
+    nothing = model.EmptyHoodieRecordPayload()
+    for row in spark.read.parquet(input).select(KEY, PARTITION).collect():
+        listed.add(model.HoodieAvroRecord(model.HoodieKey(row[KEY], row[PARTITION]), nothing))
+    records = spark._jsc.parallelize(listed, 2).cache()
+    records.count()
+    return records
 
 
 def _tag_by_pyhudi(spark: SparkSession, path: str, input: str) -> Answer:

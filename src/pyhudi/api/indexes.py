@@ -43,8 +43,8 @@ class TableIndexes(TableSavepoints):
         true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
         like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose tasks read the data files; None:
         threads of this process do.
-        Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that cannot be indexed; Conflict while
-        another process builds it, holds the table, or drops the index meanwhile.
+        Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that
+        cannot be indexed; Conflict while another process builds it, holds the table, or drops the index meanwhile.
         """
         return build_index(*self._asked(kind, columns, name, expression, options, spark))
 

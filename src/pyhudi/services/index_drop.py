@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_groups import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
     FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
@@ -73,11 +69,7 @@ def _wanted_by(
     settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: int
 ) -> str:
     """The option that asks for an index; empty for none."""
-    switched = {
-        COLUMN_STATS: settings.column_stats, PARTITION_STATS: settings.partition_stats,
-        BLOOM_FILTERS: settings.bloom_filters, RECORD_INDEX: settings.record_index,
-    }  # fmt: skip
-    asked = {name: (is_on, option_of(name)) for name, is_on in switched.items()}
+    asked = {name: (is_on, option_of(name)) for name, is_on in settings.switched.items()}
     for name in secondary_partitions(settings, definitions):
         is_wanted = settings.secondary is not False
         asked[name] = (is_wanted, "hoodie.metadata.index.secondary.column")

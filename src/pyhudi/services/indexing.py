@@ -37,7 +37,6 @@ from pyhudi.services.indexing_plans import (
 )
 from pyhudi.services.indexing_request import IndexRequest, define_index
 from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
-from pyhudi.services.metadata_indexes import wanted_partitions
 from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.index_settings import IndexSettings, option_of
@@ -56,7 +55,7 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
         with job.open_session() as session:
             if _has_index(session, partition):
                 return _nothing(partition)
-            _refuse_switched_off(job.settings, session, partition)
+            _refuse_switched_off(job.settings, partition)
             waiting = _clear(session, (partition,))
             instant = waiting.instant if waiting is not None else None
             partitions = waiting.partitions if waiting is not None else (partition,)
@@ -74,7 +73,7 @@ def schedule_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
     with job.open_session() as session:
         if _has_index(session, partition):
             return _nothing(partition)
-        _refuse_switched_off(job.settings, session, partition)
+        _refuse_switched_off(job.settings, partition)
         waiting = _clear(session, (partition,))
         instant = waiting.instant if waiting is not None else _schedule(job, session, request)
         return IndexResult((partition,), instant.requested, None, "")
@@ -98,7 +97,7 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
                     return results + [_unknown(of) for of in pending if of.life is Life.WAITING]
                 chosen = waiting[0]
                 for partition in chosen.partitions:
-                    _refuse_switched_off(job.settings, session, partition)
+                    _refuse_switched_off(job.settings, partition)
                 begun = _begin(job, session, chosen.instant, chosen.partitions, life)
             results.append(finish(job, begun, life) if begun is not None else _nothing(*chosen.partitions))
 
@@ -125,12 +124,9 @@ def _has_index(session: WriteSession, partition: str) -> bool:
     return partition in config.metadata_partitions
 
 
-def _refuse_switched_off(settings: IndexSettings, session: WriteSession, partition: str) -> None:
-    """Every write, and the end of the build, would drop it."""
-    config = lists_of(session).config()
-    present = {*config.metadata_partitions_named, partition}
-    _, dropped = wanted_partitions(settings, present, read_definitions(session.access.storage), config.version)
-    if partition in dropped:
+def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
+    """Every write would drop it, and the end of the build, too."""
+    if settings.switches_off(partition):
         raise Invalid(
             f"index '{partition}': the options of the table or of this call say {option_of(partition)}=false, and the "
             "next write would drop it again; set it to true, or unset it, first"

@@ -13,7 +13,6 @@ from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.instants import INIT_INSTANT
 from pyhudi.format.metadata_groups import (
-    BLOOM_FILTERS,
     COLUMN_STATS,
     PARTITION_STATS,
     RECORD_INDEX,
@@ -75,10 +74,7 @@ def wanted_partitions(
     column has.
     """
     have = set(present)
-    asked = {
-        COLUMN_STATS: settings.column_stats, PARTITION_STATS: settings.partition_stats,
-        BLOOM_FILTERS: settings.bloom_filters, RECORD_INDEX: settings.record_index,
-    }  # fmt: skip
+    asked = settings.switched
     if settings.secondary is False:
         asked |= {name: False for name in have if name.startswith(SECONDARY_INDEX_PREFIX)}
     else:

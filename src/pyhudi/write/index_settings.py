@@ -128,6 +128,19 @@ class IndexSettings:
         asked = (self.global_record_index, self.partitioned_record_index)
         return True if True in asked else False if False in asked else None
 
+    @property
+    def switched(self) -> dict[str, bool | None]:
+        """What the options say of partitions of the metadata table that have one of their own."""
+        return {
+            COLUMN_STATS: self.column_stats, PARTITION_STATS: self.partition_stats,
+            BLOOM_FILTERS: self.bloom_filters, RECORD_INDEX: self.record_index,
+        }  # fmt: skip
+
+    def switches_off(self, partition: str) -> bool:
+        """Whether every write drops this index, because `option_of` it says so."""
+        of_columns = partition.startswith(SECONDARY_INDEX_PREFIX)
+        return self.switched.get(partition, self.secondary if of_columns else self.expressions) is False
+
     def group_count(self, record_count: int, kind: RecordIndexKind) -> int:
         """How many file groups a record index, or a data partition's part of one, gets for so many keys.
 
