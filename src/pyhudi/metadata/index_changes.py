@@ -50,21 +50,31 @@ def _record_index_change(
     leaving = one_array(gone.column("record_key")).unique()
     if len(keys):
         leaving = leaving.filter(pc.invert(pc.is_in(leaving, keys)))
-    count = len(located)
-    file_ids = one_array(located.column("file_id"))
+    values = _locations(located, instant_ms, table_version)
+    return PartitionChange(RECORD_INDEX, _cells(keys, values), binary_keys(leaving), data_partition)
+
+
+def _locations(located: pa.Table, instant_ms: int, table_version: int) -> pa.Array:
+    """The records of keys: one a file group, for its keys all have the same."""
+    partitions, file_ids = (one_array(located.column(name)).dictionary_encode() for name in ("partition", "file_id"))
+    width = max(1, len(file_ids.dictionary))
+    codes = np.asarray(partitions.indices).astype(np.int64) * width + np.asarray(file_ids.indices)
+    groups = pa.array(codes).dictionary_encode()
+    of = np.asarray(groups.dictionary)
+    names, count = file_ids.dictionary, len(of)
     values = encode_locations(
         pa.table(
             {
-                "partition": located.column("partition"),
-                "file_id": file_ids,
+                "partition": partitions.dictionary.take(pa.array(of // width)),
+                "file_id": names.take(pa.array(of % width)),
                 "instant_ms": pa.array(np.full(count, instant_ms, np.int64)),
                 "position": pa.nulls(count, pa.int64()),
             }
         ),
         table_version=table_version,
-        is_raw=not pc.all(pc.match_substring_regex(file_ids.unique(), _UUID_ID), min_count=0).as_py(),
+        is_raw=not pc.all(pc.match_substring_regex(names, _UUID_ID), min_count=0).as_py(),
     )
-    return PartitionChange(RECORD_INDEX, _cells(keys, values), binary_keys(leaving), data_partition)
+    return values.cast(pa.large_binary()).take(groups.indices)
 
 
 def secondary_change(partition: str, before: pa.Array, after: pa.Array, *, table_version: int) -> PartitionChange:

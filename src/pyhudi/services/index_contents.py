@@ -313,7 +313,9 @@ def wanted_expression(
 
 
 def _united(parts: list[PartitionChange], data_partition: str | None) -> PartitionChange:
-    """One change of parts that have different keys; of a key that several have, the last part counts."""
+    """One change of parts, none of which has a key twice; of a key that several have, the last part counts."""
+    if len(parts) == 1:
+        return parts[0]
     cells = pa.concat_tables([part.cells for part in parts])
     keys = cells.column("key")
     if pc.count_distinct(keys).as_py() < len(keys):
