@@ -4,17 +4,21 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pyhudi.executor import Executor
 from pyhudi.format.keys import KeySpec, missing_keys, record_keys
 from pyhudi.format.schema import RECORD_KEY
-from pyhudi.index.bloom import find_in_groups, footer_survivors
+from pyhudi.index.bloom import FoundInGroup, find_in_groups, footer_survivors
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
 from pyhudi.table.read_files import read_planned, shown_batch
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
+
+_BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +35,18 @@ def read_key_rows(
     """The rows of these keys, as the plan shows them; files are read side by side.
 
     `virtual_keys`: how rows spell their keys, where the table does not store them. `plan`: filters nothing itself.
-    Cost: of a base file its footer, then the keys of row groups that may hold one, then the rows of those that do;
-    a slice with logs, and a file without stored keys, is read whole. Memory: the answer, and a row group a worker.
+    Cost: of a base file its footer, then the keys of row groups that may hold one, then the rows of those that do,
+    up to the last of those rows; a slice with logs, and a file without stored keys, is read whole. Memory: the answer,
+    the keys of a row group a worker, and a batch. Of one file alone columns are decoded side by side.
     """
+    is_alone = len(wanted) == 1
 
     def read(one: WantedFile) -> list[pa.RecordBatch]:
         if virtual_keys is not None:
             return list(_rows_of_virtual_keys(storage, plan, one, virtual_keys))
-        return list(_rows_of_slice(storage, plan, one) if one.file.logs else _rows_of_base(storage, plan, one))
+        if one.file.logs:
+            return list(_rows_of_slice(storage, plan, one))
+        return list(_rows_of_base(storage, plan, one, use_threads=is_alone))
 
     found = executor.run(read, wanted)
     return pa.Table.from_batches((batch for of in found for batch in of), plan.schema)
@@ -58,7 +66,7 @@ def _rows_of_virtual_keys(storage: Storage, plan: ReadPlan, one: WantedFile, spe
         yield from rows.filter(pc.is_in(record_keys(rows, spec), value_set=one.keys)).to_batches()
 
 
-def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator[pa.RecordBatch]:
+def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
     path = one.file.path
     stored = plan.schema_read
     with closing(open_parquet(storage, path)) as file:
@@ -66,8 +74,21 @@ def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator
         present = [name for name in stored.names if name in file.schema_arrow.names]
         try:
             for found in find_in_groups(file, keys) if len(keys) else ():
-                rows = file.read_row_group(found.row_group, present, use_threads=False).take(pa.array(found.places))
-                for batch in rows.combine_chunks().to_batches():
+                for batch in _rows_at(file, found, present, use_threads=use_threads):
                     yield shown_batch(plan, one.file, batch, stored).select(plan.schema.names)
         except (pa.ArrowInvalid, OSError) as error:
             raise corrupt_parquet(path, error) from error
+
+
+def _rows_at(
+    file: pq.ParquetFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group that hold keys; nothing behind the last of them is decoded."""
+    start, last = 0, int(found.places[-1])
+    for batch in file.iter_batches(_BATCH_ROWS, [found.row_group], columns, use_threads=use_threads):
+        low, high = np.searchsorted(found.places, (start, start + len(batch)))
+        if high > low:
+            yield batch.take(pa.array(found.places[low:high] - start))
+        start += len(batch)
+        if start > last:
+            return

@@ -68,11 +68,16 @@ class RecordIndex:
         if not keys:
             return {}
         if self.is_global:
-            found = _known(self._read(pa.chunked_array(list(keys.values())), None), slices)
-            return {path: _hits(of, found) for path, of in keys.items()}
+            whole = pa.concat_arrays(list(keys.values()))
+            known = _known(self._read(whole, None), slices)
+            at = pc.index_in(whole, value_set=known.keys)
+            starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
+            parts = (at.slice(start, len(of)) for start, of in zip(starts, keys.values(), strict=True))
+            return {path: _hits(part, known) for path, part in zip(keys, parts, strict=True)}
 
         def locate_in(path: str) -> Hits:
-            return _hits(keys[path], _known(self._read(keys[path], path), slices))
+            known = _known(self._read(keys[path], path), slices)
+            return _hits(pc.index_in(keys[path], value_set=known.keys), known)
 
         paths = list(keys)
         return {paths[0]: locate_in(paths[0]), **dict(zip(paths[1:], executor.run(locate_in, paths[1:]), strict=True))}
@@ -117,8 +122,8 @@ def group_numbers(
     return pc.index_in(names, value_set=own)
 
 
-def _hits(keys: pa.Array, known: _Known) -> Hits:
-    at = pc.index_in(keys, value_set=known.keys)
+def _hits(at: pa.Array, known: _Known) -> Hits:
+    """`at`: of each key its place among the known ones, null for none."""
     rows = np.flatnonzero(np.asarray(at.is_valid()))
     groups = known.groups[np.asarray(at.drop_null(), dtype=np.int64)]
     return Hits(rows, groups, np.full(len(rows), _UNKNOWN, dtype=np.int64))

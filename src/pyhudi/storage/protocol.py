@@ -41,6 +41,11 @@ class StorageLocation:
     uri: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
+    @property
+    def is_near(self) -> bool:
+        """Whether it is on this machine, where a request takes no time that others could use."""
+        return "://" not in self.uri or self.uri.startswith("memory://")
+
 
 class Storage(Protocol):
     """Bytes under one root. Every change is whole or absent; nothing is ever seen half written."""

@@ -20,6 +20,8 @@ AVRO_SCHEMA = "parquet.avro.schema"
 WRITER_MODEL = "writer.model.name"
 
 ROW_GROUP_ROWS_MAX = 1_048_576
+_PAGE_ROWS_MAX = 20_000
+"""As Apache Hudi's: readers with a page index, such as Spark's, decode no other pages than those that may match."""
 _SAMPLE_ROWS = 4_096
 _SAMPLE_PIECES = 16
 _MOSTLY_NEW = 0.8
@@ -138,6 +140,8 @@ class BaseFileWriter:
                 compression=self._settings.compression,
                 use_dictionary=dictionary_columns(rows),
                 data_page_size=self._settings.page_size_bytes,
+                max_rows_per_page=_PAGE_ROWS_MAX,
+                write_page_index=True,
                 store_schema=False,
                 version="2.6",
             )

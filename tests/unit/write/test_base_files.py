@@ -136,6 +136,17 @@ def test_row_groups_end_at_their_size(storage: MemoryStorage) -> None:
     ]
 
 
+def test_every_column_has_a_page_index_of_pages_that_readers_can_leave_out(storage: MemoryStorage) -> None:
+    table = Handles(storage).create(properties=ROOMY)
+    table.bulk_insert(arrow([Row(f"k{n:06}", "oslo", n, n) for n in range(50_000)]))
+    (file,) = newest_files(storage, table)
+    group = file.metadata.row_group(0)
+
+    for number in range(group.num_columns):
+        column = group.column(number)
+        assert column.has_column_index and column.has_offset_index, column.path_in_schema
+
+
 def test_a_file_that_outgrows_its_size_is_followed_by_another_of_its_group_of_ids(storage: MemoryStorage) -> None:
     """The plan reckons with small rows; these are large, and do not compress."""
     rows = [Row(f"k{n:06}", "oslo", n, n * 7_919 * 104_729) for n in range(300_000)]

@@ -68,15 +68,15 @@ def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
 
 
 @numba.njit(cache=True, nogil=True)
-def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.int32], out: Bytes) -> None:
-    """Copy rows (column 0) or values (column 2) one behind the other, as an Arrow binary array."""
-    to = 0
+def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.int32], out: Bytes, to: Index) -> Index:
+    """Copy rows (column 0) or values (column 2) to `out[to:]`, as part of an Arrow binary array. The end of them."""
     for index in range(spans.shape[0]):
         offsets[index] = to
         for at in range(spans[index, column], spans[index, column + 1]):
             out[to] = data[at]
             to += 1
     offsets[spans.shape[0]] = to
+    return to
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

@@ -62,9 +62,9 @@ class _Cells:
     def row(self, index: int) -> bytes:
         return self.payload[self.spans[index, 0] : self.spans[index, 1]]
 
-    def batch(self, spans: Spans) -> pa.RecordBatch:
-        """Some of the cells as `CELLS`."""
-        return pa.RecordBatch.from_arrays([_column(self.data, spans, 0), _column(self.data, spans, 2)], schema=CELLS)
+    def some(self, spans: Spans) -> "_Cells":
+        """Those of the cells that have these spans."""
+        return _Cells(self.payload, self.data, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +163,7 @@ class HFileReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Every cell, in file order, as `CELLS`: about 4 MiB a batch, or one block."""
-        held: list[pa.RecordBatch] = []
-        for cells in self._all_cells():
-            held.append(cells.batch(cells.spans))
-            if sum(batch.nbytes for batch in held) >= _BATCH_SIZE:
-                yield _one_batch(held)
-                held = []
-        if held:
-            yield _one_batch(held)
+        yield from _batches(self._all_cells())
 
     def scan_arrow(self) -> pa.Table:
         """Every cell, in file order: columns `key` and `value`, both binary. Memory: the result twice, for a moment."""
@@ -191,14 +184,21 @@ class HFileReader:
             ends = np.append(starts[1:], count)
             bounds = {int(w): (int(s), int(e)) for w, s, e in zip(wanted, starts, ends, strict=True) if w >= 0}
             hits = np.zeros(count, np.bool_)
-            for index, cells in self._some_cells(sorted(bounds)):
-                start, end = bounds[index]
-                at = match_rows(cells.data, cells.spans, data, offsets, start, end)
-                hits[start:end] = at >= 0
-                if (at >= 0).any():
-                    found.append(cells.batch(cells.spans[at[at >= 0]]))
+            found += _batches(self._matches(bounds, data, offsets, hits))
             found += self._find_reordered(keys, data, offsets, hits)
         return _one_batch(found)
+
+    def _matches(
+        self, bounds: Mapping[int, tuple[int, int]], data: Bytes, offsets: Offsets, hits: np.ndarray
+    ) -> Iterator[_Cells]:
+        """Of each data block the cells of the keys that may lie in it, those from and to; found ones are ticked off."""
+        for index, cells in self._some_cells(sorted(bounds)):
+            start, end = bounds[index]
+            at = match_rows(cells.data, cells.spans, data, offsets, start, end)
+            known = at >= 0
+            hits[start:end] = known
+            if known.any():
+                yield cells.some(cells.spans[at[known]])
 
     def _find_reordered(self, keys: pa.Array, data: Bytes, offsets: Offsets, hits: np.ndarray) -> list[pa.RecordBatch]:
         content = data[offsets[0] : offsets[-1]]
@@ -233,7 +233,7 @@ class HFileReader:
             start = lower_bound(cells.data, cells.spans, key)
             end = prefix_end(cells.data, cells.spans, start, key)
             if end > start:
-                yield cells.batch(cells.spans[start:end])
+                yield _batch([cells.some(cells.spans[start:end])])
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, or None; of equal keys in the file the first."""
@@ -386,11 +386,31 @@ def _batch_of(cells: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=CELLS)
 
 
-def _column(data: Bytes, spans: Spans, column: int) -> pa.Array:
-    """Rows (0) or values (2) of some cells as an Arrow array."""
-    sizes = spans[:, column + 1] - spans[:, column]
-    offsets = np.empty(len(spans) + 1, np.int32)
-    content = np.empty(int(sizes.sum()), np.uint8)
-    copy_spans(data, spans, column, offsets, content)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
-    return pa.Array.from_buffers(pa.binary(), len(spans), buffers)
+def _batches(parts: Iterable[_Cells]) -> Iterator[pa.RecordBatch]:
+    """Cells in their order as `CELLS`: those of about 4 MiB of blocks a batch, or of one block."""
+    held: list[_Cells] = []
+    size = 0
+    for part in parts:
+        held.append(part)
+        size += len(part.payload)
+        if size >= _BATCH_SIZE:
+            yield _batch(held)
+            held, size = [], 0
+    if held:
+        yield _batch(held)
+
+
+def _batch(parts: Sequence[_Cells]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_column(parts, 0), _column(parts, 2)], schema=CELLS)
+
+
+def _column(parts: Sequence[_Cells], column: int) -> pa.Array:
+    """Rows (0) or values (2) of cells as an Arrow array."""
+    sizes = [int((of.spans[:, column + 1] - of.spans[:, column]).sum()) for of in parts]
+    offsets = np.zeros(sum(len(of.spans) for of in parts) + 1, np.int32)
+    content = np.empty(sum(sizes), np.uint8)
+    at, to = 0, 0
+    for of in parts:
+        to = int(copy_spans(of.data, of.spans, column, offsets[at:], content, to))
+        at += len(of.spans)
+    return pa.Array.from_buffers(pa.binary(), at, [None, pa.py_buffer(offsets), pa.py_buffer(content)])

@@ -35,6 +35,8 @@ DELETES: Final = pa.schema(
         pa.field("ordering", ORDERING, False),
     ]
 )
+_NO_DELETES = b"\0"
+"""An Avro array without items: file groups of the metadata table begin with a block of it."""
 
 
 def read_deletes(block: LogBlock) -> pa.RecordBatch:
@@ -57,6 +59,8 @@ def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int
         expected = f"version 1 to {CONTENT_VERSION} and {len(data) - _HEAD.size:,} bytes"
         raise CorruptFile(path, offset, expected=expected, found=f"version {version} and {size:,} bytes")
     body, at = data[_HEAD.size :], offset + _HEAD.size
+    if version == CONTENT_VERSION and body == _NO_DELETES:
+        return pa.RecordBatch.from_pylist([], DELETES)
     if version in _KRYO_VERSIONS:
         rows = decode_kryo_deletes(body, path=path, offset=at)
         return _batch(
