@@ -144,7 +144,7 @@ def test_every_column_has_a_page_index_of_pages_that_readers_can_leave_out(stora
 
     for number in range(group.num_columns):
         column = group.column(number)
-        assert column.has_column_index and column.has_offset_index, column.path_in_schema
+        assert (column.has_column_index, column.has_offset_index) == (True, True), column.path_in_schema
 
 
 def test_a_file_that_outgrows_its_size_is_followed_by_another_of_its_group_of_ids(storage: MemoryStorage) -> None:
