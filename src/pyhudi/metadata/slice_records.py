@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
-from pyhudi.format.hfile.reader import CELLS, HFileReader
+from pyhudi.format.hfile.columns import CELLS
+from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.names import join

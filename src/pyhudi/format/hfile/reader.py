@@ -23,21 +23,19 @@ from pyhudi.format.hfile.cells import (
     Offsets,
     Spans,
     are_ordered,
-    copy_spans,
     find_cells,
     floor_rows,
     lower_bound,
     match_rows,
     prefix_end,
 )
+from pyhudi.format.hfile.columns import CELLS, BlockCells, batch_of, batches_of, joined, listed_batch
 from pyhudi.format.hfile.index import IndexEntry, decode_inner_index, decode_root_index
 from pyhudi.format.hfile.place import Place
 from pyhudi.format.hfile.trailer import TRAILER_SIZE, decode_file_info, decode_trailer
 from pyhudi.format.log.source import LogSource, MemoryLog, read_exactly
 
 SCHEMA = "schema"
-CELLS: Final = pa.schema([pa.field("key", pa.binary(), False), pa.field("value", pa.binary(), False)])
-"""Cells as columns: rows and values."""
 
 _WITH_VERSIONS = (1).to_bytes(4, "big")
 _FIRST_REORDERED_BYTE = 0xEE
@@ -46,25 +44,8 @@ _TAIL_SIZE: Final = 64 * 1024
 _RUN_SIZE: Final = 8 << 20
 _GAP_SIZE: Final = 256 * 1024
 """Bytes between two wanted blocks that are cheaper read than asked around."""
-_BATCH_SIZE: Final = 4 << 20
 _AHEAD_SIZE: Final = 1 << 20
 """Stored bytes of a run from which a second thread is worth its start."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """One data block and the spans of its cells."""
-
-    payload: bytes
-    data: Bytes
-    spans: Spans
-
-    def row(self, index: int) -> bytes:
-        return self.payload[self.spans[index, 0] : self.spans[index, 1]]
-
-    def some(self, spans: Spans) -> "_Cells":
-        """Those of the cells that have these spans."""
-        return _Cells(self.payload, self.data, spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +144,7 @@ class HFileReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Every cell, in file order, as `CELLS`: about 4 MiB a batch, or one block."""
-        yield from _batches(self._all_cells())
+        yield from batches_of(self._all_cells())
 
     def scan_arrow(self) -> pa.Table:
         """Every cell, in file order: columns `key` and `value`, both binary. Memory: the result twice, for a moment."""
@@ -184,13 +165,13 @@ class HFileReader:
             ends = np.append(starts[1:], count)
             bounds = {int(w): (int(s), int(e)) for w, s, e in zip(wanted, starts, ends, strict=True) if w >= 0}
             hits = np.zeros(count, np.bool_)
-            found += _batches(self._matches(bounds, data, offsets, hits))
+            found += batches_of(self._matches(bounds, data, offsets, hits))
             found += self._find_reordered(keys, data, offsets, hits)
-        return _one_batch(found)
+        return joined(found)
 
     def _matches(
         self, bounds: Mapping[int, tuple[int, int]], data: Bytes, offsets: Offsets, hits: np.ndarray
-    ) -> Iterator[_Cells]:
+    ) -> Iterator[BlockCells]:
         """Of each data block the cells of the keys that may lie in it, those from and to; found ones are ticked off."""
         for index, cells in self._some_cells(sorted(bounds)):
             start, end = bounds[index]
@@ -206,7 +187,7 @@ class HFileReader:
             return []
         missing = (key if isinstance(key, bytes) else key.encode() for key in keys.filter(pa.array(~hits)).to_pylist())
         cells = [(key, self._reordered[key]) for key in missing if key in self._reordered]
-        return [_batch_of(cells)] if cells else []
+        return [listed_batch(cells)] if cells else []
 
     def find_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
         """The cells whose row starts with one of the prefixes, each once, ordered by prefix, as `CELLS`."""
@@ -216,7 +197,7 @@ class HFileReader:
                 continue
             done = prefix
             if max(prefix, default=0) >= _FIRST_REORDERED_BYTE and self._reordered:
-                yield _batch_of([(row, value) for row, value in self.scan() if row.startswith(prefix)])
+                yield listed_batch([(row, value) for row, value in self.scan() if row.startswith(prefix)])
             else:
                 yield from self._ordered_prefix(prefix)
 
@@ -233,7 +214,7 @@ class HFileReader:
             start = lower_bound(cells.data, cells.spans, key)
             end = prefix_end(cells.data, cells.spans, start, key)
             if end > start:
-                yield _batch([cells.some(cells.spans[start:end])])
+                yield batch_of([cells.some(cells.spans[start:end])])
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The value of each key, or None; of equal keys in the file the first."""
@@ -289,7 +270,7 @@ class HFileReader:
 
     # Blocks.
 
-    def _all_cells(self) -> Iterator[_Cells]:
+    def _all_cells(self) -> Iterator[BlockCells]:
         """Each data block's cells. Raises: CorruptFile at the end if the trailer counted otherwise."""
         count = 0
         for _, cells in self._some_cells(range(len(self._entries))):
@@ -299,7 +280,7 @@ class HFileReader:
             place = Place(self._path, self._size_bytes - TRAILER_SIZE)
             raise place.corrupt(f"{count:,} cells, as in the blocks", f"{self.entry_count:,}")
 
-    def _some_cells(self, indices: Sequence[int]) -> Iterator[tuple[int, _Cells]]:
+    def _some_cells(self, indices: Sequence[int]) -> Iterator[tuple[int, BlockCells]]:
         """The cells of these data blocks, which ascend."""
         entries = [self._entries[index] for index in indices]
         for index, (entry, payload) in zip(indices, self._payloads(entries, blocks.DATA), strict=True):
@@ -308,7 +289,7 @@ class HFileReader:
             if bad >= 0:
                 found = payload[bad : bad + 12].hex(" ")
                 raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
-            yield index, _Cells(payload, data, spans)
+            yield index, BlockCells(payload, data, spans)
 
     def _payloads(self, entries: Sequence[IndexEntry], magic: bytes) -> Iterator[tuple[IndexEntry, bytes]]:
         """The payloads of these blocks, which ascend; a run of neighbours is one request.
@@ -370,47 +351,3 @@ def _behind(prefix: bytes) -> bytes | None:
     """The least row that is greater than every row with the prefix; None where there is none."""
     head = prefix.rstrip(b"\xff")
     return head[:-1] + bytes([head[-1] + 1]) if head else None
-
-
-def _one_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    if not batches:
-        return _batch_of([])
-    columns = [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(CELLS))]
-    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
-
-
-def _batch_of(cells: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    columns = [pa.array([cell[index] for cell in cells], pa.binary()) for index in range(len(CELLS))]
-    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
-
-
-def _batches(parts: Iterable[_Cells]) -> Iterator[pa.RecordBatch]:
-    """Cells in their order as `CELLS`: those of about 4 MiB of blocks a batch, or of one block."""
-    held: list[_Cells] = []
-    size = 0
-    for part in parts:
-        held.append(part)
-        size += len(part.payload)
-        if size >= _BATCH_SIZE:
-            yield _batch(held)
-            held, size = [], 0
-    if held:
-        yield _batch(held)
-
-
-def _batch(parts: Sequence[_Cells]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([_column(parts, 0), _column(parts, 2)], schema=CELLS)
-
-
-def _column(parts: Sequence[_Cells], column: int) -> pa.Array:
-    """Rows (0) or values (2) of cells as an Arrow array."""
-    sizes = [int((of.spans[:, column + 1] - of.spans[:, column]).sum()) for of in parts]
-    offsets = np.zeros(sum(len(of.spans) for of in parts) + 1, np.int32)
-    content = np.empty(sum(sizes), np.uint8)
-    at, to = 0, 0
-    for of in parts:
-        to = int(copy_spans(of.data, of.spans, column, offsets[at:], content, to))
-        at += len(of.spans)
-    return pa.Array.from_buffers(pa.binary(), at, [None, pa.py_buffer(offsets), pa.py_buffer(content)])

@@ -1,0 +1,78 @@
+"""Cells of data blocks as Arrow columns, those of many blocks at a time. Importing this module imports numba."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.hfile.cells import Bytes, Spans, copy_spans
+
+CELLS: Final = pa.schema([pa.field("key", pa.binary(), False), pa.field("value", pa.binary(), False)])
+"""Cells as columns: rows and values."""
+
+_BATCH_SIZE: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCells:
+    """One data block and the spans of its cells."""
+
+    payload: bytes
+    data: Bytes
+    spans: Spans
+
+    def row(self, index: int) -> bytes:
+        return self.payload[self.spans[index, 0] : self.spans[index, 1]]
+
+    def some(self, spans: Spans) -> "BlockCells":
+        """Those of the cells that have these spans."""
+        return BlockCells(self.payload, self.data, spans)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One of many, or of none, as `CELLS`."""
+    if len(batches) == 1:
+        return batches[0]
+    if not batches:
+        return listed_batch([])
+    columns = [pa.concat_arrays([batch.column(index) for batch in batches]) for index in range(len(CELLS))]
+    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
+
+
+def listed_batch(cells: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """Rows and values as `CELLS`."""
+    columns = [pa.array([cell[index] for cell in cells], pa.binary()) for index in range(len(CELLS))]
+    return pa.RecordBatch.from_arrays(columns, schema=CELLS)
+
+
+def batches_of(parts: Iterable[BlockCells]) -> Iterator[pa.RecordBatch]:
+    """Cells in their order as `CELLS`: those of about 4 MiB of blocks a batch, or of one block."""
+    held: list[BlockCells] = []
+    size = 0
+    for part in parts:
+        held.append(part)
+        size += len(part.payload)
+        if size >= _BATCH_SIZE:
+            yield batch_of(held)
+            held, size = [], 0
+    if held:
+        yield batch_of(held)
+
+
+def batch_of(parts: Sequence[BlockCells]) -> pa.RecordBatch:
+    """Cells in their order as `CELLS`."""
+    return pa.RecordBatch.from_arrays([_column(parts, 0), _column(parts, 2)], schema=CELLS)
+
+
+def _column(parts: Sequence[BlockCells], column: int) -> pa.Array:
+    """Rows (0) or values (2) of cells as an Arrow array."""
+    sizes = [int((of.spans[:, column + 1] - of.spans[:, column]).sum()) for of in parts]
+    offsets = np.zeros(sum(len(of.spans) for of in parts) + 1, np.int32)
+    content = np.empty(sum(sizes), np.uint8)
+    at, to = 0, 0
+    for of in parts:
+        to = int(copy_spans(of.data, of.spans, column, offsets[at:], content, to))
+        at += len(of.spans)
+    return pa.Array.from_buffers(pa.binary(), at, [None, pa.py_buffer(offsets), pa.py_buffer(content)])
