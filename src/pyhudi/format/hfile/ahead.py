@@ -3,12 +3,16 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyhudi.format.hfile.index import IndexEntry
 
-AHEAD_BLOCKS: Final = 4
-"""Blocks that are unpacked beside the one in use."""
+AHEAD_BLOCKS: Final = 16
+"""Blocks that are unpacked at most beside the one in use."""
+_TOGETHER: Final = AHEAD_BLOCKS // 2
+"""Blocks that the threads hand over at once: handing over takes as long as unpacking one."""
+
+_Unpacked: TypeAlias = tuple[list[bytes], Exception | None]
 
 
 def unpacked_ahead(unpack: Callable[[IndexEntry], bytes], run: Sequence[IndexEntry]) -> Iterator[bytes]:
@@ -17,15 +21,31 @@ def unpacked_ahead(unpack: Callable[[IndexEntry], bytes], run: Sequence[IndexEnt
     The thread ends with the run, or when the caller lets go of the iterator. Memory: `AHEAD_BLOCKS` payloads.
     Raises: what `unpack` raises, in its place in the order.
     """
-    waiting: deque[Future[bytes]] = deque()
+    waiting: deque[Future[_Unpacked]] = deque()
+
+    def unpack_some(entries: Sequence[IndexEntry]) -> _Unpacked:
+        done: list[bytes] = []
+        try:
+            done += map(unpack, entries)
+        except Exception as error:
+            return done, error
+        return done, None
+
     with ThreadPoolExecutor(1, thread_name_prefix="hfile") as pool:
         try:
-            for entry in run:
-                waiting.append(pool.submit(unpack, entry))
-                if len(waiting) > AHEAD_BLOCKS:
-                    yield waiting.popleft().result()
+            for start in range(0, len(run), _TOGETHER):
+                waiting.append(pool.submit(unpack_some, run[start : start + _TOGETHER]))
+                if len(waiting) * _TOGETHER >= AHEAD_BLOCKS:
+                    yield from _taken(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield from _taken(waiting.popleft())
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _taken(future: Future[_Unpacked]) -> Iterator[bytes]:
+    done, error = future.result()
+    yield from done
+    if error is not None:
+        raise error
