@@ -11,12 +11,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tests.support.reference.server import Handler, hudi_commands, serve, start_session
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bench.worker import KEY, PARTITION, Target, bench_commands, hudi_options
+from tests.support.reference.server import Handler, serve, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-KEY, PARTITION = "id", "part"
 BY_INDEX = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 
@@ -24,12 +27,12 @@ Answer = dict[str, Any]
 
 
 def index_commands(spark: SparkSession) -> dict[str, Handler]:
-    of_hudi = hudi_commands(spark)
+    of_bench = bench_commands(spark)
 
     def build(path: str, format: str, kind: str, options: dict[str, str]) -> Answer:
         started = time.perf_counter()
         if format == "hudi":
-            of_hudi["run_index"](path, of_hudi["schedule_index"](path, kind, options), options)
+            of_bench["run_index"](path, of_bench["schedule_index"](path, kind, options), options)
         else:
             from pyhudi import HudiTable
 
@@ -38,7 +41,7 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
 
     def tag(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
         """The file group of each key of an input, as an upsert finds it out; the keys are in memory before."""
-        return _tag_by_hudi(spark, path, input, options) if format == "hudi" else _tag_by_pyhudi(spark, path, input)
+        return _tag_by_hudi(spark, path, input, options) if format == "hudi" else _tag_by_pyhudi(path, input)
 
     def find(path: str, format: str, keys: list[str]) -> Answer:
         """The row of each key, one query a key; the seconds of all of them."""
@@ -53,24 +56,18 @@ def index_commands(spark: SparkSession) -> dict[str, Handler]:
 
     def upsert(path: str, format: str, input: str, options: dict[str, str]) -> Answer:
         frame = spark.read.parquet(input)
-        rows = _arrow(input) if format == "arrow" else frame
+        rows = pq.read_table(input) if format == "arrow" else frame
         started = time.perf_counter()
         if format == "hudi":
-            frame.write.format("hudi").options(**{**options, **BY_INDEX}).mode("append").save(path)
+            told = hudi_options(Target(path, "COPY_ON_WRITE", {**options, **BY_INDEX}), "upsert")
+            frame.write.format("hudi").options(**told).mode("append").save(path)
         else:
             from pyhudi import HudiTable
 
             HudiTable.open(path, options=BY_INDEX).upsert(rows)
         return {"seconds": time.perf_counter() - started}
 
-    def summary(path: str) -> Answer:
-        """What Apache Hudi finds in a table."""
-        texts = ("count(*) AS rows", f"count(DISTINCT {KEY}) AS keys", "sum(n_long) AS total")
-        row = spark.read.format("hudi").load(path).selectExpr(*texts).first()
-        assert row is not None
-        return row.asDict()
-
-    return {"build": build, "tag": tag, "find": find, "upsert": upsert, "summary": summary}
+    return {**of_bench, "build": build, "tag": tag, "find": find, "upsert": upsert}
 
 
 def _tag_by_hudi(spark: SparkSession, path: str, input: str, options: dict[str, str]) -> Answer:
@@ -102,15 +99,15 @@ def _records_of_hudi(spark: SparkSession, input: str) -> Any:
     return records
 
 
-def _tag_by_pyhudi(spark: SparkSession, path: str, input: str) -> Answer:
+def _tag_by_pyhudi(path: str, input: str) -> Answer:
     """In this process, as an upsert on Spark does, too, as long as Spark runs on one machine."""
     from pyhudi import HudiTable
     from pyhudi.engine.local import LocalExecutor
     from pyhudi.index.record_index import RecordIndex
     from pyhudi.metadata.indexes import open_indexes
 
-    rows = _arrow(input)
-    by_path = {name: rows.filter(_equals(rows[PARTITION], name)) for name in rows[PARTITION].unique().to_pylist()}
+    rows = pq.read_table(input)
+    by_path = {name: rows.filter(pc.equal(rows[PARTITION], name)) for name in rows[PARTITION].unique().to_pylist()}
     keys = {name: of[KEY].combine_chunks() for name, of in by_path.items()}
     started = time.perf_counter()
     snapshot = HudiTable.open(path)._access.snapshot()
@@ -121,18 +118,6 @@ def _tag_by_pyhudi(spark: SparkSession, path: str, input: str) -> Answer:
     found = RecordIndex(indexes, is_global=True).locate(snapshot.storage, keys, slices, executor)
     count = sum(len(hits.rows) for hits in found.values())
     return {"seconds": time.perf_counter() - started, "count": count}
-
-
-def _arrow(input: str) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.read_table(input)
-
-
-def _equals(column: Any, value: str) -> Any:
-    import pyarrow.compute as pc
-
-    return pc.equal(column, value)
 
 
 def _scan(spark: SparkSession, path: str, key: str) -> DataFrame:

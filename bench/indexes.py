@@ -23,17 +23,16 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from bench.data import SEED, BenchInput, make_input
-from bench.index_worker import KEY, PARTITION
 from bench.on_spark import HUDI_VERSION, start_worker
 from bench.processor import read_processor_seconds
 from bench.report import markdown_table
+from bench.worker import KEY, ORDERING, PARTITION
 from pyhudi import HudiTable
 from pyhudi.format.schema import avro_from_arrow
 from tests.support.reference.client import Worker
 from tests.support.reference.environment import PROJECT
 
 OUTPUT = PROJECT / "build" / "bench"
-ORDERING = "ts"
 WAIT_S = 1_800.0
 POINT_KEYS = 10
 
@@ -76,21 +75,12 @@ def make_steps(data: BenchInput, schema: str, columns: str) -> list[Step]:
         steps.append(Step(f"build {kind}", "build", {"kind": kind, "options": options}))
     few, changed = str(data.few), str(data.changed)
     reading = {"hoodie.avro.schema": schema, "hoodie.embed.timeline.server": "false"}
-    written = {
-        **told,
-        COLUMNS: columns,
-        "hoodie.table.name": "bench",
-        "hoodie.datasource.write.operation": "upsert",
-        "hoodie.datasource.write.recordkey.field": KEY,
-        "hoodie.datasource.write.partitionpath.field": PARTITION,
-        "hoodie.datasource.write.precombine.field": ORDERING,
-    }
     return [
         *steps,
         Step("tag 1,000 keys", "tag", {"input": few, "options": reading}, 1_000),
         Step(f"tag {data.changed_rows:,} keys", "tag", {"input": changed, "options": reading}, data.changed_rows),
         Step(f"{POINT_KEYS} queries, each for a key", "find", {"keys": points}, POINT_KEYS),
-        Step("upsert 1,000 rows by record index", "upsert", {"input": few, "options": written}),
+        Step("upsert 1,000 rows by record index", "upsert", {"input": few, "options": {**told, COLUMNS: columns}}),
     ]
 
 
@@ -130,7 +120,7 @@ def measure(data: BenchInput, base: Path, steps: list[Step], workers: Mapping[st
 
 def _check(judge: Worker, data: BenchInput, side: str, path: Path) -> None:
     """Apache Hudi reads what each side wrote."""
-    found = judge.ask("summary", wait_s=WAIT_S, path=str(path))
+    found = judge.ask("summary", wait_s=WAIT_S, path=str(path), format="hudi")
     few = pq.read_table(data.few, columns=[KEY, "n_long"])
     before = pq.read_table(data.inserted, columns=[KEY, "n_long"])
     replaced = before.join(few.select([KEY]), KEY, join_type="left semi")

@@ -94,7 +94,12 @@ def _write_parquet(spark: SparkSession, frame: DataFrame, target: Target, operat
 
 def _write_hudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
     """Apache Hudi with its default settings, but for the index: row writer."""
-    options = {
+    frame.write.format("hudi").options(**hudi_options(target, operation)).mode("append").save(target.path)
+
+
+def hudi_options(target: Target, operation: str) -> dict[str, str]:
+    """What Apache Hudi's writer is told."""
+    return {
         "hoodie.table.name": "bench",
         "hoodie.datasource.write.table.type": target.table_type,
         "hoodie.datasource.write.operation": operation,
@@ -103,7 +108,6 @@ def _write_hudi(spark: SparkSession, frame: DataFrame, target: Target, operation
         "hoodie.datasource.write.precombine.field": ORDERING,
         **target.properties,
     }
-    frame.write.format("hudi").options(**options).mode("append").save(target.path)
 
 
 def _write_pyhudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:

@@ -289,6 +289,9 @@ def test_an_index_that_the_options_switch_off_is_not_begun() -> None:
         with pytest.raises(Invalid, match=rf"'column_stats': .* {option}=false"):
             begin("column_stats")
     assert {file.path for file in storage.list("")} == before
+    of_kind = "hoodie.metadata.record.level.index.enable"
+    with pytest.raises(Invalid, match=rf"'record_index': .* {of_kind}=false"):
+        table.build_index("record_index", options={of_kind: "false"})
     planned = opened(storage, later_ms=30_000)
     assert planned.schedule_index("column_stats", options={option: "true"}).completed is None
     with pytest.raises(Invalid, match=rf"{option}=false"):

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import (
-    FILES,
-    SECONDARY_INDEX_PREFIX,
-)
+from pyhudi.format.metadata_groups import FILES, SECONDARY_INDEX_PREFIX
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.services.index_contents import secondary_partitions, wanted_expression

@@ -39,7 +39,7 @@ from pyhudi.services.indexing_request import IndexRequest, define_index
 from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
 from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings, option_of
+from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 
 log = logging.getLogger("pyhudi")
@@ -126,10 +126,11 @@ def _has_index(session: WriteSession, partition: str) -> bool:
 
 def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
     """Every write would drop it, and the end of the build, too."""
-    if settings.switches_off(partition):
+    option = settings.switched_off_by(partition)
+    if option:
         raise Invalid(
-            f"index '{partition}': the options of the table or of this call say {option_of(partition)}=false, and the "
-            "next write would drop it again; set it to true, or unset it, first"
+            f"index '{partition}': the options of the table or of this call say {option}=false, and the next write "
+            "would drop it again; set it to true, or unset it, first"
         )
 
 

@@ -136,10 +136,13 @@ class IndexSettings:
             BLOOM_FILTERS: self.bloom_filters, RECORD_INDEX: self.record_index,
         }  # fmt: skip
 
-    def switches_off(self, partition: str) -> bool:
-        """Whether every write drops this index, because `option_of` it says so."""
+    def switched_off_by(self, partition: str) -> str:
+        """The option because of which every write drops this index; empty for none."""
         of_columns = partition.startswith(SECONDARY_INDEX_PREFIX)
-        return self.switched.get(partition, self.secondary if of_columns else self.expressions) is False
+        if self.switched.get(partition, self.secondary if of_columns else self.expressions) is not False:
+            return ""
+        by_other_kind = partition == RECORD_INDEX and self.global_record_index is None
+        return f"{_PARTITIONED}.enable" if by_other_kind else option_of(partition)
 
     def group_count(self, record_count: int, kind: RecordIndexKind) -> int:
         """How many file groups a record index, or a data partition's part of one, gets for so many keys.

@@ -136,7 +136,7 @@ def test_row_groups_end_at_their_size(storage: MemoryStorage) -> None:
     ]
 
 
-def test_every_column_has_a_page_index_of_pages_that_readers_can_leave_out(storage: MemoryStorage) -> None:
+def test_every_column_has_a_page_index(storage: MemoryStorage) -> None:
     table = Handles(storage).create(properties=ROOMY)
     table.bulk_insert(arrow([Row(f"k{n:06}", "oslo", n, n) for n in range(50_000)]))
     (file,) = newest_files(storage, table)

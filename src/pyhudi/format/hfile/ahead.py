@@ -10,7 +10,7 @@ from pyhudi.format.hfile.index import IndexEntry
 AHEAD_BLOCKS: Final = 16
 """Blocks that are unpacked at most beside the one in use."""
 _TOGETHER: Final = AHEAD_BLOCKS // 2
-"""Blocks that the threads hand over at once: handing over takes as long as unpacking one."""
+"""Blocks that the thread hands over at once: one by one, both threads would wait for each other at each."""
 
 _Unpacked: TypeAlias = tuple[list[bytes], Exception | None]
 
