@@ -58,3 +58,9 @@ def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def by_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes as on a cluster."""
     monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)
+
+
+@pytest.fixture
+def on_cluster(by_shuffle: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes and indexings as on a cluster."""
+    monkeypatch.setattr("pyhudi.engine.spark.engine.runs_on_this_machine", lambda spark: False)

@@ -65,7 +65,9 @@ def cells(path: Path) -> dict[str, dict[str, bytes]]:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_indexes_built_on_spark_are_those_built_here(spark: Any, tmp_path: Path, table_type: str) -> None:
+def test_indexes_built_on_spark_are_those_built_here(
+    spark: Any, tmp_path: Path, on_cluster: None, table_type: str
+) -> None:
     stored(tmp_path / "here", table_type)
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     for where, session in (("here", None), ("there", spark)):
@@ -84,18 +86,23 @@ def test_indexes_built_on_spark_are_those_built_here(spark: Any, tmp_path: Path,
     assert index_problems(LocalStorage(str(tmp_path / "there"))) == []
 
 
-def test_a_write_on_a_cluster_builds_its_indexes_there(
-    spark: Any, tmp_path: Path, by_shuffle: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pyhudi.engine.spark.engine.runs_on_this_machine", lambda spark: False)
-    ran: list[str] = []
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the functions that Spark's tasks run meanwhile."""
+    names: list[str] = []
     run = SparkExecutor.run
 
     def noting(self: SparkExecutor, function: Any, tasks: Any) -> Any:
-        ran.append(function.__name__)
+        names.append(function.__name__)
         return run(self, function, tasks)
 
     monkeypatch.setattr(SparkExecutor, "run", noting)
+    return names
+
+
+def test_a_write_on_a_cluster_builds_its_indexes_there(
+    spark: Any, tmp_path: Path, on_cluster: None, ran: list[str]
+) -> None:
     stored(tmp_path / "t", "COPY_ON_WRITE")
     table = HudiTable.open(tmp_path / "t", options={
         "hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.record.index.enable": "true",
@@ -109,7 +116,18 @@ def test_a_write_on_a_cluster_builds_its_indexes_there(
     assert problems_on(LocalStorage(table.path)) == []
 
 
-def test_a_damaged_file_fails_the_build_by_name_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+def test_where_spark_runs_on_this_machine_its_tasks_read_nothing(spark: Any, tmp_path: Path, ran: list[str]) -> None:
+    table = stored(tmp_path / "t", "COPY_ON_WRITE")
+
+    assert table.build_index("record_index", spark=spark).completed
+
+    assert ran == []
+    assert index_problems(LocalStorage(table.path)) == []
+
+
+def test_a_damaged_file_fails_the_build_by_name_and_leaves_nothing(
+    spark: Any, tmp_path: Path, on_cluster: None
+) -> None:
     table = stored(tmp_path / "t", "COPY_ON_WRITE")
     victim = max((tmp_path / "t" / "p2").glob("*.parquet"))
     victim.write_bytes(victim.read_bytes()[:-100])

@@ -41,8 +41,8 @@ class TableIndexes(TableSavepoints):
         in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
         values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
         true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
-        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose tasks read the data files; None:
-        threads of this process do.
+        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose cluster's tasks read the data
+        files; without one, or where it runs on this machine, threads of this process do.
         Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that
         cannot be indexed; Conflict while another process builds it, holds the table, or drops the index meanwhile.
         """
@@ -109,7 +109,8 @@ class TableIndexes(TableSavepoints):
         access, readers = self._access, self._executor
         if spark is not None:
             engine = frames.spark_engine()
-            access, readers = engine.session_access(access, spark), engine.SparkExecutor(spark)
+            access = engine.session_access(access, spark)
+            readers = readers if engine.runs_on_this_machine(spark) else engine.SparkExecutor(spark)
         return IndexingJob(
             settings.indexes,
             open_session=lambda: self._session(access, settings, clean, "indexing"),

@@ -1,6 +1,6 @@
 """Writing from an Arrow table, in this process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_array
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import InputSpec, RowOrder, Tagging
 from pyhudi.write.target import WriteStatus, WriteTarget
@@ -51,8 +51,8 @@ class ArrowSource:
         self._placed = PartitionedInput(by_partition(rows, spec), self._storage, self._executor, splits_by_key=splits)
         return self._placed.counts
 
-    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
-        return self._placed.tag(slices, tagging)
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
+        return self._placed.tag(stored, tagging)
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
         return self._placed.count_buckets(rules)

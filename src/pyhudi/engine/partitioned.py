@@ -15,6 +15,7 @@ from pyhudi.index.bucket import BucketRule
 from pyhudi.index.moves import Tagged
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.write.handle import run_file_group
 from pyhudi.write.plan import FileGroupTask, TaskKind, WorkloadProfile, WritePlan
 from pyhudi.write.source import LEAVES, POSITION, Tagging
@@ -60,11 +61,11 @@ class PartitionedInput:
     def counts(self) -> Mapping[str, int]:
         return {path: len(rows) for path, rows in self._partitions.items()}
 
-    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if tagging.settles:
             self._partitions = settle_partitions(self._partitions, tagging.ordering)
-        self._slices = slices
-        self._tagged = tag_partitions(self._partitions, slices, tagging, self._storage, self._executor)
+        self._tagged = tag_partitions(self._partitions, stored, tagging, self._storage, self._executor)
+        self._slices = slices = stored[:]
         by_group = np.zeros(len(slices), dtype=np.int64)
         inserts = dict(self.counts)
         for path, tagged in self._tagged.items():

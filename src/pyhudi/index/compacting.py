@@ -76,8 +76,11 @@ def split_compacting(
     slices: Sequence[FileSlice], planned: Mapping[FileGroup, frozenset[str]]
 ) -> tuple[list[int], list[int]]:
     """Positions of the slices that no pending compaction takes, and of those that one does."""
-    taken = [at for at, piece in enumerate(slices) if (piece.partition, piece.file_id) in planned]
-    return [at for at in range(len(slices)) if at not in set(taken)], taken
+    others: list[int] = []
+    taken: list[int] = []
+    for at, piece in enumerate(slices):
+        (taken if (piece.partition, piece.file_id) in planned else others).append(at)
+    return others, taken
 
 
 def as_planned(piece: FileSlice, planned: Mapping[FileGroup, frozenset[str]]) -> FileSlice:

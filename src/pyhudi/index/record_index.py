@@ -1,6 +1,6 @@
 """The record index: the metadata table says of each key in which file group it lies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,13 +40,15 @@ class RecordIndex:
     """Keys are looked up in the metadata table. `is_global`: in all of it, otherwise in their own data partition's.
 
     A location whose file group is replaced or gone is none: its key is new. Where in a base file a key stands is not
-    told. Memory: the distinct keys and what is found of them.
+    told. `bring`: has the slices of partitions among those that are asked about; None: all are there already.
+    Memory: the distinct keys and what is found of them.
     Requests: a list of the index's partition, once; then a few for each of its file groups that a key may be in.
     Spec: format/indexes.md section 6.
     """
 
     indexes: MetadataIndexes
     is_global: bool
+    bring: Callable[[Iterable[str]], None] | None = None
 
     @property
     def prunes(self) -> bool:
@@ -69,7 +71,10 @@ class RecordIndex:
             return {}
         if self.is_global:
             whole = pa.concat_arrays(list(keys.values()))
-            known = _known(self._read(whole, None), slices)
+            located = self._read(whole, None)
+            if self.bring is not None:
+                self.bring(pc.unique(located.column("partition")).to_pylist())
+            known = _known(located, slices)
             at = pc.index_in(whole, value_set=known.keys)
             starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
             parts = (at.slice(start, len(of)) for start, of in zip(starts, keys.values(), strict=True))

@@ -9,6 +9,7 @@ from pyhudi.table.bucket_facts import BucketFacts
 from pyhudi.table.commits import read_commit
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import FileGroup, read_pending_groups
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
@@ -31,7 +32,7 @@ def place_rows(
     Requests: a listing, what the index reads, and a get for each pending service.
     """
     snapshot, operation = session.snapshot, prepared.operation
-    slices: Slices = find_slices(snapshot, operation, prepared.counts, settings)
+    stored = find_slices(snapshot, prepared.counts)
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
     replaced = plan_replacement(snapshot, operation, prepared.counts, pending)
     frozen = clustering_groups(pending)
@@ -39,14 +40,12 @@ def place_rows(
         refuse_replacing_rings(snapshot, replaced or ())
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
         plan = _by_buckets(
-            session, source, prepared, prepared.buckets, slices, frozen, replaces=replaced is not None,
+            session, source, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
         return name_logs(plan, snapshot, pending), replaced
-    refuse_hidden_buckets(snapshot, slices)
-    if replaced is not None:
-        slices = {partition: [] for partition in slices}  # new rows never join what is replaced
-    plan = _by_keys(session, source, prepared, slices, frozen, settings)
+    refuse_hidden_buckets(snapshot, stored.by_partition)
+    plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
     return name_logs(plan, snapshot, pending), replaced
 
 
@@ -82,19 +81,22 @@ def _by_keys(
     session: WriteSession,
     source: WriteSource,
     prepared: PreparedWrite,
-    slices: Slices,
+    stored: SliceCatalog,
     frozen: frozenset[FileGroup],
     settings: WriteSettings,
+    *,
+    joins: bool,
 ) -> WritePlan:
+    """`joins`: new rows may go to file groups that are there; not to those that the write replaces."""
     snapshot, operation = session.snapshot, prepared.operation
-    tagging = tagging_of_table(snapshot, operation, prepared.spec, settings, source.executor)
+    tagging = tagging_of_table(snapshot, operation, prepared.spec, settings, stored, source.executor)
     looks_up = looks_keys_up(operation, settings)
-    profile = tag_input(source, operation, prepared.counts, slices, tagging, looks_up=looks_up)
+    profile = tag_input(source, operation, prepared.counts, stored, tagging, looks_up=looks_up)
     if tagging.drops_stored:
         refuse_stored_keys(source, settings, table_name=snapshot.config.name)
     _refuse_frozen(frozen, profile.updates)
     fills = operation is not Operation.BULK_INSERT
-    free = {p: [s for s in of if (p, s.file_id) not in frozen] for p, of in slices.items()}
+    free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in stored.by_partition.items()}
     appends = snapshot.config.is_merge_on_read
     sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyhudi.executor import Executor
 from pyhudi.format.keys import KeySpec
 from pyhudi.index.hits import Index
-from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import FileGroup
 
 if TYPE_CHECKING:  # a Spark worker that stages rows does without what hashes keys, reads logs and writes files
     from pyhudi.index.bucket import BucketRule
     from pyhudi.table.bucket_facts import BucketFacts
     from pyhudi.table.merged_slice import SliceReader
+    from pyhudi.table.slice_catalog import SliceCatalog
     from pyhudi.write.plan import WorkloadProfile, WritePlan
     from pyhudi.write.target import WriteStatus, WriteTarget
 
@@ -151,9 +151,10 @@ class WriteSource(Protocol):
         path that is none.
         """
 
-    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
-        """Look the input's keys up in the base files of these slices: of its partitions, or of all for a global index.
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
+        """Look the input's keys up in the slices of its partitions, or of all for a global index.
 
+        `stored`: has those slices; by a global record index those of other partitions are brought in as it finds keys.
         A row that moves counts as an update of the file group that it leaves and as an insert; one that is dropped
         as neither.
         """

@@ -21,6 +21,7 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.merged_slice import SliceReader
 from pyhudi.table.pending import read_planned_logs
 from pyhudi.table.read_plan import log_reading
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
@@ -60,14 +61,26 @@ def refuse_moving_parts(rules: MergeRules, settings: WriteSettings, *, table_nam
 
 
 def tagging_of_table(
-    snapshot: Snapshot, operation: Operation, spec: InputSpec, settings: WriteSettings, executor: Executor
+    snapshot: Snapshot,
+    operation: Operation,
+    spec: InputSpec,
+    settings: WriteSettings,
+    stored: SliceCatalog,
+    executor: Executor,
 ) -> Tagging:
     """What the settings and the table say about looking keys up, with what reading logs takes.
+
+    `stored`: gets the slices that the index must be asked about; a record index brings in those that it finds.
 
     Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted; of every
     index of base files on the logs that pending compactions take. One get for each of those.
     """
     config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
+    if looks_keys_up(operation, settings) and index.is_global:
+        if isinstance(index, RecordIndex):
+            index = replace(index, bring=stored.bring)
+        else:
+            stored.bring_all()
     ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     tagging = Tagging(
         index=index,
@@ -134,29 +147,27 @@ def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
     return operation.is_tagged or (operation is Operation.INSERT and settings.insert_duplicates != "none")
 
 
-def find_slices(
-    snapshot: Snapshot, operation: Operation, counts: Mapping[str, int], settings: WriteSettings
-) -> dict[str, list[FileSlice]]:
-    """The newest slices of the existing partitions in which a write may find its keys or leave its rows."""
-    existing = snapshot.listing.partitions()
-    is_anywhere = looks_keys_up(operation, settings) and settings.has_global_index
-    return {partition: snapshot.slices(partition) for partition in existing if is_anywhere or partition in counts}
+def find_slices(snapshot: Snapshot, counts: Mapping[str, int]) -> SliceCatalog:
+    """The newest slices of the partitions that the input's rows lie in; those of the others can be brought in."""
+    stored = SliceCatalog(snapshot, snapshot.listing.partitions())
+    stored.bring(counts)
+    return stored
 
 
 def tag_input(
     source: WriteSource,
     operation: Operation,
     counts: Mapping[str, int],
-    slices: Mapping[str, list[FileSlice]],
+    stored: SliceCatalog,
     tagging: Tagging,
     *,
     looks_up: bool,
 ) -> WorkloadProfile:
     """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
-    stored = [piece for of in slices.values() for piece in of]
     if looks_up and not tagging.index.is_exact:
         _refuse_keys_in_logs(stored)
-    if not looks_up or not (stored or tagging.settles):
+    may_be_stored = bool(stored) or (tagging.index.is_global and stored.has_partitions)
+    if not looks_up or not (may_be_stored or tagging.settles):
         return WorkloadProfile({} if operation is Operation.DELETE else counts, {})
     profile = source.tag(stored, tagging)
     return WorkloadProfile({}, profile.updates) if operation is Operation.DELETE else profile

@@ -38,6 +38,7 @@ from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import ARRIVAL, LEAVES, InputSpec, RowOrder, Tagging
 from pyhudi.write.target import WriteStatus, WriteTarget
@@ -118,10 +119,13 @@ class SparkSource:
         self._total = sum(self._counts.values())
         return self._counts
 
-    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if tagging.settles:
             self._settle(tagging.ordering)
-        self._slices, self._moves = slices, tagging.moves
+        if tagging.index.is_global:
+            stored.bring_all()  # tasks find keys, and tell their slices by number
+        self._slices = slices = stored[:]
+        self._moves = tagging.moves
         lookup = Lookup(self._rows, self._total, self._location, self._schema, slices, tagging)
         candidates = find_candidates(lookup)
         if not candidates:

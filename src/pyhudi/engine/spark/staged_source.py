@@ -1,6 +1,6 @@
 """Writing from a Spark DataFrame on one machine: Spark evaluates it, this process tags and writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from pyhudi.format.keys import null_key_message
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import ARRIVAL, InputSpec, RowOrder, Tagging, WriteSource
 from pyhudi.write.target import WriteStatus, WriteTarget
@@ -81,11 +81,11 @@ class StagedSource:
         self._by, self._total = placed, sum(placed.counts.values())
         return placed.counts
 
-    def tag(self, slices: Sequence[FileSlice], tagging: Tagging) -> WorkloadProfile:
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if self._total > TAGGED_ROWS_MAX:
             self._leave_to_spark()
         assert self._by is not None
-        return self._by.tag(slices, tagging)
+        return self._by.tag(stored, tagging)
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
         if self._total > BUCKETED_ROWS_MAX:

@@ -1,0 +1,104 @@
+"""A write could make out the slices of every partition of a table for the few that it touches, or number two alike."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC
+
+import pytest
+
+from pyhudi.engine.local import SerialExecutor
+from pyhudi.metadata.files_partition import open_listing
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.slice_catalog import SliceCatalog
+from pyhudi.table.snapshot import Snapshot, read_snapshot
+from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
+
+PARTITIONS = 12
+RECORD_INDEX = {
+    "hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.record.index.update.partition.path": "true",
+}  # fmt: skip
+
+
+@contextmanager
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The partitions whose slices are made out meanwhile."""
+    made, own = [], Snapshot.slices
+
+    def slices(snapshot: Snapshot, partition: str) -> list[FileSlice]:
+        made.append(partition)
+        return own(snapshot, partition)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshot, "slices", slices)
+        yield made
+
+
+def handles_of(options: dict[str, str]) -> Handles:
+    handles = Handles(MemoryStorage(), StepClock(), seeded_uuids(1), SerialExecutor())
+    table = handles.create(properties=options, schema=arrow([]).schema)
+    table.bulk_insert(arrow(Row(f"k{n:02}", f"p{n:02}", 1, n) for n in range(PARTITIONS)))
+    return handles
+
+
+def test_slices_keep_their_numbers_and_are_made_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = read_snapshot(handles_of({}).storage, UTC, open_listing)
+    stored = SliceCatalog(snapshot, ["p00", "p01", "p02"])
+
+    with asked_for(monkeypatch) as made:
+        stored.bring(["p02", "p09"])
+        first = stored[0]
+        stored.bring(["p00", "p02"])
+        stored.bring_all()
+
+    assert made == ["p02", "p00", "p01"]
+    assert [piece.partition for piece in stored] == made
+    assert stored[0] is first
+    assert set(stored.by_partition) == {"p00", "p01", "p02"}
+
+
+def test_by_record_index_only_the_partitions_of_rows_and_of_their_keys_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = handles_of(RECORD_INDEX).open()
+
+    with asked_for(monkeypatch) as made:
+        moved = table.upsert(arrow([Row("k07", "p03", 2, 0), Row("new", "p05", 2, 0)]))
+
+    assert set(made) == {"p03", "p05", "p07"}
+    assert (moved.inserted, moved.deleted) == (2, 1)
+
+
+def test_a_key_whose_row_comes_with_a_partition_of_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has no slice in the input's partition, and still holds its key."""
+    table = handles_of(RECORD_INDEX).open()
+
+    with asked_for(monkeypatch) as made:
+        moved = table.upsert(arrow([Row("k07", "elsewhere", 2, 0)]))
+
+    assert set(made) <= {"p07", "elsewhere"}
+    assert (moved.inserted, moved.deleted) == (1, 1)
+    assert table.scan().to_arrow().num_rows == PARTITIONS
+
+
+def test_a_delete_by_record_index_looks_at_the_partitions_of_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = handles_of(RECORD_INDEX).open()
+
+    with asked_for(monkeypatch) as made:
+        deleted = table.delete(arrow([Row("k01", "", 0, 0), Row("gone", "", 0, 0)]).select(["id"]))
+
+    assert set(made) == {"p01"}
+    assert deleted.deleted == 1
+
+
+def test_an_index_of_base_files_over_the_whole_table_is_asked_about_every_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = handles_of({"hoodie.index.type": "GLOBAL_SIMPLE"}).open()
+
+    with asked_for(monkeypatch) as made:
+        moved = table.upsert(arrow([Row("k07", "p03", 2, 0)]))
+
+    assert sorted(made) == [f"p{n:02}" for n in range(PARTITIONS)]
+    assert (moved.inserted, moved.deleted) == (1, 1)
