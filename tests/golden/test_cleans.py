@@ -4,6 +4,7 @@ The cleans that Apache Hudi ran on the golden tables are planned again by us, on
 each of them; what they told the metadata table is compared with what we would have.
 """
 
+from collections.abc import Iterable
 from datetime import UTC
 
 import pytest
@@ -52,6 +53,9 @@ class ListingThen:
 
     def partitions(self) -> list[str]:
         return self._now.partitions()
+
+    def expect(self, partitions: Iterable[str]) -> None:
+        self._now.expect(partitions)
 
     def files(self, partition: str) -> list[ListedFile]:
         names = {file.name for file in self._now.files(partition)} | self._gone_since.get(partition, set())

@@ -46,8 +46,9 @@ def changed_groups(snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrite
     if metadata.operation_type in REWRITES and not with_rewrites:
         return []
     replaced = metadata.partition_to_replace_file_ids or {}
-    found = []
-    for partition in sorted({*metadata.partition_to_write_stats, *replaced}):
+    found, partitions = [], sorted({*metadata.partition_to_write_stats, *replaced})
+    snapshot.listing.expect(partitions)
+    for partition in partitions:
         slices = {piece.file_id: piece for piece in snapshot.slices(partition)}
         stats: dict[str, list[WriteStat]] = {}
         for stat in metadata.partition_to_write_stats.get(partition, ()):

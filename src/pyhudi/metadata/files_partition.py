@@ -1,6 +1,6 @@
 """The `files` partition: which partitions a table has and which files lie in them. Importing this imports numba."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cache, cached_property
@@ -13,15 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_files import decode_files, merge_files
+from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, encode_files, merge_files
 from pyhudi.format.metadata_groups import FILES, FILES_TYPE, PARTITION_LIST_TYPE
 from pyhudi.format.metadata_record import (
     PARTITIONS_KEY,
-    FilesRecord,
-    FileState,
     files_key,
     partition_of_key,
 )
+from pyhudi.metadata.changes import CELLS, binary_keys
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.slice_records import Keys, SliceReader, open_slice
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
@@ -42,7 +41,7 @@ _LOOKUP_COUNT_MAX: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Entries of several records, tombstones included. `bounds`: where those of each key stand."""
+    """Entries of several records, tombstones included. `bounds`: where those of each key stand, one after the other."""
 
     names: pa.Array
     sizes: pa.Array
@@ -57,6 +56,15 @@ class _Entries:
     @property
     def columns(self) -> tuple[pa.Array, pa.Array, pa.Array]:
         return self.names, self.sizes, self.is_deleted
+
+    def live_of(self, numbers: Mapping[str, int]) -> pa.Table:
+        """As `FILES_COLUMNS` what is there of the records of these keys; `record`: the key's number."""
+        sizes = [end - start for start, end in self.bounds.values()]
+        records = np.repeat(np.array([numbers.get(key, -1) for key in self.bounds], np.int32), sizes)
+        assert len(records) == len(self.names)
+        columns = [pa.array(records), *self.columns]
+        there = pa.array((records >= 0) & ~self.is_deleted.to_numpy(zero_copy_only=False))
+        return pa.Table.from_arrays(columns, schema=FILES_COLUMNS).filter(there)
 
     def live(self) -> tuple[pa.Array, pa.Array]:
         """Names and sizes of what is there."""
@@ -86,38 +94,40 @@ class MetadataListing:
         self._loaded: dict[str, _Entries] | None = None
 
     def partitions(self) -> list[str]:
-        names, _ = self._entries(PARTITIONS_KEY).live()
-        return sorted(partition_of_key(name) for name in names.to_pylist())
+        return list(self._partitions)
 
     def files(self, partition: str) -> list[ListedFile]:
         names, sizes = self._entries(files_key(partition)).live()
         return [ListedFile(name, size) for name, size in sorted(zip(names.to_pylist(), sizes.to_pylist(), strict=True))]
 
+    def expect(self, partitions: Iterable[str]) -> None:
+        self._look_up(map(files_key, partitions))
+
     def all_files(self) -> pa.Table:
         """Every file of every partition, as `ALL_FILES`, in no order. Makes no object a file."""
-        held = self._load()
         partitions = self.partitions()
-        keys = {files_key(partition): index for index, partition in enumerate(partitions)}
-        names = pa.array(partitions, pa.string())
-        batches: list[pa.RecordBatch] = []
-        for entries in {id(one): one for one in held.values()}.values():
-            of_entry = np.full(len(entries.names), -1, np.int32)
-            for key, (start, end) in entries.bounds.items():
-                of_entry[start:end] = keys.get(key, -1)
-            keep = (of_entry >= 0) & ~entries.is_deleted.to_numpy(zero_copy_only=False)
-            mask = pa.array(keep)
-            partition = pa.DictionaryArray.from_arrays(pa.array(of_entry[keep]), names)
-            columns = [partition, entries.names.filter(mask), entries.sizes.filter(mask)]
-            batches.append(pa.RecordBatch.from_arrays(columns, schema=ALL_FILES))
-        return pa.Table.from_batches(batches, ALL_FILES)
+        entries = self._live({files_key(partition): number for number, partition in enumerate(partitions)})
+        named = pa.DictionaryArray.from_arrays(one_array(entries.column("record")), pa.array(partitions, pa.string()))
+        return pa.Table.from_arrays([named, entries.column("name"), entries.column("size")], schema=ALL_FILES)
 
-    def records(self) -> Iterator[tuple[str, FilesRecord]]:
-        """Every record, merged, by key; tombstones included."""
-        for key, found in sorted(self._load().items()):
-            one = found.of(key)
-            columns = [column.to_pylist() for column in (one.names, one.sizes, one.is_deleted)]
-            files = {name: FileState(size, gone) for name, size, gone in zip(*columns, strict=True)}
-            yield key, FilesRecord(PARTITION_LIST_TYPE if key == PARTITIONS_KEY else FILES_TYPE, files)
+    def live_cells(self, *, table_version: int, base_file: str) -> pa.Table:
+        """Every record, merged and without tombstones, as `CELLS` of a base file of this name; ascending by key."""
+        keys = sorted(self._load())
+        entries = self._live({key: number for number, key in enumerate(keys)})
+        entries = entries.take(pc.sort_indices(entries.column("record")))  # stable: within a record as they are
+        types = np.array([PARTITION_LIST_TYPE if key == PARTITIONS_KEY else FILES_TYPE for key in keys], np.int64)
+        values = encode_files(types, entries, len(keys), table_version=table_version, base_file_name=base_file)
+        return pa.table([binary_keys(pa.array(keys, pa.string())), values.cast(pa.large_binary())], schema=CELLS)
+
+    def _live(self, numbers: Mapping[str, int]) -> pa.Table:
+        """What the records of these keys have but tombstones, as `FILES_COLUMNS`; `record`: the key's number."""
+        parts = [entries.live_of(numbers) for entries in {id(one): one for one in self._load().values()}.values()]
+        return pa.concat_tables([FILES_COLUMNS.empty_table(), *parts])
+
+    @cached_property
+    def _partitions(self) -> list[str]:
+        names, _ = self._entries(PARTITIONS_KEY).live()
+        return sorted(map(partition_of_key, names.to_pylist()))
 
     @cached_property
     def _readers(self) -> tuple[SliceReader, ...]:
@@ -125,21 +135,29 @@ class MetadataListing:
         return tuple(open_slice(of.storage, piece, of.is_visible) for piece in of.slices)
 
     def _entries(self, key: str) -> _Entries:
-        if self._loaded is None and self._is_worth_a_lookup(key):
-            if key not in self._looked_up:
-                wanted = Keys(pa.array([key.encode()]))
-                found = _entries_by_key(part for reader in self._readers for part in reader.read(wanted))
-                self._looked_up[key] = found[key].of(key) if key in found else _nothing()
+        self._look_up([key])
+        if self._loaded is None:
             return self._looked_up[key]
-        held = self._load()
-        return held[key].of(key) if key in held else _nothing()
+        return self._loaded[key].of(key) if key in self._loaded else _nothing()
 
-    def _is_worth_a_lookup(self, key: str) -> bool:
+    def _look_up(self, keys: Iterable[str]) -> None:
+        """Have the entries of these keys: looked up together, or all read."""
+        fresh = () if self._loaded is not None else sorted({key for key in keys if key not in self._looked_up})
+        if not fresh:
+            return
+        if not self._is_worth_looking_up(fresh):
+            self._load()
+            return
+        wanted = Keys(pa.array([key.encode() for key in fresh]))
+        found = _entries_by_key(part for reader in self._readers for part in reader.read(wanted))
+        self._looked_up.update({key: found[key].of(key) if key in found else _nothing() for key in fresh})
+
+    def _is_worth_looking_up(self, fresh: Sequence[str]) -> bool:
         stored = [reader.base for reader in self._readers if reader.base is not None]
         if all(base.is_in_memory for base in stored):
             return False
         lookups_max = min(sum(base.entry_count for base in stored) // _LOOKUP_SHARE_MAX, _LOOKUP_COUNT_MAX)
-        return key in self._looked_up or key == PARTITIONS_KEY or len(self._looked_up) < lookups_max
+        return fresh == [PARTITIONS_KEY] or len(self._looked_up) + len(fresh) <= lookups_max
 
     def _load(self) -> dict[str, _Entries]:
         if self._loaded is None:

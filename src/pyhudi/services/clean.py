@@ -162,6 +162,7 @@ def _superfluous(
     root = snapshot.storage.location.uri.rstrip("/")
     files: dict[str, tuple[CleanFileInfo, ...]] = {}
     emptied = []
+    snapshot.listing.expect(partitions)
     for partition in partitions:
         found = plan_partition(partition, snapshot.listing.files(partition), rules)
         if found.names:

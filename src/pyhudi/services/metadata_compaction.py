@@ -10,8 +10,6 @@ from typing import Final
 from pyhudi.executor import Executor
 from pyhudi.format.commit import encode_compaction_plan
 from pyhudi.format.log.headers import instant_time, merged_instants
-from pyhudi.format.metadata_record import FilesRecord, FileState
-from pyhudi.metadata.changes_files import files_change
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.log_cells import merge_log
@@ -180,10 +178,9 @@ def _compact(task: _Task) -> WriteStat | None:
     """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
     table, piece = task.table, task.piece
     if piece.partition == FILES:
-        records = dict(read_files_partition(table, task.data_timeline).records())
-        live = {key: _without_tombstones(record) for key, record in records.items()}
+        listing = read_files_partition(table, task.data_timeline)
         base_file = base_file_name(piece.file_id, task.requested)
-        cells = files_change(live, schema_text=table.record_schema, base_file=base_file).cells
+        cells = listing.live_cells(table_version=table.config.version, base_file=base_file)
     else:
         cells = read_current_cells(table, piece, task.data_timeline)
     if not len(cells) and piece.base_file is None and by_name.names_slices(table.config):
@@ -209,7 +206,3 @@ def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
         is_logged = any(is_by_name or log.name.instant != piece.base_instant for log in piece.log_files)
         if piece.base_file is None or is_logged:
             yield piece
-
-
-def _without_tombstones(record: FilesRecord) -> FilesRecord:
-    return FilesRecord(record.type, {name: FileState(size, False) for name, size in record.live.items()})

@@ -1,5 +1,6 @@
 """Which files a partition holds: the protocol, and the answer that the storage itself gives."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,9 @@ class FileListing(Protocol):
     def files(self, partition: str) -> list[ListedFile]:
         """The data and log files of a partition, sorted by name; none for an unknown partition."""
 
+    def expect(self, partitions: Iterable[str]) -> None:
+        """The files of these partitions are about to be asked for: read of them together what can be."""
+
 
 class StorageListing:
     """The listing that walks the storage.
@@ -51,6 +55,9 @@ class StorageListing:
                 continue
             folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
         return sorted(found)
+
+    def expect(self, partitions: Iterable[str]) -> None:
+        """Nothing: a folder is a request."""
 
     def files(self, partition: str) -> list[ListedFile]:
         listed = ((file.path.rpartition("/")[2], file.size_bytes) for file in self._storage.list(partition))

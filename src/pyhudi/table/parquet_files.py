@@ -42,12 +42,25 @@ def read_stored_batches(
     """
     with closing(open_parquet(storage, path)) as file:
         present = [name for name in columns if name in file.schema_arrow.names]
-        try:
-            groups = None if choose is None else choose(file)
-            if groups is None or len(groups):
-                yield from file.iter_batches(BATCH_ROWS, groups, present, use_threads=use_threads)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise corrupt_parquet(path, error) from error
+        groups = range(file.metadata.num_row_groups) if choose is None else choose(file)
+        yield from read_row_groups(file, groups, present, path=path, use_threads=use_threads)
+
+
+def read_row_groups(
+    file: pq.ParquetFile,
+    groups: Sequence[int],
+    columns: Sequence[str],
+    *,
+    path: str,
+    use_threads: bool,
+    batch_rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these row groups of an open file, of these of its columns. Raises: CorruptFile."""
+    try:
+        if len(groups):
+            yield from file.iter_batches(batch_rows, groups, columns, use_threads=use_threads)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise corrupt_parquet(path, error) from error
 
 
 def corrupt_parquet(path: str, error: Exception) -> CorruptFile:

@@ -1,19 +1,30 @@
 """Carrying out a read plan in this process: record batches from base files, streamed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import partial
 from itertools import chain
+from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
-from pyhudi.format.schema import COMMIT_TIME
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.schema import COMMIT_TIME, PARTITION_PATH
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.parquet_files import read_stored_batches
+from pyhudi.table.parquet_files import BATCH_ROWS, open_parquet, read_row_groups, read_stored_batches
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 from pyhudi.table.row_groups import matching_row_groups
+
+_NUMBER: Final = "__pyhudi_number"
+
+_FEW_ROWS: Final = 16_384
+_FEW_SHARE: Final = 8
+"""Where a row group keeps one row of so many at most, its other columns are decoded in steps of `_FEW_ROWS`."""
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
@@ -27,10 +38,14 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
 
 
 def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor, *, touched_only: bool = False) -> pa.Table:
-    """The plan's rows, all of them in memory; files are read side by side. `touched_only`: as for `read_planned`."""
+    """The plan's rows, all of them in memory; files are read side by side, and of one alone its columns.
+
+    `touched_only`: as for `read_planned`.
+    """
+    is_alone = len(plan.files) == 1
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
-        return list(read_planned(storage, plan, file, use_threads=False, touched_only=touched_only))
+        return list(read_planned(storage, plan, file, use_threads=is_alone, touched_only=touched_only))
 
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
@@ -44,7 +59,6 @@ def read_planned(
     """
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
-    wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
     if file.logs:
         from pyhudi.table.merged_slice import read_merged  # these two bring numba: tasks without logs do not need it
         from pyhudi.table.touched_rows import read_touched
@@ -53,18 +67,89 @@ def read_planned(
         files, schema = file.slice_files, plan.stored_schema
         read = read_touched if touched_only else read_merged
         batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
+    elif 0 < len(asked := _columns_asked(plan)) < len(columns):
+        yield from _read_matching(storage, plan, file, asked, use_threads=use_threads)
+        return
     else:
         batches = read_stored_batches(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
         )
     for batch in batches:
-        conformed = shown_batch(plan, file, batch, stored)
-        if wanted is not None:
-            conformed = conformed.filter(pc.is_in(conformed.column(COMMIT_TIME), value_set=wanted))
-        if plan.predicate is not None and len(conformed):
-            conformed = plan.predicate.filter(conformed)
-        if len(conformed):
-            yield conformed.select(plan.schema.names)
+        kept = _kept(plan, shown_batch(plan, file, batch, stored))
+        if len(kept):
+            yield kept.select(plan.schema.names)
+
+
+def _columns_asked(plan: ReadPlan) -> list[str]:
+    """Of the columns that are read those that tell whether a row is asked for."""
+    asked = set() if plan.predicate is None else set(plan.predicate.columns)
+    if asked & set(plan.shown.from_path):
+        asked.add(PARTITION_PATH)
+    if plan.commit_times is not None:
+        asked.add(COMMIT_TIME)
+    return [name for name in plan.columns_read if name in asked]
+
+
+def _read_matching(
+    storage: Storage, plan: ReadPlan, file: PlannedFile, asked: list[str], *, use_threads: bool
+) -> Iterator[pa.RecordBatch]:
+    """As `read_planned`, of a base file: the columns asked are decoded first, and of row groups with rows that are kept
+    the others, up to the last of these rows.
+    """
+    first = pa.schema([plan.stored_schema.field(name) for name in asked])
+    others = pa.schema([field for field in plan.schema_read if field.name not in asked])
+    with closing(open_parquet(storage, file.path)) as opened:
+        read = partial(read_row_groups, opened, path=file.path, use_threads=use_threads)
+        present = [[name for name in of.names if name in opened.schema_arrow.names] for of in (first, others)]
+        for group in matching_row_groups(opened, plan):
+            shown = (shown_batch(plan, file, batch, first) for batch in read([group], present[0]))
+            kept = _kept_and_numbered(plan, shown, plan.shown.schema(first))
+            numbers = kept.column(_NUMBER).to_numpy()
+            is_few = len(numbers) * _FEW_SHARE <= opened.metadata.row_group(group).num_rows
+            more = read([group], present[1], batch_rows=_FEW_ROWS if is_few else BATCH_ROWS)
+            for start, stop, batch in _taken(more, numbers) if len(numbers) else ():
+                rest = shown_batch(plan, file, batch, others)
+                columns = {**_columns(kept.slice(start, stop - start)), **_columns(rest)}
+                yield pa.RecordBatch.from_arrays([columns[name] for name in plan.schema.names], schema=plan.schema)
+
+
+def _kept_and_numbered(plan: ReadPlan, batches: Iterable[pa.RecordBatch], shown: pa.Schema) -> pa.Table:
+    """The rows that the plan asks for, and where each of them stands among all. `shown`: the columns of the batches."""
+    schema = shown.append(pa.field(_NUMBER, pa.int64()))
+    kept, start = [], 0
+    for batch in batches:
+        numbers = pa.array(np.arange(start, start + len(batch)))
+        kept.append(_kept(plan, batch.append_column(_NUMBER, numbers)))
+        start += len(batch)
+    return pa.Table.from_batches(kept, schema)
+
+
+def _taken(
+    batches: Iterable[pa.RecordBatch], numbers: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """Rows by their numbers, and which of the numbers they are; batches behind the last are not asked for."""
+    start = 0
+    for batch in batches:
+        low, high = np.searchsorted(numbers, (start, start + len(batch)))
+        if high - low == len(batch):
+            yield low, high, batch
+        elif high > low:
+            yield low, high, batch.take(pa.array(numbers[low:high] - start))
+        start += len(batch)
+        if start > numbers[-1]:
+            return
+
+
+def _columns(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
+    return {name: one_array(rows.column(name)) for name in rows.schema.names}
+
+
+def _kept(plan: ReadPlan, shown: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows that the plan asks for, with all of their columns."""
+    if plan.commit_times is not None:
+        wanted = pa.array(sorted(plan.commit_times), pa.string())
+        shown = shown.filter(pc.is_in(shown.column(COMMIT_TIME), value_set=wanted))
+    return shown if plan.predicate is None or not len(shown) else plan.predicate.filter(shown)
 
 
 def shown_batch(plan: ReadPlan, file: PlannedFile, batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:

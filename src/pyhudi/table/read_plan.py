@@ -264,14 +264,18 @@ def make_plan(
 def partitions_that_can_hold(
     snapshot: Snapshot, predicate: Predicate | None, partitions: Sequence[str], shown: ShownColumns = AS_STORED
 ) -> list[str]:
-    """The partitions that may hold a row that the predicate keeps, in their order."""
+    """The partitions that may hold a row that the predicate keeps, in their order.
+
+    Cost: nothing a partition where the predicate names no partition column.
+    """
     if predicate is None:
         return list(partitions)
-    schema = shown.schema(snapshot.schema)
-    kinds = {field.name: field.type for field in schema}
-    for name in unknown_to_paths(snapshot.key_spec, shown):
-        kinds.pop(name, None)
-    values = [_known_values(partition, snapshot.key_spec, kinds) for partition in partitions]
+    spec, schema = snapshot.key_spec, shown.schema(snapshot.schema)
+    told = set(spec.partition_by).difference(unknown_to_paths(spec, shown)) & set(predicate.columns)
+    kinds = {field.name: field.type for field in schema if field.name in told}
+    if not kinds:
+        return list(partitions) if partition_can_match(predicate, {}) else []
+    values = [_known_values(partition, spec, kinds) for partition in partitions]
     doubtful = partitions_in_doubt(predicate, values)
     return [
         partition

@@ -13,31 +13,26 @@ class SliceCatalog(Sequence[FileSlice]):
     A number stays the same while more partitions are brought in. Requests: of `Snapshot.slices`, once a partition.
     """
 
-    def __init__(self, snapshot: Snapshot, partitions: Iterable[str]) -> None:
-        """`partitions`: all that may be brought in, those that exist."""
-        self._snapshot, self._partitions = snapshot, dict.fromkeys(partitions)
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
         self._slices: list[FileSlice] = []
         self._by_partition: dict[str, list[FileSlice]] = {}
 
     @property
-    def has_partitions(self) -> bool:
-        """Whether there is any partition that may be brought in, or was."""
-        return bool(self._partitions)
-
-    @property
     def by_partition(self) -> Mapping[str, list[FileSlice]]:
-        """The slices of each partition that was brought in, none for one without file groups."""
-        return self._by_partition
+        """The slices of each partition that was brought in and has any."""
+        return {partition: of for partition, of in self._by_partition.items() if of}
 
     def bring(self, partitions: Iterable[str]) -> None:
-        """Have the slices of these partitions among the others; those that are none of the catalog's are left out."""
-        for partition in partitions:
-            if partition in self._partitions and partition not in self._by_partition:
-                of = self._by_partition[partition] = self._snapshot.slices(partition)
-                self._slices += of
+        """Have the slices of these partitions among the others; one that the table does not have has none."""
+        fresh = [partition for partition in dict.fromkeys(partitions) if partition not in self._by_partition]
+        self._snapshot.listing.expect(fresh)
+        for partition in fresh:
+            of = self._by_partition[partition] = self._snapshot.slices(partition)
+            self._slices += of
 
     def bring_all(self) -> None:
-        self.bring(self._partitions)
+        self.bring(self._snapshot.listing.partitions())
 
     def __len__(self) -> int:
         return len(self._slices)

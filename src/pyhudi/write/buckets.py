@@ -146,8 +146,10 @@ def refuse_hidden_buckets(snapshot: Snapshot, slices: Mapping[str, Sequence[File
     if any(canonical_name(name) == INDEX_TYPE and text.strip() for name, text in config.properties.items()):
         return
     known = [piece for of in slices.values() for piece in of]
-    others = (partition for partition in snapshot.listing.partitions() if partition not in slices)
-    refuse_unsaid_buckets(config.name, known or next(filter(None, map(snapshot.slices, others)), []))
+    if not known:
+        others = (partition for partition in snapshot.listing.partitions() if partition not in slices)
+        known = next(filter(None, map(snapshot.slices, others)), [])
+    refuse_unsaid_buckets(config.name, known)
     if config.is_merge_on_read and any(True for _ in snapshot.storage.list(BUCKET_INDEX, recursive=True)):
         raise Invalid(
             f"table '{config.name}': it has files of the bucket index ('{BUCKET_INDEX}'), and its properties do not "

@@ -149,7 +149,7 @@ def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
 
 def find_slices(snapshot: Snapshot, counts: Mapping[str, int]) -> SliceCatalog:
     """The newest slices of the partitions that the input's rows lie in; those of the others can be brought in."""
-    stored = SliceCatalog(snapshot, snapshot.listing.partitions())
+    stored = SliceCatalog(snapshot)
     stored.bring(counts)
     return stored
 
@@ -166,7 +166,7 @@ def tag_input(
     """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
     if looks_up and not tagging.index.is_exact:
         _refuse_keys_in_logs(stored)
-    may_be_stored = bool(stored) or (tagging.index.is_global and stored.has_partitions)
+    may_be_stored = bool(stored) or tagging.index.is_exact  # which brings in what its keys lie in
     if not looks_up or not (may_be_stored or tagging.settles):
         return WorkloadProfile({} if operation is Operation.DELETE else counts, {})
     profile = source.tag(stored, tagging)

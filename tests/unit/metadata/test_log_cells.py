@@ -12,7 +12,13 @@ import pytest
 
 from pyhudi.format.log.headers import merged_instants
 from pyhudi.format.metadata_groups import COLUMN_STATS_TYPE
-from pyhudi.format.metadata_record import PARTITIONS_KEY, FilesRecord, FileState, encode_files_record
+from pyhudi.format.metadata_record import (
+    PARTITIONS_KEY,
+    FilesRecord,
+    FileState,
+    decode_files_record,
+    encode_files_record,
+)
 from pyhudi.format.metadata_stats import decode_column_stats, encode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.stats_values import StatsVersion
@@ -73,7 +79,10 @@ class Group:
     def content(self) -> dict[str, Any]:
         if self.partition == "files":
             partition = MetadataPartition(self.table.storage, "files", (self.piece(0),), lambda _: True)
-            return {key: record.live for key, record in MetadataListing(partition).records() if record.live}
+            version = self.table.config.version
+            cells = MetadataListing(partition).live_cells(table_version=version, base_file="b").to_pylist()
+            records = ((of["key"], decode_files_record(of["value"], self.table.record_schema)) for of in cells)
+            return {key.decode(): record.live for key, record in records if record.live}
         found: dict[str, Any] = {}
         for part in open_slice(self.table.storage, self.piece(0), lambda _: True).read():
             cells = current_cells(self.table, self.partition, part)

@@ -1,6 +1,6 @@
-"""A write could make out the slices of every partition of a table for the few that it touches, or number two alike."""
+"""A write, or a query, could look at every partition of a table for the few that it touches, or confuse two slices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
 
@@ -9,7 +9,9 @@ import pytest
 from pyhudi.engine.local import SerialExecutor
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table import read_plan
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.predicate import Predicate, partition_can_match
 from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.table.snapshot import Snapshot, read_snapshot
 from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
@@ -44,18 +46,20 @@ def handles_of(options: dict[str, str]) -> Handles:
 
 def test_slices_keep_their_numbers_and_are_made_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = read_snapshot(handles_of({}).storage, UTC, open_listing)
-    stored = SliceCatalog(snapshot, ["p00", "p01", "p02"])
+    stored = SliceCatalog(snapshot)
 
     with asked_for(monkeypatch) as made:
-        stored.bring(["p02", "p09"])
+        stored.bring(["p02", "nowhere"])
         first = stored[0]
         stored.bring(["p00", "p02"])
+        few = dict(stored.by_partition)
         stored.bring_all()
 
-    assert made == ["p02", "p00", "p01"]
-    assert [piece.partition for piece in stored] == made
+    assert made[:3] == ["p02", "nowhere", "p00"]
+    assert set(few) == {"p00", "p02"}
+    assert len(made) == len(set(made)) == PARTITIONS + 1
+    assert [piece.partition for piece in stored] == [partition for partition in made if partition != "nowhere"]
     assert stored[0] is first
-    assert set(stored.by_partition) == {"p00", "p01", "p02"}
 
 
 def test_by_record_index_only_the_partitions_of_rows_and_of_their_keys_are_looked_at(
@@ -88,7 +92,7 @@ def test_a_delete_by_record_index_looks_at_the_partitions_of_its_keys(monkeypatc
     with asked_for(monkeypatch) as made:
         deleted = table.delete(arrow([Row("k01", "", 0, 0), Row("gone", "", 0, 0)]).select(["id"]))
 
-    assert set(made) == {"p01"}
+    assert set(made) == {"", "p01"}, "a delete says no partition"
     assert deleted.deleted == 1
 
 
@@ -102,3 +106,18 @@ def test_an_index_of_base_files_over_the_whole_table_is_asked_about_every_partit
 
     assert sorted(made) == [f"p{n:02}" for n in range(PARTITIONS)]
     assert (moved.inserted, moved.deleted) == (1, 1)
+
+
+def test_a_predicate_on_other_columns_is_asked_of_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = handles_of(RECORD_INDEX).open()
+    asked: list[object] = []
+
+    def noting(predicate: Predicate, values: Mapping[str, object]) -> bool:
+        asked.append(values)
+        return partition_can_match(predicate, values)
+
+    monkeypatch.setattr(read_plan, "partition_can_match", noting)
+
+    assert table.scan(where="id = 'k07' and ts > 0").explain().files == 1
+    assert table.scan(where="id = 'k07' and 1 = 2").explain().files == 0
+    assert asked == [{}, {}]

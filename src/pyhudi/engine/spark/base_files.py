@@ -38,12 +38,16 @@ def read_as(
     parts = []
     for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
         found = spark_schema(group.schema)
-        columns = [
-            cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
-            for of, one in zip(found, to, strict=True)
-        ]
         rows = read_files(spark, location, group.files, found)
-        parts.append(rows if found == to and not more else rows.select(*columns, *more))
+        if found != to:
+            columns = [
+                cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
+                for of, one in zip(found, to, strict=True)
+            ]
+            rows = rows.select(*columns, *more)
+        elif more:  # each column that is named to the JVM costs a few calls
+            rows = rows.select("*", *more)
+        parts.append(rows)
     return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
 
 
