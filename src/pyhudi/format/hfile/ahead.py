@@ -1,40 +1,39 @@
-"""Unpacking blocks ahead of their reader, in a thread: zlib lets other threads run meanwhile."""
+"""Working on blocks ahead of their reader, in a thread: zlib and compiled loops let other threads run meanwhile."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, TypeAlias
-
-from pyhudi.format.hfile.index import IndexEntry
+from typing import Final, TypeVar
 
 AHEAD_BLOCKS: Final = 16
-"""Blocks that are unpacked at most beside the one in use."""
+"""Blocks that are worked on at most beside the one in use."""
 _TOGETHER: Final = AHEAD_BLOCKS // 2
 """Blocks that the thread hands over at once: one by one, both threads would wait for each other at each."""
 
-_Unpacked: TypeAlias = tuple[list[bytes], Exception | None]
+T = TypeVar("T")
+R = TypeVar("R")
 
 
-def unpacked_ahead(unpack: Callable[[IndexEntry], bytes], run: Sequence[IndexEntry]) -> Iterator[bytes]:
-    """What `unpack` makes of each block, in order; a thread works on the next ones while the caller has one.
+def worked_ahead(work: Callable[[T], R], blocks: Sequence[T]) -> Iterator[R]:
+    """What `work` makes of each block, in order; a thread works on the next ones while the caller has one.
 
-    The thread ends with the run, or when the caller lets go of the iterator. Memory: `AHEAD_BLOCKS` payloads.
-    Raises: what `unpack` raises, in its place in the order.
+    The thread ends with the blocks, or when the caller lets go of the iterator. Memory: `AHEAD_BLOCKS` results.
+    Raises: what `work` raises, in its place in the order.
     """
-    waiting: deque[Future[_Unpacked]] = deque()
+    waiting: deque[Future[tuple[list[R], Exception | None]]] = deque()
 
-    def unpack_some(entries: Sequence[IndexEntry]) -> _Unpacked:
-        done: list[bytes] = []
+    def work_on(some: Sequence[T]) -> tuple[list[R], Exception | None]:
+        done: list[R] = []
         try:
-            done += map(unpack, entries)
+            done += map(work, some)
         except Exception as error:
             return done, error
         return done, None
 
     with ThreadPoolExecutor(1, thread_name_prefix="hfile") as pool:
         try:
-            for start in range(0, len(run), _TOGETHER):
-                waiting.append(pool.submit(unpack_some, run[start : start + _TOGETHER]))
+            for start in range(0, len(blocks), _TOGETHER):
+                waiting.append(pool.submit(work_on, blocks[start : start + _TOGETHER]))
                 if len(waiting) * _TOGETHER >= AHEAD_BLOCKS:
                     yield from _taken(waiting.popleft())
             while waiting:
@@ -44,7 +43,7 @@ def unpacked_ahead(unpack: Callable[[IndexEntry], bytes], run: Sequence[IndexEnt
                 future.cancel()
 
 
-def _taken(future: Future[_Unpacked]) -> Iterator[bytes]:
+def _taken(future: Future[tuple[list[R], Exception | None]]) -> Iterator[R]:
     done, error = future.result()
     yield from done
     if error is not None:

@@ -28,43 +28,96 @@ def _big_endian_4(data: Bytes, at: Index) -> np.int64:
     )
 
 
-@numba.njit(cache=True, nogil=True)
-def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
-    """The spans of each cell, and -1 or the offset of the first cell that is none.
+@numba.njit(cache=True, nogil=True, inline="always")
+def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b_end: Index) -> Index:
+    """Below, at or above 0, as the unsigned bytes of `a` are smaller, equal or greater."""
+    shared = min(a_end - a_start, b_end - b_start)
+    for at in range(shared):
+        if a[a_start + at] != b[b_start + at]:
+            return np.int64(a[a_start + at]) - np.int64(b[b_start + at])
+    return (a_end - a_start) - (b_end - b_start)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _cell_at(data: Bytes, at: Index, has_version: bool) -> tuple[Index, Index, Index, Index]:
+    """Where the row and the value of the cell end, and where the value and the next cell start; -1 four times for none.
 
     Layout of a cell (big endian): i32 key size; i32 value size; i16 row size; row; u8 family size; family
     and qualifier; i64 timestamp; u8 type; value; version as hvint.
     """
+    none = (np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1))
+    if at + 10 > data.size:
+        return none
+    key_size = _big_endian_4(data, at)
+    value_size = _big_endian_4(data, at + 4)
+    row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
+    end = at + 8 + key_size + value_size
+    if row_size > 32767 or key_size < row_size + _KEY_OVERHEAD or key_size >= 1 << 31 or value_size >= 1 << 31:
+        return none
+    if end > data.size or data[at + 8 + key_size - 1] != _PUT:
+        return none
+    beyond = end
+    if has_version:
+        if end >= data.size:
+            return none
+        first = np.int64(data[end])
+        beyond = end + 1
+        if 128 <= first < 144:
+            beyond += 136 - first if first < 136 else 144 - first
+        if beyond > data.size:
+            return none
+    return at + 10 + row_size, end, at + 8 + key_size, beyond
+
+
+@numba.njit(cache=True, nogil=True)
+def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
+    """The spans of each cell, and -1 or the offset of the first cell that is none."""
     spans = np.empty((data.size // 20 + 1, 4), np.int64)
     count = 0
-    at = np.int64(0)
+    at: Index = np.int64(0)
     while at < data.size:
-        if at + 10 > data.size:
-            return spans[:count], at
-        key_size = _big_endian_4(data, at)
-        value_size = _big_endian_4(data, at + 4)
-        row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
-        end = at + 8 + key_size + value_size
-        if row_size > 32767 or key_size < row_size + _KEY_OVERHEAD or key_size >= 1 << 31 or value_size >= 1 << 31:
-            return spans[:count], at
-        if end > data.size or data[at + 8 + key_size - 1] != _PUT:
+        row_end, value_end, value_start, beyond = _cell_at(data, at, has_version)
+        if beyond < 0:
             return spans[:count], at
         spans[count, 0] = at + 10
-        spans[count, 1] = at + 10 + row_size
-        spans[count, 2] = at + 8 + key_size
-        spans[count, 3] = end
-        if has_version:
-            if end >= data.size:
-                return spans[:count], at
-            first = np.int64(data[end])
-            end += 1
-            if 128 <= first < 144:
-                end += 136 - first if first < 136 else 144 - first
-            if end > data.size:
-                return spans[:count], at
+        spans[count, 1] = row_end
+        spans[count, 2] = value_start
+        spans[count, 3] = value_end
         count += 1
-        at = end
+        at = beyond
     return spans[:count], -1
+
+
+@numba.njit(cache=True, nogil=True)
+def match_cells(
+    data: Bytes, has_version: bool, keys: Bytes, key_offsets: Offsets, start: int, end: int
+) -> tuple[Spans, npt.NDArray[np.bool_], Index]:
+    """The spans of the first cell of each of the keys `start` to `end` that has one, which keys those are, and -1 or
+    the offset of the first cell that is none. Cells and keys are sorted by row; all cells are looked at.
+    """
+    spans = np.empty((end - start, 4), np.int64)
+    is_found = np.zeros(end - start, np.bool_)
+    count = 0
+    key = start
+    at: Index = np.int64(0)
+    while at < data.size:
+        row_end, value_end, value_start, beyond = _cell_at(data, at, has_version)
+        if beyond < 0:
+            return spans[:count], is_found, at
+        order: Index = np.int64(1)
+        while key < end and order > 0:
+            order = _compare(data, at + 10, row_end, keys, key_offsets[key], key_offsets[key + 1])
+            if order >= 0:
+                key += 1
+        if order == 0:
+            is_found[key - 1 - start] = True
+            spans[count, 0] = at + 10
+            spans[count, 1] = row_end
+            spans[count, 2] = value_start
+            spans[count, 3] = value_end
+            count += 1
+        at = beyond
+    return spans[:count], is_found, -1
 
 
 @numba.njit(cache=True, nogil=True)
@@ -77,16 +130,6 @@ def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.i
             to += 1
     offsets[spans.shape[0]] = to
     return to
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b_end: Index) -> Index:
-    """Below, at or above 0, as the unsigned bytes of `a` are smaller, equal or greater."""
-    shared = min(a_end - a_start, b_end - b_start)
-    for at in range(shared):
-        if a[a_start + at] != b[b_start + at]:
-            return np.int64(a[a_start + at]) - np.int64(b[b_start + at])
-    return (a_end - a_start) - (b_end - b_start)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -115,24 +158,6 @@ def floor_rows(rows: Bytes, row_offsets: Offsets, keys: Bytes, key_offsets: Offs
             else:
                 high = middle
         out[key] = low - 1
-
-
-@numba.njit(cache=True, nogil=True)
-def match_rows(data: Bytes, spans: Spans, keys: Bytes, key_offsets: Offsets, start: int, end: int) -> Spans:
-    """For each of the keys `start` to `end` the index of the first cell of that row, or -1. Cells are sorted by row."""
-    found = np.full(end - start, -1, np.int64)
-    for key in range(start, end):
-        key_start, key_end = key_offsets[key], key_offsets[key + 1]
-        low, high = 0, spans.shape[0]
-        while low < high:
-            middle = (low + high) // 2
-            if _compare(data, spans[middle, 0], spans[middle, 1], keys, key_start, key_end) < 0:
-                low = middle + 1
-            else:
-                high = middle
-        if low < spans.shape[0] and _compare(data, spans[low, 0], spans[low, 1], keys, key_start, key_end) == 0:
-            found[key - start] = low
-    return found
 
 
 @numba.njit(cache=True, nogil=True)

@@ -4,12 +4,12 @@ Importing this module imports numba. Memory: the index, and a few megabytes of d
 holds its result. Requests of a file read by ranges: one or two to open it, one for each run of neighbouring blocks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +17,17 @@ import pyarrow as pa
 from pyhudi.errors import Unsupported
 from pyhudi.format.arrow_arrays import key_buffers
 from pyhudi.format.hfile import block as blocks
-from pyhudi.format.hfile.ahead import unpacked_ahead
+from pyhudi.format.hfile.ahead import worked_ahead
 from pyhudi.format.hfile.cells import (
     Bytes,
+    Index,
     Offsets,
     Spans,
     are_ordered,
     find_cells,
     floor_rows,
     lower_bound,
-    match_rows,
+    match_cells,
     prefix_end,
 )
 from pyhudi.format.hfile.columns import CELLS, BlockCells, batch_of, batches_of, joined, listed_batch
@@ -39,6 +40,8 @@ SCHEMA = "schema"
 
 _WITH_VERSIONS = (1).to_bytes(4, "big")
 _FIRST_REORDERED_BYTE = 0xEE
+_Result = TypeVar("_Result")
+
 _TAIL_SIZE: Final = 64 * 1024
 """Read first of a file that is read by ranges: the trailer and, of most, all of the index."""
 _RUN_SIZE: Final = 8 << 20
@@ -173,13 +176,19 @@ class HFileReader:
         self, bounds: Mapping[int, tuple[int, int]], data: Bytes, offsets: Offsets, hits: np.ndarray
     ) -> Iterator[BlockCells]:
         """Of each data block the cells of the keys that may lie in it, those from and to; found ones are ticked off."""
-        for index, cells in self._some_cells(sorted(bounds)):
-            start, end = bounds[index]
-            at = match_rows(cells.data, cells.spans, data, offsets, start, end)
-            known = at >= 0
-            hits[start:end] = known
-            if known.any():
-                yield cells.some(cells.spans[at[known]])
+        asked = sorted(bounds)
+        entries = [self._entries[index] for index in asked]
+
+        def match(at: int, payload: bytes) -> BlockCells:
+            start, end = bounds[asked[at]]
+            content = np.frombuffer(payload, np.uint8)
+            spans, hits[start:end], bad = match_cells(content, self._has_versions, data, offsets, start, end)
+            self._refuse_broken(entries[at], payload, bad)
+            return BlockCells(payload, content, spans)
+
+        for cells in self._worked(entries, blocks.DATA, match):
+            if len(cells.spans):
+                yield cells
 
     def _find_reordered(self, keys: pa.Array, data: Bytes, offsets: Offsets, hits: np.ndarray) -> list[pa.RecordBatch]:
         content = data[offsets[0] : offsets[-1]]
@@ -210,7 +219,7 @@ class HFileReader:
         last = first + 1
         while last < len(self._entries) and (beyond is None or self._entries[last].row < beyond):
             last += 1
-        for _, cells in self._some_cells(range(first, min(last, len(self._entries)))):
+        for cells in self._some_cells(range(first, min(last, len(self._entries)))):
             start = lower_bound(cells.data, cells.spans, key)
             end = prefix_end(cells.data, cells.spans, start, key)
             if end > start:
@@ -236,8 +245,12 @@ class HFileReader:
         for level in range(self._trailer.data_index_levels - 1, 0, -1):
             self._check_ascending(entries)
             magic = blocks.LEAF_INDEX if level == 1 else blocks.INTERMEDIATE_INDEX
-            inner = [(payload, Place(self._path, entry.offset)) for entry, payload in self._payloads(entries, magic)]
-            entries = [entry for payload, place in inner for entry in decode_inner_index(payload, place)]
+            outer = entries
+
+            def decode(at: int, payload: bytes, outer: Sequence[IndexEntry] = outer) -> list[IndexEntry]:
+                return list(decode_inner_index(payload, Place(self._path, outer[at].offset)))
+
+            entries = [entry for inner in self._worked(outer, magic, decode) for entry in inner]
         self._check_ascending(entries)
         return entries
 
@@ -273,41 +286,52 @@ class HFileReader:
     def _all_cells(self) -> Iterator[BlockCells]:
         """Each data block's cells. Raises: CorruptFile at the end if the trailer counted otherwise."""
         count = 0
-        for _, cells in self._some_cells(range(len(self._entries))):
+        for cells in self._some_cells(range(len(self._entries))):
             count += len(cells.spans)
             yield cells
         if count != self.entry_count:
             place = Place(self._path, self._size_bytes - TRAILER_SIZE)
             raise place.corrupt(f"{count:,} cells, as in the blocks", f"{self.entry_count:,}")
 
-    def _some_cells(self, indices: Sequence[int]) -> Iterator[tuple[int, BlockCells]]:
+    def _some_cells(self, indices: Sequence[int]) -> Iterator[BlockCells]:
         """The cells of these data blocks, which ascend."""
         entries = [self._entries[index] for index in indices]
-        for index, (entry, payload) in zip(indices, self._payloads(entries, blocks.DATA), strict=True):
-            data = np.frombuffer(payload, np.uint8)
-            spans, bad = find_cells(data, self._has_versions)
-            if bad >= 0:
-                found = payload[bad : bad + 12].hex(" ")
-                raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
-            yield index, BlockCells(payload, data, spans)
+        return self._worked(entries, blocks.DATA, lambda at, payload: self._cells(entries[at], payload))
 
-    def _payloads(self, entries: Sequence[IndexEntry], magic: bytes) -> Iterator[tuple[IndexEntry, bytes]]:
-        """The payloads of these blocks, which ascend; a run of neighbours is one request.
+    def _cells(self, entry: IndexEntry, payload: bytes) -> BlockCells:
+        data = np.frombuffer(payload, np.uint8)
+        spans, bad = find_cells(data, self._has_versions)
+        self._refuse_broken(entry, payload, bad)
+        return BlockCells(payload, data, spans)
 
-        Long runs are unpacked ahead by a thread. Memory: a run, and a few blocks.
+    def _refuse_broken(self, entry: IndexEntry, payload: bytes, bad: Index) -> None:
+        """Raises: CorruptFile where a cell is none. `bad`: its offset; -1: all are cells."""
+        if bad >= 0:
+            found = payload[bad : bad + 12].hex(" ")
+            raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
+
+    def _worked(
+        self, entries: Sequence[IndexEntry], magic: bytes, work: Callable[[int, bytes], _Result]
+    ) -> Iterator[_Result]:
+        """What `work` makes of these blocks, which ascend: of each one's place among them, and its payload.
+
+        A run of neighbours is one request; on long runs a thread works ahead. Memory: a run, and a few blocks.
         """
         for run in self._runs(entries):
-            window = self._window(run[0], run[-1])
-            unpack = partial(self._indexed_block, window, magic=magic)
-            is_long = len(run) > 1 and sum(entry.size for entry in run) >= _AHEAD_SIZE
-            yield from zip(run, unpacked_ahead(unpack, run) if is_long else map(unpack, run), strict=True)
+            window = self._window(entries[run[0]], entries[run[-1]])
 
-    def _runs(self, entries: Sequence[IndexEntry]) -> Iterator[Sequence[IndexEntry]]:
-        """The blocks of each request."""
+            def work_on(at: int, window: _Window = window) -> _Result:
+                return work(at, self._indexed_block(window, entries[at], magic))
+
+            is_long = len(run) > 1 and sum(entries[at].size for at in run) >= _AHEAD_SIZE
+            yield from worked_ahead(work_on, run) if is_long else map(work_on, run)
+
+    def _runs(self, entries: Sequence[IndexEntry]) -> Iterator[range]:
+        """The places of the blocks of each request."""
         first = 0
         for at in range(1, len(entries) + 1):
             if at == len(entries) or not _is_near(entries[first], entries[at - 1], entries[at]):
-                yield entries[first:at]
+                yield range(first, at)
                 first = at
 
     def _window(self, first: IndexEntry, last: IndexEntry) -> _Window:
