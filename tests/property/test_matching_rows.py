@@ -96,3 +96,12 @@ def test_an_increment_is_filtered_by_commit_and_predicate(table: HudiTable) -> N
 
     assert sorted(later.column("v").to_pylist()) == [2_007, 2_507]
     assert table.incremental(None, first, ["v"], where="late is not null").to_arrow().num_rows == 0
+
+
+def test_an_arrow_expression_is_a_filter_like_any_other(table: HudiTable) -> None:
+    everything = table.scan().to_arrow()
+
+    found = table.scan(["note", "late"], where=(pc.field("v") > 1_990) & (pc.field("part") == "a")).to_arrow()
+
+    kept_rows = pc.and_(pc.greater(everything["v"], 1_990), pc.equal(everything["part"], "a"))
+    assert found.equals(everything.filter(kept_rows).select(["note", "late"]))

@@ -6,6 +6,7 @@ Spec: format/queries.md section 1.1, format/layout.md section 6, format/actions.
 import json
 import re
 from collections.abc import Collection
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -49,6 +50,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 # Avro to Arrow.
 
 
+@lru_cache(maxsize=64)
 def arrow_from_avro(text: str) -> pa.Schema:
     """The columns of an answer over rows of this Avro record schema; every one of them nullable.
 

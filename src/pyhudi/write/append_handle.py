@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.delete import DELETES
 from pyhudi.format.schema import META_FIELDS, RECORD_KEY, select_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.incoming_rows import IncomingRows
@@ -95,6 +96,8 @@ def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema:
 
 
 def _deletes(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
+    if not len(rows):
+        return LogRows(DELETES.empty_table())
     placed = in_base_order(rows, _positions(rows), base_instant)
     leaves = np.zeros(len(rows), dtype=bool)
     if LEAVES in rows.column_names:

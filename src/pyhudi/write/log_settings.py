@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias, get_args
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from pyhudi.model.option_values import OptionValues
+from pyhudi.write.compression import Compression, chosen_compression
 
 BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
+
+SMALL_BLOCK_BYTES: Final = 64 * 1024
+"""As Arrow holds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class LogSettings:
     `file_size_max_bytes`: a log that has reached it is ended and another begun.
     `block_size_max_bytes`: of rows as Arrow holds them, which bounds what a writer holds encoded.
     `writes_positions`: blocks say where in the base file their rows stand, where the index found that out.
+    `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`: zstd takes three times as long for as
+    many bytes there.
     `small_groups_max`: of a partition's small file groups without logs so many take new rows, the smallest first.
     """
 
@@ -25,6 +31,7 @@ class LogSettings:
     file_size_max_bytes: int = 1_073_741_824
     block_size_max_bytes: int = 268_435_456
     writes_positions: bool = True
+    small_block_compression: Compression = "snappy"
     small_groups_max: int = 1
 
     @classmethod
@@ -37,5 +44,6 @@ class LogSettings:
             file_size_max_bytes=o.count("hoodie.logfile.max.size", d.file_size_max_bytes),
             block_size_max_bytes=o.count("hoodie.logfile.data.block.max.size", d.block_size_max_bytes),
             writes_positions=o.flag("hoodie.write.record.positions", d.writes_positions),
+            small_block_compression=chosen_compression(o, d.small_block_compression),
             small_groups_max=o.count("hoodie.merge.small.file.group.candidates.limit", d.small_groups_max, least=0),
         )

@@ -26,7 +26,7 @@ from pyhudi.format.schema import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import NewLog
 from pyhudi.write.attempt import AttemptedFile
-from pyhudi.write.log_settings import BlockFormat, LogSettings
+from pyhudi.write.log_settings import SMALL_BLOCK_BYTES, BlockFormat, LogSettings
 
 BATCH_ROWS = 131_072
 
@@ -79,7 +79,8 @@ class WrittenLog:
 @dataclass(frozen=True, slots=True)
 class BlockStyle:
     """How blocks are made. `schema_text`: of the rows, meta fields included, as Avro text. `is_partial`: rows hold some
-    of the table's columns only. `compacted`: the instants that a log compaction merged. `compression`: of Parquet.
+    of the table's columns only. `compacted`: the instants that a log compaction merged. `compression`: of Parquet,
+    but for small blocks.
     """
 
     schema_text: str
@@ -148,7 +149,9 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
         case "avro":
             return encode_avro_block(batches, header)
         case "parquet":
-            return encode_parquet_block(batches, header, compression=style.compression)
+            is_small = rows.nbytes < SMALL_BLOCK_BYTES
+            compression = style.settings.small_block_compression if is_small else style.compression
+            return encode_parquet_block(batches, header, compression=compression)
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
             return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Self, TypeAlias, cast, get_args
+from typing import Final, Literal, Self, TypeAlias, get_args
 
 from pyhudi.errors import Invalid
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS
+from pyhudi.write.compression import Compression, chosen_compression
 from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
 
-Compression: TypeAlias = Literal["zstd", "gzip", "snappy", "lz4", "none"]
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
 DuplicatePolicy: TypeAlias = Literal["none", "drop", "fail"]
 OperationName: TypeAlias = Literal[
@@ -107,7 +107,7 @@ class WriteSettings:
         metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
         return cls(
             operation=o.choice("hoodie.datasource.write.operation", d.operation, get_args(OperationName)),
-            compression=_compression(o, d.compression),
+            compression=chosen_compression(o, d.compression),
             file_size_max_bytes=o.count("hoodie.parquet.max.file.size", d.file_size_max_bytes),
             small_file_limit_bytes=small_limit,
             row_group_size_bytes=o.count("hoodie.parquet.block.size", d.row_group_size_bytes),
@@ -165,11 +165,6 @@ def _moves(options: OptionValues, index: LookupType) -> bool:
     """Whether rows follow their partition column, by the option of the index's family."""
     family = "record" if index in _RECORD_INDEXES else index.removeprefix("GLOBAL_").lower()
     return options.flag(f"hoodie.{family}.index.update.partition.path", family != "record")
-
-
-def _compression(options: OptionValues, default: Compression) -> Compression:
-    named = options.choice("hoodie.parquet.compression.codec", "", ("zstd", "gzip", "snappy", "lz4", "uncompressed"))
-    return cast(Compression, "none" if named == "uncompressed" else named or default)
 
 
 def _insert_duplicates(options: OptionValues, default: DuplicatePolicy) -> DuplicatePolicy:

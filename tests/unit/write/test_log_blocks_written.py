@@ -130,3 +130,20 @@ def keys_of(block: LogBlock) -> list[str]:
     if block.type is BlockType.DELETE:
         return [str(key) for key in read_deletes(block).column("record_key").to_pylist()]
     return [str(key) for batch in read_batches(block) for key in batch.column("_hoodie_record_key").to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "rows, codec, compression",
+    [(10, None, "SNAPPY"), (5_000, None, "ZSTD"), (10, "gzip", "GZIP"), (10, "zstd", "ZSTD")],
+)
+def test_small_blocks_are_compressed_by_what_is_quick_unless_a_codec_is_named(
+    tmp_path: Path, rows: int, codec: str | None, compression: str
+) -> None:
+    whole = pa.table({"id": [f"{n:05}" for n in range(rows)], "ts": [1] * rows})
+    table = table_of(tmp_path / "t", whole)
+
+    table.upsert(whole, options={} if codec is None else {"hoodie.parquet.compression.codec": codec})
+
+    (block,) = blocks(tmp_path / "t")
+    footer = pq.ParquetFile(pa.BufferReader(block.read_content())).metadata
+    assert footer.row_group(0).column(0).compression == compression

@@ -6,6 +6,7 @@ Spec: Apache Avro 1.11, "Schema Declaration"; format/queries.md section 1.1.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
@@ -104,6 +105,7 @@ _NAMED = ("record", "enum", "fixed")
 # Text to types.
 
 
+@lru_cache(maxsize=64)
 def parse_schema(text: str) -> Record:
     """The record type of a schema text.
 

@@ -6,6 +6,7 @@ where the table has them: they are written as they come, a row's record key amon
 
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -132,6 +133,7 @@ def _schema_text(header: Mapping[HeaderKey, str]) -> str:
     return text
 
 
+@lru_cache(maxsize=64)
 def _arrow_schema(text: str) -> pa.Schema:
     return pa.schema([arrow_field(one.name, one.type, one.name) for one in parse_schema(text).fields])
 
