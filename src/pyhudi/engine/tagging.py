@@ -56,8 +56,8 @@ def tag_partitions(
     executor: Executor,
 ) -> dict[str, Tagged]:
     """Where the rows of each partition go whose keys may be stored; the rows of the others are all new."""
-    wanted = {piece.partition for piece in slices}
-    keys = {path: rows.keys() for path, rows in partitions.items() if tagging.index.is_global or path in wanted}
+    index, wanted = tagging.index, {piece.partition for piece in slices}
+    keys = {p: rows.keys() for p, rows in partitions.items() if index.is_global or index.is_exact or p in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
     if tagging.drops_stored or (tagging.index.is_global and tagging.reader is not None):
         reader = None if tagging.index.is_exact else tagging.reader

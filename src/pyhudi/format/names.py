@@ -93,6 +93,11 @@ class LogFileName:
         return self.suffix == _CDC
 
 
+def group_named(name: str) -> str:
+    """The id of the file group that a base or log file's name says; of any other name a text that is none."""
+    return name.removeprefix(".").partition("_")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class ArchiveFileName:
     """The name of a file of archived instants of layout 1, a log too. Spec: format/timeline.md section 6."""

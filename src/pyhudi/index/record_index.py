@@ -1,6 +1,6 @@
 """The record index: the metadata table says of each key in which file group it lies."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +40,7 @@ class RecordIndex:
     """Keys are looked up in the metadata table. `is_global`: in all of it, otherwise in their own data partition's.
 
     A location whose file group is replaced or gone is none: its key is new. Where in a base file a key stands is not
-    told. `bring`: has the slices of partitions among those that are asked about; None: all are there already.
+    told. `bring`: has the slices of file groups, by partition, among those that are asked about; None: all are there.
     Memory: the distinct keys and what is found of them.
     Requests: a list of the index's partition, once; then a few for each of its file groups that a key may be in.
     Spec: format/indexes.md section 6.
@@ -48,7 +48,7 @@ class RecordIndex:
 
     indexes: MetadataIndexes
     is_global: bool
-    bring: Callable[[Iterable[str]], None] | None = None
+    bring: Callable[[Mapping[str, Collection[str]]], None] | None = None
 
     @property
     def prunes(self) -> bool:
@@ -72,20 +72,23 @@ class RecordIndex:
         if self.is_global:
             whole = pa.concat_arrays(list(keys.values()))
             located = self._read(whole, None)
-            if self.bring is not None:
-                self.bring(pc.unique(located.column("partition")).to_pylist())
+            self._bring([located])
             known = _known(located, slices)
             at = pc.index_in(whole, value_set=known.keys)
             starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
             parts = (at.slice(start, len(of)) for start, of in zip(starts, keys.values(), strict=True))
             return {path: _hits(part, known) for path, part in zip(keys, parts, strict=True)}
 
-        def locate_in(path: str) -> Hits:
-            known = _known(self._read(keys[path], path), slices)
-            return _hits(pc.index_in(keys[path], value_set=known.keys), known)
-
         paths = list(keys)
-        return {paths[0]: locate_in(paths[0]), **dict(zip(paths[1:], executor.run(locate_in, paths[1:]), strict=True))}
+        places = [self._read(keys[paths[0]], paths[0])]
+        places += executor.run(lambda path: self._read(keys[path], path), paths[1:])
+        self._bring(places)
+
+        def match(at: int) -> Hits:
+            known = _known(places[at], slices)
+            return _hits(pc.index_in(keys[paths[at]], value_set=known.keys), known)
+
+        return dict(zip(paths, executor.run(match, range(len(paths))), strict=True))
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
@@ -96,6 +99,16 @@ class RecordIndex:
         found = self.locate(storage, keys, slices, executor)
         groups = [np.zeros(0, np.int32), *(hits.groups for hits in found.values())]
         return [int(at) for at in np.unique(np.concatenate(groups))]
+
+    def _bring(self, located: Sequence[pa.Table]) -> None:
+        if self.bring is None:
+            return
+        groups: dict[str, set[str]] = {}
+        for places in located:
+            pairs = places.group_by(["partition", "file_id"]).aggregate([])
+            for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
+                groups.setdefault(partition, set()).add(file_id)
+        self.bring(groups)
 
     def _read(self, keys: pa.Array | pa.ChunkedArray, partition: str | None) -> pa.Table:
         located = locate_records(self.indexes, keys, partition=partition)

@@ -49,12 +49,13 @@ def changed_groups(snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrite
     found, partitions = [], sorted({*metadata.partition_to_write_stats, *replaced})
     snapshot.listing.expect(partitions)
     for partition in partitions:
-        slices = {piece.file_id: piece for piece in snapshot.slices(partition)}
         stats: dict[str, list[WriteStat]] = {}
         for stat in metadata.partition_to_write_stats.get(partition, ()):
             if stat.path:
                 stats.setdefault(stat.file_id or "", []).append(stat)
-        for file_id in sorted({*stats, *replaced.get(partition, ())}):
+        file_ids = {*stats, *replaced.get(partition, ())}
+        slices = {piece.file_id: piece for piece in snapshot.slices(partition, file_ids)}
+        for file_id in sorted(file_ids):
             before, of = slices.get(file_id), stats.get(file_id, [])
             after = None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, of)
             may_change, only_updates = _may_change_keys(before, after, of), _only_updates(before, after, of)

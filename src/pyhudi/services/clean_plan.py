@@ -1,9 +1,10 @@
 """Which files a clean may delete: pure rules over the timeline and the file slices of a partition."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
 from pyhudi.table.file_system_view import FileSlice, LogSlicing, all_slices
@@ -93,6 +94,10 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     """
     assert rules.policy is CleanPolicy.VERSIONS or rules.earliest is not None
     replaced = rules.replaced.get(partition, {})
+    counts = Counter(group_named(file.name) for file in files)
+    safe = {file_id for file_id, count in counts.items() if count == 1 and file_id not in replaced}  # keep their file
+    alone = [file for file in files if group_named(file.name) in safe]
+    files = [file for file in files if group_named(file.name) not in safe]
     groups = all_slices(partition, files, rules.timeline, slicing=rules.slicing)
     by_group = _names_by_group(files)
     gone: set[str] = set()
@@ -108,6 +113,8 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
             has_live = True
             outdated = (piece for piece in slices if piece not in kept)
             gone |= {name for piece in outdated for name in _names(piece, by_group)} - kept_names
+    if gone and not has_live:
+        has_live = bool(all_slices(partition, alone, rules.timeline, slicing=rules.slicing))
     return PartitionClean(tuple(sorted(gone)), is_replaced=bool(gone) and not has_live)
 
 

@@ -1,6 +1,6 @@
 """A table as one call sees it: facts, timeline and listing, read once and bound together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from pyhudi.format.keys import KeySpec
-from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema import META_FIELDS, arrow_from_avro
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -70,9 +70,11 @@ class Snapshot:
         """Columns that a query (snapshot, read_optimized, incremental) shows otherwise than they are stored."""
         return shown_columns(self.config, self.key_spec, self.schema, query=query)
 
-    def slices(self, partition: str) -> list[FileSlice]:
-        """The newest visible slice of each file group of a partition, sorted by file id."""
+    def slices(self, partition: str, groups: Collection[str] | None = None) -> list[FileSlice]:
+        """The newest visible slice of each file group of a partition, sorted by file id. `groups`: of these alone."""
         files = self.listing.files(partition)
+        if groups is not None:
+            files = [file for file in files if group_named(file.name) in groups]
         lost = self._lost_logs(partition, files)
         return latest_slices(
             partition,

@@ -19,7 +19,7 @@ from pyhudi.write.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.replacement import clustering_groups, plan_replacement
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation, PreparedWrite, WriteSource
-from pyhudi.write.tagging import find_slices, looks_keys_up, tag_input, tagging_of_table
+from pyhudi.write.tagging import looks_keys_up, tag_input, tagging_of_table
 
 Slices = Mapping[str, list[FileSlice]]
 
@@ -32,19 +32,19 @@ def place_rows(
     Requests: a listing, what the index reads, and a get for each pending service.
     """
     snapshot, operation = session.snapshot, prepared.operation
-    stored = find_slices(snapshot, prepared.counts)
+    stored = SliceCatalog(snapshot)
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
     replaced = plan_replacement(snapshot, operation, prepared.counts, pending)
     frozen = clustering_groups(pending)
     if prepared.buckets is not None:
         refuse_replacing_rings(snapshot, replaced or ())
+        stored.bring(prepared.counts)
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
         plan = _by_buckets(
             session, source, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
         return name_logs(plan, snapshot, pending), replaced
-    refuse_hidden_buckets(snapshot, stored.by_partition)
     plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
     return name_logs(plan, snapshot, pending), replaced
 
@@ -89,14 +89,18 @@ def _by_keys(
 ) -> WritePlan:
     """`joins`: new rows may go to file groups that are there; not to those that the write replaces."""
     snapshot, operation = session.snapshot, prepared.operation
-    tagging = tagging_of_table(snapshot, operation, prepared.spec, settings, stored, source.executor)
+    tagging = tagging_of_table(
+        snapshot, operation, prepared.spec, settings, prepared.counts, stored, source.executor
+    )  # fmt: skip
     looks_up = looks_keys_up(operation, settings)
     profile = tag_input(source, operation, prepared.counts, stored, tagging, looks_up=looks_up)
     if tagging.drops_stored:
         refuse_stored_keys(source, settings, table_name=snapshot.config.name)
     _refuse_frozen(frozen, profile.updates)
+    touched = {**stored.by_partition, **stored.whole(profile.inserts)}
+    refuse_hidden_buckets(snapshot, touched)
     fills = operation is not Operation.BULK_INSERT
-    free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in stored.by_partition.items()}
+    free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
     sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),

@@ -154,7 +154,7 @@ class WriteSource(Protocol):
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         """Look the input's keys up in the slices of its partitions, or of all for a global index.
 
-        `stored`: has those slices; by a global record index those of other partitions are brought in as it finds keys.
+        `stored`: has those slices; by a record index they are brought in as it finds keys.
         A row that moves counts as an update of the file group that it leaves and as an insert; one that is dropped
         as neither.
         """

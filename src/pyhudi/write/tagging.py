@@ -65,22 +65,23 @@ def tagging_of_table(
     operation: Operation,
     spec: InputSpec,
     settings: WriteSettings,
+    counts: Mapping[str, int],
     stored: SliceCatalog,
     executor: Executor,
 ) -> Tagging:
     """What the settings and the table say about looking keys up, with what reading logs takes.
 
-    `stored`: gets the slices that the index must be asked about; a record index brings in those that it finds.
+    `counts`: rows by partition. `stored`: gets the slices that the index is to be asked about, if keys are looked up; a
+    record index brings in those that it finds.
 
     Of an insert that drops stored keys, and of a global index, the answer depends on what logs have deleted; of every
     index of base files on the logs that pending compactions take. One get for each of those.
     """
     config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
-    if looks_keys_up(operation, settings) and index.is_global:
-        if isinstance(index, RecordIndex):
-            index = replace(index, bring=stored.bring)
-        else:
-            stored.bring_all()
+    if isinstance(index, RecordIndex):
+        index = replace(index, bring=stored.bring_groups)
+    elif looks_keys_up(operation, settings):
+        stored.bring_all() if index.is_global else stored.bring(counts)
     ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     tagging = Tagging(
         index=index,
@@ -147,13 +148,6 @@ def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
     return operation.is_tagged or (operation is Operation.INSERT and settings.insert_duplicates != "none")
 
 
-def find_slices(snapshot: Snapshot, counts: Mapping[str, int]) -> SliceCatalog:
-    """The newest slices of the partitions that the input's rows lie in; those of the others can be brought in."""
-    stored = SliceCatalog(snapshot)
-    stored.bring(counts)
-    return stored
-
-
 def tag_input(
     source: WriteSource,
     operation: Operation,
@@ -166,7 +160,7 @@ def tag_input(
     """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
     if looks_up and not tagging.index.is_exact:
         _refuse_keys_in_logs(stored)
-    may_be_stored = bool(stored) or tagging.index.is_exact  # which brings in what its keys lie in
+    may_be_stored = bool(stored) or tagging.index.is_exact  # which brings in what it finds
     if not looks_up or not (may_be_stored or tagging.settles):
         return WorkloadProfile({} if operation is Operation.DELETE else counts, {})
     profile = source.tag(stored, tagging)

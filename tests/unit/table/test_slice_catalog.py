@@ -1,6 +1,6 @@
 """A write, or a query, could look at every partition of a table for the few that it touches, or confuse two slices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC
 
@@ -28,9 +28,9 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The partitions whose slices are made out meanwhile."""
     made, own = [], Snapshot.slices
 
-    def slices(snapshot: Snapshot, partition: str) -> list[FileSlice]:
+    def slices(snapshot: Snapshot, partition: str, groups: Collection[str] | None = None) -> list[FileSlice]:
         made.append(partition)
-        return own(snapshot, partition)
+        return own(snapshot, partition, groups)
 
     with monkeypatch.context() as patch:
         patch.setattr(Snapshot, "slices", slices)
@@ -60,6 +60,23 @@ def test_slices_keep_their_numbers_and_are_made_out_once(monkeypatch: pytest.Mon
     assert len(made) == len(set(made)) == PARTITIONS + 1
     assert [piece.partition for piece in stored] == [partition for partition in made if partition != "nowhere"]
     assert stored[0] is first
+
+
+def test_of_a_partition_that_is_brought_in_twice_no_file_group_has_two_numbers() -> None:
+    handles = handles_of({})
+    handles.open().bulk_insert(arrow(Row(f"m{n:02}", "p00", 1, n) for n in range(3)))
+    snapshot = read_snapshot(handles.storage, UTC, open_listing)
+    file_ids = [piece.file_id for piece in snapshot.slices("p00")]
+    assert len(file_ids) == 2
+    stored = SliceCatalog(snapshot)
+
+    stored.bring_groups({"p00": {file_ids[1], "gone"}, "nowhere": {"any"}})
+    assert [piece.file_id for piece in stored] == [file_ids[1]]
+    assert [piece.file_id for piece in stored.whole(["p00"])["p00"]] == file_ids
+    stored.bring(["p00"])
+
+    assert [piece.file_id for piece in stored] == [file_ids[1], file_ids[0]]
+    assert set(stored.by_partition) == {"p00"}
 
 
 def test_by_record_index_only_the_partitions_of_rows_and_of_their_keys_are_looked_at(
@@ -92,7 +109,7 @@ def test_a_delete_by_record_index_looks_at_the_partitions_of_its_keys(monkeypatc
     with asked_for(monkeypatch) as made:
         deleted = table.delete(arrow([Row("k01", "", 0, 0), Row("gone", "", 0, 0)]).select(["id"]))
 
-    assert set(made) == {"", "p01"}, "a delete says no partition"
+    assert set(made) == {"p01"}
     assert deleted.deleted == 1
 
 
