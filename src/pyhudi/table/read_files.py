@@ -1,6 +1,6 @@
 """Carrying out a read plan in this process: record batches from base files, streamed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -37,25 +37,28 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
         yield from read_planned(storage, plan, file, use_threads=True)
 
 
-def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor, *, touched_only: bool = False) -> pa.Table:
-    """The plan's rows, all of them in memory; files are read side by side, and of one alone its columns.
-
-    `touched_only`: as for `read_planned`.
-    """
+def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
+    """The plan's rows, all of them in memory; files are read side by side, and of one alone its columns."""
     is_alone = len(plan.files) == 1
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
-        return list(read_planned(storage, plan, file, use_threads=is_alone, touched_only=touched_only))
+        return list(read_planned(storage, plan, file, use_threads=is_alone))
 
     return pa.Table.from_batches(chain.from_iterable(executor.run(read, plan.files)), schema=plan.schema)
 
 
 def read_planned(
-    storage: Storage, plan: ReadPlan, file: PlannedFile, *, use_threads: bool, touched_only: bool = False
+    storage: Storage,
+    plan: ReadPlan,
+    file: PlannedFile,
+    *,
+    use_threads: bool,
+    touched_only: bool = False,
+    on_places: Callable[[np.ndarray], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer.
 
-    `touched_only`: of a slice with logs only what `read_touched` gives.
+    `touched_only`: of a slice with logs only what `read_touched` gives; `on_places`: as there.
     """
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
@@ -65,7 +68,7 @@ def read_planned(
 
         assert plan.log_reading is not None
         files, schema = file.slice_files, plan.stored_schema
-        read = read_touched if touched_only else read_merged
+        read = partial(read_touched, on_places=on_places) if touched_only else read_merged
         batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
     elif 0 < len(asked := _columns_asked(plan)) < len(columns):
         yield from _read_matching(storage, plan, file, asked, use_threads=use_threads)

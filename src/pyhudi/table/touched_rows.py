@@ -4,7 +4,7 @@ A base row is touched if a record of the log is of its key or, where the log has
 becomes of it. What is left of the touched rows, with the log's own, and the untouched rows are the rows of the slice.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -54,15 +54,19 @@ def read_touched(
     columns: Sequence[str],
     *,
     use_threads: bool,
+    on_places: Callable[[np.ndarray], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """What is left of the rows of `find_touched`, and the log's rows that meet none. Otherwise as `read_merged`.
 
+    `on_places`: told where in the base file the rows stand, ascending, some after the others.
     Reads of the base file what decides, and other columns only of row groups of which a value stays.
     Memory: as `read_merged`, and 18 bytes for each row that is touched.
     """
     blocks = stored_blocks(storage, files, reading)
     for part in key_parts(blocks, reading) if blocks else ():
         touched = _TouchedRows(storage, files, reading, stored, columns, blocks, part, use_threads=use_threads)
+        if on_places is not None:
+            on_places(touched.met.at)
         yield from touched.rows()
 
 

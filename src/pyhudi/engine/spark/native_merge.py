@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
@@ -34,13 +34,19 @@ def untouched_rows(
     plan: ReadPlan,
     slices: Sequence[PlannedFile],
     scan: Callable[..., DataFrame],
+    touched: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> DataFrame:
     """Base rows of these slices without those that the logs touch. `scan` gives the base rows, with more columns.
 
+    `touched`: which these are, as `find_touched`, asked for once Spark has planned the scan; None: that is found out.
     Memory of each executor, and of the driver on the way: a bit for each base row.
     """
-    by_size = go_by_size([(piece.path, base_size_bytes(piece)) for piece in slices])
-    return _rows_without(scan, _touched(spark, location, plan, slices, by_size), by_size)
+    files = [(piece.path, base_size_bytes(piece)) for piece in slices]
+    by_size = go_by_size(files)
+    rows = scan(*_file_and_place(by_size))
+    if touched is not None:
+        return _rows_without(rows, _gone(spark, files, touched(), by_size), by_size)
+    return _rows_without(rows, _touched(spark, location, plan, slices, by_size), by_size)
 
 
 def rows_without(
@@ -48,17 +54,24 @@ def rows_without(
 ) -> DataFrame:
     """Rows of these files (path, bytes) without those whose numbers, ascending, stand beside each. `scan`: as above."""
     by_size = go_by_size(files)
+    return _rows_without(scan(*_file_and_place(by_size)), _gone(spark, files, gone, by_size), by_size)
+
+
+def _gone(
+    spark: SparkSession, files: Sequence[tuple[str, int]], gone: Sequence[np.ndarray], by_size: bool
+) -> DataFrame:
+    """What each file goes by, and the bits of its rows that are gone."""
     bits = [
         (_goes_by(path, size_bytes, by_size), pack_places(of))
         for (path, size_bytes), of in zip(files, gone, strict=True)
     ]
-    return _rows_without(scan, _bits_dataframe(spark, bits, by_size), by_size)
+    return _bits_dataframe(spark, bits, by_size)
 
 
-def _rows_without(scan: Callable[..., DataFrame], gone: DataFrame, by_size: bool) -> DataFrame:
-    """The scan's rows but for those with a bit in `gone`. A file of which it says nothing fails as it is read."""
-    file = "_metadata.file_size" if by_size else "_metadata.file_name"
-    rows = scan(f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {PLACE}"))
+def _rows_without(rows: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
+    """Rows with their file and place but for those with a bit in `gone`. A file of which it says nothing fails as it is
+    read.
+    """
     # A lookup by a number takes a fifth of the time that one by the name takes; names are compared after it.
     is_same = f"{FILE} = {_OF}"
     found = is_same if by_size else f"xxhash64({FILE}) = xxhash64({_OF})"
@@ -68,6 +81,12 @@ def _rows_without(scan: Callable[..., DataFrame], gone: DataFrame, by_size: bool
     unknown = f"raise_error(concat('pyhudi: nobody looked which rows of this file logs touch: ', {FILE}))"
     is_gone = f"CASE WHEN {is_same} THEN {bit} ELSE CAST({unknown} AS BIGINT) END"
     return joined.where(f"{is_gone} = 0").drop(FILE, PLACE, _OF, _BITS)
+
+
+def _file_and_place(by_size: bool) -> tuple[Column, Column]:
+    """What tells each row's file apart, and where it stands there."""
+    file = "_metadata.file_size" if by_size else "_metadata.file_name"
+    return f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {PLACE}")
 
 
 def go_by_size(files: Sequence[tuple[str, int]]) -> bool:

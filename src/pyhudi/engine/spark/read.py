@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial, reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,7 +27,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.predicate import Predicate
-from pyhudi.table.read_files import read_plan_table
+from pyhudi.table.read_files import read_planned
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
 
@@ -53,9 +53,10 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
             parts.append(_native(spark, location, plan, placed_scan(spark, location, plan, placed)))
         if apart:
             scan = partial(_scanned, spark, location, plan, apart)
-            parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan)))
+            touched = None if merging is None else lambda: merging.result()[1]
+            parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan, touched)))
         if merging is not None:
-            parts.append(_rows_of_driver(spark, merging.result()))
+            parts.append(_rows_of_driver(spark, merging.result()[0]))
         elif apart:
             parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
         if whole:
@@ -63,10 +64,20 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     return reduce(DataFrame.union, parts)
 
 
-def _merge_touched(location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> pa.Table:
-    """What is left of the rows that the logs of these slices touch."""
-    own = replace(plan, files=tuple(slices))
-    return read_plan_table(open_storage(location), own, LocalExecutor(), touched_only=True)
+def _merge_touched(
+    location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> tuple[pa.Table, list[np.ndarray]]:
+    """What is left of the rows that the logs of these slices touch, and where those stand in each one's base file."""
+    storage = open_storage(location)
+
+    def merge(piece: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
+        places = [np.zeros(0, np.int64)]
+        read = read_planned(storage, plan, piece, use_threads=False, touched_only=True, on_places=places.append)
+        return list(read), np.unique(np.concatenate(places))
+
+    merged = LocalExecutor().run(merge, slices)
+    rows = pa.Table.from_batches((batch for batches, _ in merged for batch in batches), plan.schema)
+    return rows, [places for _, places in merged]
 
 
 def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
