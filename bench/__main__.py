@@ -28,8 +28,8 @@ def main() -> int:
     )
     parser.add_argument(
         "--sides",
-        default=",".join(on_spark.SIDES_BY_KEY),
-        help="sides on Spark, comma-separated, of: %(default)s; or none",
+        default=None,
+        help=f"sides on Spark, comma-separated, of: {','.join(on_spark.SIDES_BY_KEY)}; or none (all that do each step)",
     )
     parser.add_argument(
         "--workload", default="cow", choices=WORKLOADS, help="kind of table and its index (%(default)s)"
@@ -37,9 +37,9 @@ def main() -> int:
     parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
     arguments = parser.parse_args()
     try:
-        keys = [] if arguments.sides == "none" else arguments.sides.split(",")
-        sides = [on_spark.SIDES_BY_KEY[key] for key in keys]
         workload = WORKLOADS[arguments.workload]
+        chosen = arguments.sides or ",".join(on_spark.sides_of(workload))
+        sides = [on_spark.SIDES_BY_KEY[key] for key in chosen.split(",") if chosen != "none"]
     except KeyError as unknown:
         parser.error(f"no side {unknown}; there are {', '.join(on_spark.SIDES_BY_KEY)}")
 

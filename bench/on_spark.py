@@ -55,6 +55,11 @@ SIDES_BY_KEY = {
 }
 
 
+def sides_of(workload: Workload) -> list[str]:
+    """The keys of the sides that have such tables: Delta has no log files that a compaction would merge."""
+    return [key for key, side in SIDES_BY_KEY.items() if side.format != "delta" or COMPACTION not in workload.steps]
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One step of one side. Wall time is taken inside the worker; the rest is of it and all it started.
