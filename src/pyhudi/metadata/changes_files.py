@@ -1,7 +1,11 @@
 """What an action changes in `files`: the partition of the metadata table that lists partitions and their files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.format.metadata_files import encode_files
 from pyhudi.format.metadata_record import (
     FILES_TYPE,
     PARTITION_LIST_TYPE,
@@ -11,17 +15,40 @@ from pyhudi.format.metadata_record import (
     encode_files_record,
     files_key,
 )
-from pyhudi.metadata.changes import PartitionChange, cells_of
+from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys, cells_of
 from pyhudi.metadata.table import FILES
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.table.committed_files import PartitionFiles
 
 
-def files_change(
-    records: Mapping[str, FilesRecord], *, schema_text: str, base_file: str | None = None
-) -> PartitionChange:
-    """The change that puts these records, by key. `base_file`: the HFile that they go into; None for a log."""
-    encoded = {key: encode_files_record(of, schema_text, base_file_name=base_file) for key, of in records.items()}
+def files_change(records: Mapping[str, FilesRecord], *, schema_text: str) -> PartitionChange:
+    """The change that puts these records, by key, into a log."""
+    encoded = {key: encode_files_record(of, schema_text) for key, of in records.items()}
     return PartitionChange(FILES, cells_of(encoded))
+
+
+def initial_files_change(parts: Iterable[PartitionFiles], *, table_version: int, base_file: str) -> PartitionChange:
+    """The change that puts all files of a table, and the list of its partitions, into a base file of this name.
+
+    By columns: of millions of files, no object of each. Memory: names and sizes, and the records.
+    """
+    held = sorted(parts, key=lambda of: files_key(of.partition))
+    keys = [files_key(of.partition) for of in held]
+    listed = PartitionFiles("", pa.array(keys, pa.string()), pa.array(np.zeros(len(keys), np.int64)))
+    every = [listed, *held]
+    names = pa.concat_arrays([of.names.cast(pa.large_string()) for of in every])
+    entries = pa.table(
+        {
+            "record": np.repeat(np.arange(len(every), dtype=np.int32), [len(of.names) for of in every]),
+            "name": names,
+            "size": pa.concat_arrays([of.sizes for of in every]),
+            "is_deleted": np.zeros(len(names), np.bool_),
+        }
+    )
+    types = np.array([PARTITION_LIST_TYPE, *[FILES_TYPE] * len(held)], np.int64)
+    values = encode_files(types, entries, len(every), table_version=table_version, base_file_name=base_file)
+    cells = [binary_keys(pa.array([PARTITIONS_KEY, *keys], pa.string())), values.cast(pa.large_binary())]
+    return PartitionChange(FILES, pa.table(cells, schema=CELLS))
 
 
 def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:

@@ -1,6 +1,6 @@
 """What the metadata table has to say anew once it was taken back: the files that are not as they were at that time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.metadata_record import (
@@ -11,11 +11,8 @@ from pyhudi.format.metadata_record import (
     FileState,
     files_key,
 )
-from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.model.commit import CleanMetadata, CleanPartitionMetadata
-from pyhudi.table.file_system_view import LogSlicing
-from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.timeline.active import Timeline
+from pyhudi.table.listing import FileListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +48,3 @@ def plan_sync(stored: Mapping[str, Mapping[str, int]], known: FileListing, parti
         records[PARTITIONS_KEY] = FilesRecord(PARTITION_LIST_TYPE, changed)
     count = sum(len(of.delete_path_patterns) for of in gone.values())
     return FilesSync(records, CleanMetadata("", 0, count, "", "", gone))
-
-
-def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> dict[str, dict[str, int]]:
-    """Partition -> file name -> bytes, of the files whose instants are completed.
-
-    Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
-    """
-    return {partition: dict(_committed(listing, partition, timeline, slicing)) for partition in listing.partitions()}
-
-
-def _committed(
-    listing: StorageListing, partition: str, timeline: Timeline, slicing: LogSlicing
-) -> Iterator[tuple[str, int]]:
-    for file in listing.files(partition):
-        base, logged = BaseFileName.parse(file.name), LogFileName.parse(file.name)
-        instant = base.requested if base else logged.instant if logged else None
-        is_by_name = logged is not None and slicing.is_by_name
-        if is_by_name or (instant is not None and timeline.is_committed(instant)):
-            yield file.name, file.size_bytes

@@ -30,8 +30,9 @@ from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import MetadataCompactor, remove_pending_compactions
 from pyhudi.services.metadata_indexes import IndexBuilder, dependents, wanted_partitions
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
-from pyhudi.services.metadata_restore import committed_files, plan_sync
+from pyhudi.services.metadata_restore import plan_sync
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.committed_files import committed_files
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot, log_slicing, read_snapshot
@@ -131,7 +132,8 @@ class MetadataTableUpkeep:
             return
         snapshot = read_snapshot(self.storage, self.zone, open_listing)
         listing = StorageListing(self.storage)
-        stored = committed_files(listing, snapshot.timeline, log_slicing(config))
+        found = committed_files(listing, snapshot.timeline, log_slicing(config))
+        stored = {of.partition: of.by_name() for of in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
         facts = self._facts(snapshot, config)
         changes = chain([_files_change(config, sync.records)], clean_changes(snapshot, sync.gone, facts))

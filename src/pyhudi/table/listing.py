@@ -1,6 +1,6 @@
 """Which files a partition holds: the protocol, and the answer that the storage itself gives."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,20 +45,30 @@ class StorageListing:
 
     def partitions(self) -> list[str]:
         """Folders that hold a partition metadata file. Spec: format/layout.md section 3."""
-        found: list[str] = []
+        return sorted(partition for partition, _ in self.walk())
+
+    def walk(self) -> Iterator[tuple[str, list[ListedFile]]]:
+        """Each partition with its files, which are sorted by name; partitions in any order. Lists every folder once."""
         folders = [""]
         while folders:
             folder = folders.pop()
-            names = (file.path.rpartition("/")[2] for file in self._storage.list(folder))
-            if any(name.startswith(PARTITION_METAFILE) for name in names):
-                found.append(folder)
+            listed = self._files(folder)
+            files = _without_metafile(listed)
+            if len(files) < len(listed):
+                yield folder, files
                 continue
             folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
-        return sorted(found)
 
     def expect(self, partitions: Iterable[str]) -> None:
         """Nothing: a folder is a request."""
 
     def files(self, partition: str) -> list[ListedFile]:
-        listed = ((file.path.rpartition("/")[2], file.size_bytes) for file in self._storage.list(partition))
-        return [ListedFile(name, size) for name, size in listed if not name.startswith(PARTITION_METAFILE)]
+        return _without_metafile(self._files(partition))
+
+    def _files(self, folder: str) -> list[ListedFile]:
+        start = len(folder) + 1 if folder else 0
+        return [ListedFile(file.path[start:], file.size_bytes) for file in self._storage.list(folder)]
+
+
+def _without_metafile(files: list[ListedFile]) -> list[ListedFile]:
+    return [file for file in files if not file.name.startswith(PARTITION_METAFILE)]

@@ -46,7 +46,7 @@ class Table:
         self.config = table_config(read_table_properties(self.storage), path="t")
         self.times = iter(f"{20261121000000000 + n:017d}" for n in range(10**6))
         create_metadata_table(
-            self.storage, self.config, {}, data_timeline=self.data_timeline, epoch_ms=0, zone=UTC,
+            self.storage, self.config, (), data_timeline=self.data_timeline, epoch_ms=0, zone=UTC,
             executor=EXECUTOR, issue_instant=self.now, confirm=sure,
         )  # fmt: skip
         for partition, count in PARTITIONS.items():

@@ -13,12 +13,13 @@ from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
 from pyhudi.metadata.changes import CELLS, PartitionChange, no_keys
-from pyhudi.metadata.changes_files import files_change, listing_records
+from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.committed_files import PartitionFiles
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline.active import Timeline
 from pyhudi.write.metadata import by_name
@@ -45,7 +46,7 @@ class InitialPartition:
 def create_metadata_table(
     storage: Storage,
     config: TableConfig,
-    files: Mapping[str, Mapping[str, int]],
+    files: Iterable[PartitionFiles],
     *,
     data_timeline: Timeline,
     epoch_ms: int,
@@ -54,7 +55,7 @@ def create_metadata_table(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """A new metadata table with the `files` partition, holding the given committed files (partition -> name -> bytes).
+    """A new metadata table with the `files` partition, holding the given committed files.
 
     Leftovers of an earlier one go first. The caller then names `files` in the data table's properties; until
     then nobody reads it. Spec: format/metadata-table.md sections 1, 7 and 13.
@@ -65,9 +66,7 @@ def create_metadata_table(
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
     init = by_name.init_instant(data_timeline) if by_name.names_slices(config) else INIT_INSTANT
-    change = files_change(
-        listing_records(files), schema_text=table.record_schema, base_file=base_file_name(FILES_GROUP, init)
-    )
+    change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
     _write_partition(
         table, init, InitialPartition(FILES, [change], {None: 1}),
         epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm,

@@ -1,0 +1,51 @@
+"""The files of a table whose instants are completed, as the storage lists them, by columns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.names import BASE_FILE_PATTERN, LOG_FILE_PATTERN
+from pyhudi.table.file_system_view import LogSlicing
+from pyhudi.table.listing import StorageListing
+from pyhudi.timeline.active import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFiles:
+    """Files of a partition: names (string), ascending, and bytes (int64)."""
+
+    partition: str
+    names: pa.Array
+    sizes: pa.Array
+
+    def by_name(self) -> dict[str, int]:
+        return dict(zip(self.names.to_pylist(), self.sizes.to_pylist(), strict=True))
+
+
+def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> Iterator[PartitionFiles]:
+    """Of each partition the files whose instants are completed; of some there may be none.
+
+    Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
+    Requests: as `StorageListing.walk`. Memory: a partition's files.
+    """
+    for partition, files in listing.walk():
+        names = pa.array([file.name for file in files], pa.string())
+        sizes = pa.array([file.size_bytes for file in files], pa.int64())
+        counts = _are_committed(names, timeline, slicing)
+        yield PartitionFiles(partition, names.filter(counts), sizes.filter(counts))
+
+
+def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> pa.Array:
+    logged = _group_of(names, LOG_FILE_PATTERN, "instant")
+    instants = pc.coalesce(_group_of(names, BASE_FILE_PATTERN, "requested"), logged)
+    distinct = pc.unique(instants).drop_null().to_pylist()
+    committed = pa.array([instant for instant in distinct if timeline.is_committed(instant)], pa.string())
+    counts = pc.is_in(instants, value_set=committed)
+    return pc.or_(counts, logged.is_valid()) if slicing.is_by_name else counts
+
+
+def _group_of(names: pa.Array, pattern: str, group: str) -> pa.Array:
+    """What a group of the pattern matches in each name; null where the name as a whole does not match."""
+    return pc.struct_field(pc.extract_regex(names, f"^(?:{pattern})$"), group)
