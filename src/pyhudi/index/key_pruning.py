@@ -18,7 +18,7 @@ from pyhudi.index.bloom_metadata import KeyStatistics
 from pyhudi.metadata.derive_action import stored_text
 from pyhudi.metadata.index_facts import can_be_secondary
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import find_secondary, locate_records
+from pyhudi.metadata.key_indexes import find_secondary, locate_records, located_groups
 
 _ASKED_TOGETHER: Final = 64
 
@@ -68,12 +68,9 @@ class MetadataKeyIndexes:
         if found is None or not found.groups:
             return None
         known = [one for one in partitions if one in found.groups]
-        places: dict[str, set[str]] = {}
-        for part in [self._locations(keys, None)] if None in found.groups else self._run(keys, known):
-            pairs = part.select(["partition", "file_id"]).group_by(["partition", "file_id"]).aggregate([])
-            for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
-                places.setdefault(partition, set()).add(file_id)
-        unknown = () if None in found.groups else set(partitions).difference(known)
+        is_global = None in found.groups
+        places = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
+        unknown = () if is_global else set(partitions).difference(known)
         return {**places, **dict.fromkeys(unknown)}
 
     def _run(self, keys: pa.Array, partitions: Sequence[str]) -> list[pa.Table]:

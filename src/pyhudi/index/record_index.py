@@ -13,7 +13,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.index.hits import Hits, KeyBounds
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import locate_records
+from pyhudi.metadata.key_indexes import locate_records, located_groups
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
 
@@ -72,7 +72,8 @@ class RecordIndex:
         if self.is_global:
             whole = pa.concat_arrays(list(keys.values()))
             located = self._read(whole, None)
-            self._bring([located])
+            if self.bring is not None:
+                self.bring(located_groups([located]))
             known = _known(located, slices)
             at = pc.index_in(whole, value_set=known.keys)
             starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
@@ -82,7 +83,8 @@ class RecordIndex:
         paths = list(keys)
         places = [self._read(keys[paths[0]], paths[0])]
         places += executor.run(lambda path: self._read(keys[path], path), paths[1:])
-        self._bring(places)
+        if self.bring is not None:
+            self.bring(located_groups(places))
 
         def match(at: int) -> Hits:
             known = _known(places[at], slices)
@@ -99,16 +101,6 @@ class RecordIndex:
         found = self.locate(storage, keys, slices, executor)
         groups = [np.zeros(0, np.int32), *(hits.groups for hits in found.values())]
         return [int(at) for at in np.unique(np.concatenate(groups))]
-
-    def _bring(self, located: Sequence[pa.Table]) -> None:
-        if self.bring is None:
-            return
-        groups: dict[str, set[str]] = {}
-        for places in located:
-            pairs = places.group_by(["partition", "file_id"]).aggregate([])
-            for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
-                groups.setdefault(partition, set()).add(file_id)
-        self.bring(groups)
 
     def _read(self, keys: pa.Array | pa.ChunkedArray, partition: str | None) -> pa.Table:
         located = locate_records(self.indexes, keys, partition=partition)

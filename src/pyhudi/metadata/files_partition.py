@@ -114,6 +114,7 @@ class MetadataListing:
         """Every record, merged and without tombstones, as `CELLS` of a base file of this name; ascending by key."""
         keys = sorted(self._load())
         entries = self._live({key: number for number, key in enumerate(keys)})
+        entries = entries.set_column(1, "name", entries.column("name").cast(pa.large_string()))  # may be many bytes
         entries = entries.take(pc.sort_indices(entries.column("record")))  # stable: within a record as they are
         types = np.array([PARTITION_LIST_TYPE if key == PARTITIONS_KEY else FILES_TYPE for key in keys], np.int64)
         values = encode_files(types, entries, len(keys), table_version=table_version, base_file_name=base_file)

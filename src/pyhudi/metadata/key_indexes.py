@@ -51,6 +51,16 @@ def locate_records(
     return located
 
 
+def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
+    """The file groups that locations name: partition -> file ids."""
+    groups: dict[str, set[str]] = {}
+    for places in located:
+        pairs = places.group_by(["partition", "file_id"]).aggregate([])
+        for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
+            groups.setdefault(partition, set()).add(file_id)
+    return groups
+
+
 def find_secondary(indexes: MetadataIndexes, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table | None:
     """The record keys of these values, as `ENTRIES`; None if the index cannot tell.
 

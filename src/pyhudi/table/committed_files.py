@@ -30,11 +30,17 @@ def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSli
     Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
     Requests: as `StorageListing.walk`. Memory: a partition's files.
     """
-    for partition, files in listing.walk():
+    for partition, every in listing.walk():
+        files = [file for file in every if file.name.isascii() or _is_text(file.name)]
         names = pa.array([file.name for file in files], pa.string())
         sizes = pa.array([file.size_bytes for file in files], pa.int64())
         counts = _are_committed(names, timeline, slicing)
         yield PartitionFiles(partition, names.filter(counts), sizes.filter(counts))
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is text in UTF-8, as those of all data and log files are."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> pa.Array:

@@ -80,8 +80,10 @@ def tagging_of_table(
     config, (index, moves) = snapshot.config, find_index(snapshot, settings, executor)
     if isinstance(index, RecordIndex):
         index = replace(index, bring=stored.bring_groups)
+    elif looks_keys_up(operation, settings) and index.is_global:
+        stored.bring_all()
     elif looks_keys_up(operation, settings):
-        stored.bring_all() if index.is_global else stored.bring(counts)
+        stored.bring(counts)
     ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     tagging = Tagging(
         index=index,

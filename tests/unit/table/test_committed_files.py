@@ -25,7 +25,7 @@ names = st.one_of(
     st.builds(".{}_{}.log.{}_{}{}".format, ids, instants, st.sampled_from(["1", "0", "01", ""]), tokens,
               st.sampled_from(["", ".cdc", ".x", "\n"])),
     st.builds(".{}_{}.log.1".format, ids, instants),
-    st.sampled_from(["_SUCCESS", "notes.txt", ".hidden"]),
+    st.sampled_from(["_SUCCESS", "notes.txt", ".hidden", "not text \udcff"]),
 )  # fmt: skip
 
 

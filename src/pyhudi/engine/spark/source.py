@@ -122,8 +122,10 @@ class SparkSource:
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if tagging.settles:
             self._settle(tagging.ordering)
-        if tagging.index.is_exact:  # tasks find keys, and tell their slices by number
-            stored.bring_all() if tagging.index.is_global else stored.bring(self._counts)
+        if tagging.index.is_exact and tagging.index.is_global:  # tasks find keys, and tell their slices by number
+            stored.bring_all()
+        elif tagging.index.is_exact:
+            stored.bring(self._counts)
         self._slices = slices = stored[:]
         self._moves = tagging.moves
         lookup = Lookup(self._rows, self._total, self._location, self._schema, slices, tagging)
