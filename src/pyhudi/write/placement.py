@@ -93,12 +93,16 @@ def _by_keys(
         snapshot, operation, prepared.spec, settings, prepared.counts, stored, source.executor
     )  # fmt: skip
     looks_up = looks_keys_up(operation, settings)
+    brings = looks_up and tagging.index.is_exact  # what the input touches is only known behind the look-up
+    if not brings:
+        refuse_hidden_buckets(snapshot, stored.by_partition or stored.whole(prepared.counts))
     profile = tag_input(source, operation, prepared.counts, stored, tagging, looks_up=looks_up)
     if tagging.drops_stored:
         refuse_stored_keys(source, settings, table_name=snapshot.config.name)
     _refuse_frozen(frozen, profile.updates)
     touched = {**stored.by_partition, **stored.whole(profile.inserts)}
-    refuse_hidden_buckets(snapshot, touched)
+    if brings:
+        refuse_hidden_buckets(snapshot, touched)
     fills = operation is not Operation.BULK_INSERT
     free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
