@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.format.metadata_files import encode_files
 from pyhudi.format.metadata_record import (
@@ -27,6 +28,16 @@ def files_change(records: Mapping[str, FilesRecord], *, schema_text: str) -> Par
     return PartitionChange(FILES, cells_of(encoded))
 
 
+def files_cells(keys: pa.Array, entries: pa.Table, *, table_version: int, base_file: str | None = None) -> pa.Table:
+    """Records of `files` as `CELLS`, by columns. `keys`: large binary, each once. `entries`: as `FILES_COLUMNS`, by
+    record; one belongs to the key of its record's number. `base_file`: the HFile that they go into; None for a log.
+    """
+    is_list = pc.equal(keys, PARTITIONS_KEY.encode()).to_numpy(zero_copy_only=False)
+    types = np.where(is_list, PARTITION_LIST_TYPE, FILES_TYPE)
+    values = encode_files(types, entries, len(keys), table_version=table_version, base_file_name=base_file)
+    return pa.table([keys, values.cast(pa.large_binary())], schema=CELLS)
+
+
 def initial_files_change(parts: Iterable[PartitionFiles], *, table_version: int, base_file: str) -> PartitionChange:
     """The change that puts all files of a table, and the list of its partitions, into a base file of this name.
 
@@ -45,10 +56,8 @@ def initial_files_change(parts: Iterable[PartitionFiles], *, table_version: int,
             "is_deleted": np.zeros(len(names), np.bool_),
         }
     )
-    types = np.array([PARTITION_LIST_TYPE, *[FILES_TYPE] * len(held)], np.int64)
-    values = encode_files(types, entries, len(every), table_version=table_version, base_file_name=base_file)
-    cells = [binary_keys(pa.array([PARTITIONS_KEY, *keys], pa.string())), values.cast(pa.large_binary())]
-    return PartitionChange(FILES, pa.table(cells, schema=CELLS))
+    every_key = binary_keys(pa.array([PARTITIONS_KEY, *keys], pa.string()))
+    return PartitionChange(FILES, files_cells(every_key, entries, table_version=table_version, base_file=base_file))
 
 
 def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:

@@ -13,14 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, encode_files, merge_files
-from pyhudi.format.metadata_groups import FILES, FILES_TYPE, PARTITION_LIST_TYPE
+from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, merge_files
+from pyhudi.format.metadata_groups import FILES
 from pyhudi.format.metadata_record import (
     PARTITIONS_KEY,
     files_key,
     partition_of_key,
 )
-from pyhudi.metadata.changes import CELLS, binary_keys
+from pyhudi.metadata.changes import binary_keys
+from pyhudi.metadata.changes_files import files_cells
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.slice_records import Keys, SliceReader, open_slice
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
@@ -116,9 +117,8 @@ class MetadataListing:
         entries = self._live({key: number for number, key in enumerate(keys)})
         entries = entries.set_column(1, "name", entries.column("name").cast(pa.large_string()))  # may be many bytes
         entries = entries.take(pc.sort_indices(entries.column("record")))  # stable: within a record as they are
-        types = np.array([PARTITION_LIST_TYPE if key == PARTITIONS_KEY else FILES_TYPE for key in keys], np.int64)
-        values = encode_files(types, entries, len(keys), table_version=table_version, base_file_name=base_file)
-        return pa.table([binary_keys(pa.array(keys, pa.string())), values.cast(pa.large_binary())], schema=CELLS)
+        every_key = binary_keys(pa.array(keys, pa.string()))
+        return files_cells(every_key, entries, table_version=table_version, base_file=base_file)
 
     def _live(self, numbers: Mapping[str, int]) -> pa.Table:
         """What the records of these keys have but tombstones, as `FILES_COLUMNS`; `record`: the key's number."""

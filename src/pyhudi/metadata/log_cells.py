@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import LogBlock
-from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, encode_files, merge_new_files
-from pyhudi.format.metadata_groups import COLUMN_STATS, FILES_TYPE, PARTITION_LIST_TYPE, PARTITION_STATS
+from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, merge_new_files
+from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.metadata_record import PARTITIONS_KEY
 from pyhudi.format.metadata_stats import decode_column_stats
-from pyhudi.metadata.changes import CELLS
+from pyhudi.metadata.changes_files import files_cells
 from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.slice_records import SliceReader
 from pyhudi.metadata.table import FILES, MetadataTable
@@ -83,13 +83,8 @@ def _files_cells(table: MetadataTable, live: RecordVersions) -> pa.Table | None:
     is_back = one_array(merged.column("is_back")).to_numpy(zero_copy_only=False)
     if (is_back & ~is_list[one_array(merged.column("key")).to_numpy()]).any():
         return None
-    values = encode_files(
-        np.where(is_list, PARTITION_LIST_TYPE, FILES_TYPE),
-        merged.drop_columns(["is_back"]).rename_columns(FILES_COLUMNS.names),
-        len(keys),
-        table_version=table.config.version,
-    )
-    return pa.table([keys, values.cast(pa.large_binary())], schema=CELLS)
+    entries = merged.drop_columns(["is_back"]).rename_columns(FILES_COLUMNS.names)
+    return files_cells(keys, entries, table_version=table.config.version)
 
 
 def _replacing(partition: str, live: RecordVersions, cells: pa.Table) -> list[pa.Array]:

@@ -1,6 +1,5 @@
 """Which files a clean may delete: pure rules over the timeline and the file slices of a partition."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -94,12 +93,14 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     """
     assert rules.policy is CleanPolicy.VERSIONS or rules.earliest is not None
     replaced = rules.replaced.get(partition, {})
-    counts = Counter(group_named(file.name) for file in files)
-    safe = {file_id for file_id, count in counts.items() if count == 1 and file_id not in replaced}  # keep their file
-    alone = [file for file in files if group_named(file.name) in safe]
-    files = [file for file in files if group_named(file.name) not in safe]
-    groups = all_slices(partition, files, rules.timeline, slicing=rules.slicing)
-    by_group = _names_by_group(files)
+    by_id: dict[str, list[ListedFile]] = {}
+    for file in files:
+        by_id.setdefault(group_named(file.name), []).append(file)
+    safe = {file_id for file_id, of in by_id.items() if len(of) == 1 and file_id not in replaced}  # keep their file
+    alone = [by_id.pop(file_id)[0] for file_id in safe]
+    doubtful = [file for of in by_id.values() for file in of]
+    groups = all_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
+    by_group = _names_by_group(doubtful)
     gone: set[str] = set()
     has_live = False
     for file_id, slices in groups.items():

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from pyhudi.format.names import HOODIE, PARTITION_METAFILE
-from pyhudi.storage.protocol import Storage
+from pyhudi.storage.protocol import FileInfo, Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +46,35 @@ class StorageListing:
 
     def partitions(self) -> list[str]:
         """Folders that hold a partition metadata file. Spec: format/layout.md section 3."""
-        return sorted(partition for partition, _ in self.walk())
+        return sorted(partition for partition, _ in self._partitions())
 
     def walk(self) -> Iterator[tuple[str, list[ListedFile]]]:
         """Each partition with its files, which are sorted by name; partitions in any order. Lists every folder once."""
+        return ((partition, _named(partition, files)) for partition, files in self._partitions())
+
+    def _partitions(self) -> Iterator[tuple[str, Iterator[FileInfo]]]:
+        """Each partition with its files; of these no more are listed than are asked for, but to tell a partition."""
         folders = [""]
         while folders:
             folder = folders.pop()
-            listed = self._files(folder)
-            files = _without_metafile(listed)
-            if len(files) < len(listed):
-                yield folder, files
-                continue
-            folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
+            files, seen = self._storage.list(folder), []
+            for file in files:
+                seen.append(file)
+                if file.path.rpartition("/")[2].startswith(PARTITION_METAFILE):
+                    yield folder, chain(seen, files)
+                    break
+            else:
+                folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
 
     def expect(self, partitions: Iterable[str]) -> None:
         """Nothing: a folder is a request."""
 
     def files(self, partition: str) -> list[ListedFile]:
-        return _without_metafile(self._files(partition))
-
-    def _files(self, folder: str) -> list[ListedFile]:
-        start = len(folder) + 1 if folder else 0
-        return [ListedFile(file.path[start:], file.size_bytes) for file in self._storage.list(folder)]
+        return _named(partition, self._storage.list(partition))
 
 
-def _without_metafile(files: list[ListedFile]) -> list[ListedFile]:
-    return [file for file in files if not file.name.startswith(PARTITION_METAFILE)]
+def _named(folder: str, files: Iterable[FileInfo]) -> list[ListedFile]:
+    """Files of a folder by their names, without the partition metadata file."""
+    start = len(folder) + 1 if folder else 0
+    named = ((file.path[start:], file.size_bytes) for file in files)
+    return [ListedFile(name, size_bytes) for name, size_bytes in named if not name.startswith(PARTITION_METAFILE)]

@@ -77,8 +77,9 @@ def read_planned(
         batches = read_stored_batches(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
         )
+    keep = _keeper(plan)
     for batch in batches:
-        kept = _kept(plan, shown_batch(plan, file, batch, stored))
+        kept = keep(shown_batch(plan, file, batch, stored))
         if len(kept):
             yield kept.select(plan.schema.names)
 
@@ -119,10 +120,10 @@ def _read_matching(
 def _kept_and_numbered(plan: ReadPlan, batches: Iterable[pa.RecordBatch], shown: pa.Schema) -> pa.Table:
     """The rows that the plan asks for, and where each of them stands among all. `shown`: the columns of the batches."""
     schema = shown.append(pa.field(_NUMBER, pa.int64()))
-    kept, start = [], 0
+    keep, kept, start = _keeper(plan), [], 0
     for batch in batches:
         numbers = pa.array(np.arange(start, start + len(batch)))
-        kept.append(_kept(plan, batch.append_column(_NUMBER, numbers)))
+        kept.append(keep(batch.append_column(_NUMBER, numbers)))
         start += len(batch)
     return pa.Table.from_batches(kept, schema)
 
@@ -147,12 +148,16 @@ def _columns(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
     return {name: one_array(rows.column(name)) for name in rows.schema.names}
 
 
-def _kept(plan: ReadPlan, shown: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows that the plan asks for, with all of their columns."""
-    if plan.commit_times is not None:
-        wanted = pa.array(sorted(plan.commit_times), pa.string())
-        shown = shown.filter(pc.is_in(shown.column(COMMIT_TIME), value_set=wanted))
-    return shown if plan.predicate is None or not len(shown) else plan.predicate.filter(shown)
+def _keeper(plan: ReadPlan) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """What gives of shown rows those that the plan asks for, with all of their columns."""
+    wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
+
+    def keep(shown: pa.RecordBatch) -> pa.RecordBatch:
+        if wanted is not None:
+            shown = shown.filter(pc.is_in(shown.column(COMMIT_TIME), value_set=wanted))
+        return shown if plan.predicate is None or not len(shown) else plan.predicate.filter(shown)
+
+    return keep
 
 
 def shown_batch(plan: ReadPlan, file: PlannedFile, batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:

@@ -39,34 +39,37 @@ def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _cell_at(data: Bytes, at: Index, has_version: bool) -> tuple[Index, Index, Index, Index]:
-    """Where the row and the value of the cell end, and where the value and the next cell start; -1 four times for none.
+def _read_cell(data: Bytes, at: Index, has_version: bool, spans: Spans, index: Index) -> Index:
+    """Where the next cell starts; its spans go to `spans[index]`. -1, and nothing is put, where there is no cell.
 
     Layout of a cell (big endian): i32 key size; i32 value size; i16 row size; row; u8 family size; family
     and qualifier; i64 timestamp; u8 type; value; version as hvint.
     """
-    none = (np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1))
     if at + 10 > data.size:
-        return none
+        return np.int64(-1)
     key_size = _big_endian_4(data, at)
     value_size = _big_endian_4(data, at + 4)
     row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
     end = at + 8 + key_size + value_size
     if row_size > 32767 or key_size < row_size + _KEY_OVERHEAD or key_size >= 1 << 31 or value_size >= 1 << 31:
-        return none
+        return np.int64(-1)
     if end > data.size or data[at + 8 + key_size - 1] != _PUT:
-        return none
+        return np.int64(-1)
     beyond = end
     if has_version:
         if end >= data.size:
-            return none
+            return np.int64(-1)
         first = np.int64(data[end])
         beyond = end + 1
         if 128 <= first < 144:
             beyond += 136 - first if first < 136 else 144 - first
         if beyond > data.size:
-            return none
-    return at + 10 + row_size, end, at + 8 + key_size, beyond
+            return np.int64(-1)
+    spans[index, 0] = at + 10
+    spans[index, 1] = at + 10 + row_size
+    spans[index, 2] = at + 8 + key_size
+    spans[index, 3] = end
+    return beyond
 
 
 @numba.njit(cache=True, nogil=True)
@@ -76,13 +79,9 @@ def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
     count = 0
     at: Index = np.int64(0)
     while at < data.size:
-        row_end, value_end, value_start, beyond = _cell_at(data, at, has_version)
+        beyond = _read_cell(data, at, has_version, spans, count)
         if beyond < 0:
             return spans[:count], at
-        spans[count, 0] = at + 10
-        spans[count, 1] = row_end
-        spans[count, 2] = value_start
-        spans[count, 3] = value_end
         count += 1
         at = beyond
     return spans[:count], -1
@@ -95,26 +94,22 @@ def match_cells(
     """The spans of the first cell of each of the keys `start` to `end` that has one, which keys those are, and -1 or
     the offset of the first cell that is none. Cells and keys are sorted by row; all cells are looked at.
     """
-    spans = np.empty((end - start, 4), np.int64)
+    spans = np.empty((end - start + 1, 4), np.int64)  # the last is of the cell that is looked at
     is_found = np.zeros(end - start, np.bool_)
     count = 0
     key = start
     at: Index = np.int64(0)
     while at < data.size:
-        row_end, value_end, value_start, beyond = _cell_at(data, at, has_version)
+        beyond = _read_cell(data, at, has_version, spans, count)
         if beyond < 0:
             return spans[:count], is_found, at
         order: Index = np.int64(1)
         while key < end and order > 0:
-            order = _compare(data, at + 10, row_end, keys, key_offsets[key], key_offsets[key + 1])
+            order = _compare(data, spans[count, 0], spans[count, 1], keys, key_offsets[key], key_offsets[key + 1])
             if order >= 0:
                 key += 1
         if order == 0:
             is_found[key - 1 - start] = True
-            spans[count, 0] = at + 10
-            spans[count, 1] = row_end
-            spans[count, 2] = value_start
-            spans[count, 3] = value_end
             count += 1
         at = beyond
     return spans[:count], is_found, -1

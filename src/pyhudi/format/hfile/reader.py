@@ -245,14 +245,17 @@ class HFileReader:
         for level in range(self._trailer.data_index_levels - 1, 0, -1):
             self._check_ascending(entries)
             magic = blocks.LEAF_INDEX if level == 1 else blocks.INTERMEDIATE_INDEX
-            outer = entries
-
-            def decode(at: int, payload: bytes, outer: Sequence[IndexEntry] = outer) -> list[IndexEntry]:
-                return list(decode_inner_index(payload, Place(self._path, outer[at].offset)))
-
-            entries = [entry for inner in self._worked(outer, magic, decode) for entry in inner]
+            entries = self._inner_entries(entries, magic)
         self._check_ascending(entries)
         return entries
+
+    def _inner_entries(self, outer: Sequence[IndexEntry], magic: bytes) -> list[IndexEntry]:
+        """What the index blocks of these entries hold."""
+
+        def decode(at: int, payload: bytes) -> list[IndexEntry]:
+            return list(decode_inner_index(payload, Place(self._path, outer[at].offset)))
+
+        return [entry for inner in self._worked(outer, magic, decode) for entry in inner]
 
     @cached_property
     def _index_rows(self) -> tuple[Bytes, Spans]:
