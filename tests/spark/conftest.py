@@ -62,5 +62,5 @@ def by_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def on_cluster(by_shuffle: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes and indexings as on a cluster."""
+    """Writes, indexings and compactions as on a cluster."""
     monkeypatch.setattr("pyhudi.engine.spark.engine.runs_on_this_machine", lambda spark: False)

@@ -53,7 +53,8 @@ class TableServices(TableWrites):
         Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
         readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
         pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
-        true. `spark`: the session to run it on; None: in this process.
+        true. `spark`: the session whose cluster it runs on; in this process where that runs on this machine only, or
+        for None.
         Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
         """
         return run_compactions(self._job(CompactionKind.BASE, options, spark), is_asked=True)
@@ -81,9 +82,9 @@ class TableServices(TableWrites):
         refuse_not_compactable(self._access.snapshot())
         _, merged, settings = self._prepare(options)
         access, after = self._access, AfterCommitSettings.from_options(merged)
-        if spark is None:
-            work: SliceWork = LocalSliceWork(self._executor, access.storage)
-        else:
+        work: SliceWork = LocalSliceWork(self._executor, access.storage)
+        if spark is not None:
             engine = frames.spark_engine()
-            access, work = engine.session_access(access, spark), engine.SparkSliceWork(spark)
+            access = engine.session_access(access, spark)
+            work = work if engine.runs_on_this_machine(spark) else engine.SparkSliceWork(spark)
         return self._compaction_job(kind, access, settings, after, work)
