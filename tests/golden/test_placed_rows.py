@@ -1,7 +1,7 @@
 """A row of a block could be scanned though a later record replaces it, be missed, or stay in the base file, too.
 
-Where records have places, the stored rows that `find_placed` leaves must be the rows of the slice: of tables that
-Apache Hudi wrote, and of our own with every rule by which one row of two wins whole.
+Where rows are stored whole, those that `find_placed` leaves must be the rows of the slice: of tables that Apache Hudi
+wrote, and of our own with every rule by which one row of two wins whole, whether logs have positions or not.
 """
 
 import random
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.format.keys import KeySpec
 from pyhudi.format.log.data import read_batches
 from pyhudi.merge.rules import Fill
 from pyhudi.storage.protocol import Storage
@@ -29,7 +30,10 @@ from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
 
 find_placed = partial(find_placed_among, data_blocks_max=100)
-PLACED = {"mor_parquet_log_v9_h120"}
+PLACED = {
+    *(f"mor_parquet_log_{release}" for release in ("v6_h0150", "v8_h102", "v9_h120")),
+    "mor_record_index_v6_h0150",
+}
 
 
 def standing(storage: Storage, files: SliceFiles, plan: ReadPlan, placed: PlacedRows) -> pa.Table:
@@ -71,13 +75,19 @@ def of_table(golden: GoldenTables, name: str) -> list[tuple[Storage, SliceFiles,
     return [(storage, files, plan) for storage, plan, files in slices(golden, name)]
 
 
+BY_BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+
+
 @pytest.mark.parametrize("ordering", ["ts", None, "x"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_rows_of_our_tables_are_found_where_they_lie(tmp_path: Path, seed: int, ordering: str | None) -> None:
+@pytest.mark.parametrize("by_keys", [False, True], ids=["positions", "keys"])
+def test_rows_of_our_tables_are_found_where_they_lie(
+    tmp_path: Path, seed: int, ordering: str | None, by_keys: bool
+) -> None:
     rand = random.Random(seed)
     table = HudiTable.create(
         tmp_path, name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ",
-        properties={"hoodie.compact.inline": "false"},
+        properties={"hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
     )  # fmt: skip
 
     def rows(keys: list[int]) -> pa.Table:
@@ -94,12 +104,89 @@ def test_rows_of_our_tables_are_found_where_they_lie(tmp_path: Path, seed: int, 
     table.bulk_insert(rows(list(range(100))).drop_columns("_hoodie_is_deleted").append_column(
         "_hoodie_is_deleted", pa.repeat(pa.scalar(False), 100)))  # fmt: skip
     for _ in range(5):
-        some = rand.sample(range(100), 30)
+        some = rand.sample(range(120 if by_keys else 100), 30)
         table.delete(rows(some)) if rand.random() < 0.3 else table.upsert(rows(some))
 
     scan = table.scan()
     found = [assert_is_the_slice(scan._storage, file.slice_files, scan._plan) for file in scan._plan.files if file.logs]
     assert found == [True]
+
+
+def test_without_positions_of_this_base_file_keys_say_where_rows_lie(golden: GoldenTables) -> None:
+    (storage, files, plan), *_ = of_table(golden, "mor_parquet_log_v9_h120")
+    elsewhere = replace(files, base_instant="0")
+    assert plan.log_reading is not None
+    of = (plan.log_reading, plan.stored_schema, plan.stored_schema.names)
+    by_positions, by_keys = (find_placed(storage, these, *of) for these in (files, elsewhere))
+
+    assert by_positions is not None
+    assert by_keys is not None
+    assert by_keys.base_gone.tolist() == by_positions.base_gone.tolist()
+    gone = [[numbers.tolist() for _, numbers in placed.blocks] for placed in (by_positions, by_keys)]
+    assert gone[0] == gone[1]
+    assert len(by_keys.base_gone) > 0
+
+
+def test_rows_of_a_base_file_that_share_a_key_have_no_place_of_their_own(tmp_path: Path) -> None:
+    """Each of them becomes the row of the log."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a", "a", "b"], "n": [1, 2, 3]}))
+    table.upsert(pa.table({"id": ["b"], "n": [4]}))
+    assert _placed_of_only_slice(table) == [[2], []]
+    table.upsert(pa.table({"id": ["a"], "n": [5]}))
+    assert _placed_of_only_slice(table) is None
+
+
+def test_keys_that_rows_do_not_hold_are_spelled(tmp_path: Path) -> None:
+    table = HudiTable.create(tmp_path, name="t", record_key=["id", "at"], table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a", "a", "b"], "at": [1, 2, 1]}))
+    table.upsert(pa.table({"id": ["a", "c"], "at": [2, 2]}))
+    table.delete(pa.table({"id": ["b"], "at": [1]}))
+    scan = table.scan()
+    (file,) = scan._plan.files
+    plan, reading = scan._plan, scan._plan.log_reading
+    assert reading is not None
+    spelled = replace(reading, keys=KeySpec(("id", "at"), (), True, False, False))
+    placed = find_placed(scan._storage, file.slice_files, spelled, plan.stored_schema, ["id", "at"])
+
+    assert placed is not None
+    assert placed.base_gone.tolist() == [1, 2]
+
+
+def _placed_of_only_slice(table: HudiTable) -> list[list[int]] | None:
+    scan = table.scan()
+    (file,) = scan._plan.files
+    plan, reading = scan._plan, scan._plan.log_reading
+    assert reading is not None
+    placed = find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, plan.stored_schema.names)
+    return None if placed is None else [of.tolist() for of in (placed.base_gone, *(gone for _, gone in placed.blocks))]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.int64(), pa.timestamp("us", "UTC"), pa.date32(), pa.float64()], ids=str
+)
+@pytest.mark.parametrize("first", [4, 5, 6])
+@pytest.mark.parametrize("has_null", [False, True])
+def test_a_footer_settles_who_wins_as_the_rows_do(
+    tmp_path: Path, kind: pa.DataType, first: int, has_null: bool
+) -> None:
+    """Base rows of 5 and perhaps null, log rows from `first` on: whether the base file's values are read or not."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="at", table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+    width = kind.bit_width if not pa.types.is_floating(kind) else 64
+
+    def rows(values: list[int | None]) -> pa.Table:
+        at = pa.array(values, pa.int32() if width == 32 else pa.int64()).cast(kind)
+        return pa.table({"id": [str(key) for key in range(len(values))], "at": at})
+
+    table.bulk_insert(rows([5, -5, None if has_null else 5, 5]))
+    table.upsert(rows([first, first, first]))
+    scan = table.scan()
+    (file,) = scan._plan.files
+
+    assert assert_is_the_slice(scan._storage, file.slice_files, scan._plan)
 
 
 def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
@@ -110,8 +197,6 @@ def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
 
     assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names) is not None
     assert find_placed(storage, files, made, plan.stored_schema, names) is None
-    elsewhere = replace(files, base_instant="0")
-    assert find_placed(storage, elsewhere, plan.log_reading, plan.stored_schema, names) is None
     assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names, data_blocks_max=0) is None
     several_passes = replace(plan.log_reading, log_size_bytes_max=1)
     assert find_placed(storage, files, several_passes, plan.stored_schema, names) is None

@@ -1,7 +1,8 @@
-"""Which stored rows of a slice are its rows, where each record of its log has a place in the base file.
+"""Which stored rows of a slice are its rows, where its log is of rows that win or lose whole.
 
 Then the rows of a slice lie whole in its base file and in the Parquet blocks of its log: a reader may take all of them
-as they are stored, but for those named here. What decides which these are is numbers; no key is read.
+as they are stored, but for those named here. What decides which these are is numbers: each record goes by its place in
+the base file, which the log says, or its key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,14 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from pyhudi.errors import Bug
+from pyhudi.errors import CorruptFile
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches, read_parquet_shape
 from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions
+from pyhudi.format.log.headers import is_partial
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.fold import Folded, LogFold
@@ -25,9 +28,11 @@ from pyhudi.merge.outcomes import compares_base
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
+from pyhudi.table.log_places import find_places, logged_places, says_places
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
-from pyhudi.table.parquet_files import open_parquet, read_stored_batches
+from pyhudi.table.ordering_bounds import least_ordering, no_row_exceeds
+from pyhudi.table.parquet_files import open_parquet, read_row_groups
 from pyhudi.table.slice_log import SliceFiles
 from pyhudi.table.stored_types import stored_types
 
@@ -55,20 +60,21 @@ def find_placed(
     *,
     data_blocks_max: int,
 ) -> PlacedRows | None:
-    """Where a slice's rows lie; None where some record has no place, or rows are not stored whole as they are read.
+    """Where a slice's rows lie; None where rows are not stored whole as they are read, or share a key.
 
     `columns`: those that are to be read, which blocks must hold in the table's types of today. `data_blocks_max`: None,
     too, for a log of more data blocks.
-    As Apache Hudi does, positions of the right base file are believed: keys are not compared.
-    Memory: of each record of the log what is compared and 40 bytes; nothing where the log is read in parts.
-    Requests: as `stored_blocks`, a few small ones for each block, and columns of the base file that are compared.
+    As Apache Hudi does, positions of the right base file are believed: keys are compared only where some are missing.
+    Memory: of each record of the log what is compared and 40 bytes, and its key where that is compared; nothing where
+    the log is read in parts. Requests: as `stored_blocks`, a few small ones for each block, and columns of the base
+    file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
     if files.base_path is None or not rules.keeps_rows_whole:
         return None
     blocks = stored_blocks(storage, files, reading)
     wanted = pa.schema([stored.field(name) for name in columns])
-    if not all(_is_placed(block, files.base_instant) for block in blocks) or len(key_parts(blocks, reading)) > 1:
+    if not all(_holds_rows_whole(block) for block in blocks) or len(key_parts(blocks, reading)) > 1:
         return None
     data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
     if len(data) > data_blocks_max:
@@ -76,10 +82,14 @@ def find_placed(
     shapes = [read_parquet_shape(block) for block in data]
     if any(stored_types(schema, wanted) != wanted for schema, _ in shapes):
         return None
+    by_log = says_places(blocks, files)
+    places = logged_places(blocks) if by_log else find_places(storage, files, blocks, reading, stored)
+    if places is None:
+        return None
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
-    folded, starts = _fold(blocks, [count for _, count in shapes], files.base_path, rules, compared)
+    folded, starts = _fold(blocks, places, files.base_path, rules, compared)
     merge = BaseMerge(folded)
-    met = _meet_base(merge, storage, files.base_path, compared if compares_base(rules) else pa.schema([]))
+    met = _meet_base(merge, folded, storage, files.base_path, compared, by_log=by_log)
     winning = met.take(np.flatnonzero(met.wins))
     gone = np.ones(starts[-1], np.bool_)
     for batch in (merge.replacements(winning), *merge.remaining()):
@@ -88,51 +98,80 @@ def find_placed(
     return PlacedRows(winning.at, tuple(zip(data, parts, strict=True)))
 
 
-def _is_placed(block: LogBlock, base_instant: str) -> bool:
-    is_whole = block.type is BlockType.DELETE or (block.type is BlockType.PARQUET_DATA and not is_partial(block))
-    return is_whole and positions_base_instant(block) == base_instant
+def _holds_rows_whole(block: LogBlock) -> bool:
+    return block.type is BlockType.DELETE or (block.type is BlockType.PARQUET_DATA and not is_partial(block))
 
 
 def _fold(
-    blocks: Sequence[LogBlock], counts: Sequence[int], path: str, rules: MergeRules, compared: pa.Schema
+    blocks: Sequence[LogBlock],
+    places: Sequence[np.ndarray],
+    path: str,
+    rules: MergeRules,
+    compared: pa.Schema,
 ) -> tuple[Folded, list[int]]:
     """What the blocks come to, a record a place, and where each data block's rows start among all of them.
 
-    `counts`: the rows of each data block.
+    `places`: of each block's records.
     """
     schema = pa.schema([pa.field(_PLACE, pa.int64()), pa.field(_ROW, pa.int64()), *compared])
     fold = LogFold(rules, schema, path=path)
-    starts, left = [0], iter(counts)
-    for block in blocks:
+    starts = [0]
+    for block, at in zip(blocks, places, strict=True):
         if block.type is BlockType.DELETE:
             deletes = read_deletes(block)
             ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
-            places = places_of(block, len(deletes))
-            fold.add_deletes(pa.array(places), ordering, positions=places)
+            fold.add_deletes(pa.array(at), ordering)
             continue
-        places, end = places_of(block, next(left)), 0
-        for columns, count in _block_columns(block, compared, len(places)):
+        end = 0
+        for columns, count in _block_columns(block, compared, len(at)):
             start, end = end, end + count
             rows = np.arange(starts[-1] + start, starts[-1] + end)
-            of = places[start:end]
             fold.add_rows(
-                pa.RecordBatch.from_arrays([pa.array(of), pa.array(rows), *columns], schema=schema), positions=of
+                pa.RecordBatch.from_arrays([pa.array(at[start:end]), pa.array(rows), *columns], schema=schema)
             )
         starts.append(starts[-1] + end)
     return fold.finish(), starts
 
 
-def _meet_base(merge: BaseMerge, storage: Storage, path: str, compared: pa.Schema) -> Met:
-    """The rows of the base file that have a record in the log, by their numbers."""
-    found = []
-    position = 0
-    for columns, count in _base_columns(storage, path, compared):
-        places = pa.array(np.arange(position, position + count))
-        schema = pa.schema([pa.field(_PLACE, pa.int64()), *compared])
-        met = merge.meet(pa.RecordBatch.from_arrays([places, *columns], schema=schema), position)
-        found.append(met.shifted(position))
-        position += count
-    return Met.joined(found)
+def _meet_base(
+    merge: BaseMerge, folded: Folded, storage: Storage, path: str, compared: pa.Schema, *, by_log: bool
+) -> Met:
+    """The rows of the base file that have a record in the log, by their numbers.
+
+    `by_log`: the log says its places, so that none lies behind the last row. Raises: CorruptFile where one does.
+    """
+    places = np.sort(folded.entries.keys.to_numpy())
+    with closing(open_parquet(storage, path)) as file:
+        count = int(file.metadata.num_rows)
+        at = places[: np.searchsorted(places, count)]
+        if by_log and len(at) < len(places):
+            expected = f"a base row {int(places[-1]):,}, the position of a record of the log"
+            raise CorruptFile(path, 0, expected=expected, found=f"{count:,} rows")
+        if not compares_base(folded.rules):
+            compared = pa.schema([])
+        least = None if not len(compared) else least_ordering(folded)
+        if least is not None and no_row_exceeds(file, least, compared.field(folded.rules.ordering[0])):
+            columns = [pa.repeat(least, len(at))]
+            compared = pa.schema([compared.field(folded.rules.ordering[0])])
+        else:
+            columns = _columns_at(file, at, compared, path)
+    schema = pa.schema([pa.field(_PLACE, pa.int64()), *compared])
+    met = merge.meet(pa.RecordBatch.from_arrays([pa.array(at), *columns], schema=schema), 0)
+    return Met(at[met.at], met.states, met.wins, met.is_delete)
+
+
+def _columns_at(file: pq.ParquetFile, at: np.ndarray, wanted: pa.Schema, path: str) -> list[pa.Array]:
+    """Columns of the rows at these places, which ascend."""
+    if not len(wanted):
+        return []
+    present = [name for name in wanted.names if name in file.schema_arrow.names]
+    parts, start = [wanted.empty_table()], 0
+    for batch in read_row_groups(file, range(file.metadata.num_row_groups), present, path=path, use_threads=False):
+        low, high = np.searchsorted(at, [start, start + len(batch)])
+        rows = conform_batch(batch.take(pa.array(at[low:high] - start)), wanted, path=path)
+        parts.append(pa.Table.from_batches([rows]))
+        start += len(batch)
+    return [one_array(column) for column in pa.concat_tables(parts).columns]
 
 
 def _block_columns(block: LogBlock, wanted: pa.Schema, count: int) -> Iterator[tuple[list[pa.Array], int]]:
@@ -142,21 +181,3 @@ def _block_columns(block: LogBlock, wanted: pa.Schema, count: int) -> Iterator[t
         return
     for batch in read_batches(block, columns=wanted.names):
         yield conform_batch(batch, wanted, path=block.path).columns, len(batch)
-
-
-def _base_columns(storage: Storage, path: str, wanted: pa.Schema) -> Iterator[tuple[list[pa.Array], int]]:
-    """As `_block_columns`, of the rows of a base file."""
-    if not len(wanted):
-        with closing(open_parquet(storage, path)) as file:
-            yield [], int(file.metadata.num_rows)
-        return
-    for batch in read_stored_batches(storage, path, wanted.names, use_threads=False):
-        yield conform_batch(batch, wanted, path=path).columns, len(batch)
-
-
-def places_of(block: LogBlock, count: int) -> np.ndarray:
-    """The places in the base file of the records of a block that has some. Raises: as `record_positions`."""
-    positions = record_positions(block, count)
-    if positions is None:
-        raise Bug(f"{block.path}: a block that has positions of its base file has none")
-    return positions.astype(np.int64)

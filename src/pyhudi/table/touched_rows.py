@@ -10,20 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import read_row_count
-from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import positions_base_instant
+from pyhudi.format.log.block import LogBlock
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import fold_blocks, keyed
+from pyhudi.table.log_places import logged_places, says_places
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
 from pyhudi.table.parquet_files import BATCH_ROWS, read_stored_batches
-from pyhudi.table.placed_rows import places_of
 from pyhudi.table.slice_log import LogTally, SliceFiles
 
 
@@ -36,8 +33,8 @@ def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, store
     blocks = stored_blocks(storage, files, reading)
     if not blocks or files.base_path is None:
         return np.zeros(0, np.int64)
-    if all(positions_base_instant(block) == files.base_instant for block in blocks):
-        return np.unique(np.concatenate([_positions(block) for block in blocks]))
+    if says_places(blocks, files):
+        return np.unique(np.concatenate(logged_places(blocks)))
     by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
     found = []
     for part in key_parts(blocks, by_key):
@@ -147,8 +144,3 @@ class _TouchedRows:
         batches = read_stored_batches(self._storage, path, schema.names, use_threads=self._use_threads, choose=choose)
         for batch in batches:
             yield keyed(conform_batch(batch, schema, path=path), self._keys)
-
-
-def _positions(block: LogBlock) -> np.ndarray:
-    count = len(read_deletes(block)) if block.type is BlockType.DELETE else read_row_count(block)
-    return places_of(block, count)

@@ -26,9 +26,14 @@ from pyhudi.format.schema import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import NewLog
 from pyhudi.write.attempt import AttemptedFile
+from pyhudi.write.base_file_writer import dictionary_columns
 from pyhudi.write.log_settings import SMALL_BLOCK_BYTES, BlockFormat, LogSettings
 
 BATCH_ROWS = 131_072
+_DICTIONARY_BYTES_MIN = 4 << 20
+"""Bytes of rows from which a Parquet block has dictionaries, where they pay: to try them takes as long as encoding a
+smaller block, and repeated values take up little there without them, once they are compressed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,8 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
         case "parquet":
             is_small = rows.nbytes < SMALL_BLOCK_BYTES
             compression = style.settings.small_block_compression if is_small else style.compression
-            return encode_parquet_block(batches, header, compression=compression)
+            dictionary = dictionary_columns(rows) if rows.nbytes >= _DICTIONARY_BYTES_MIN else ()
+            return encode_parquet_block(batches, header, compression=compression, dictionary=dictionary)
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
             return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)

@@ -140,17 +140,26 @@ def test_an_avro_block_is_read_in_pieces():
     assert np.array_equal(pa.Table.from_batches(batches).column("n").to_numpy(), np.arange(100_000))
 
 
-def test_parquet_is_read_by_its_columns():
-    noise = np.random.default_rng(1).integers(0, 1 << 60, 50_000)
-    batch = rows(50_000).set_column(2, "text", pa.array(noise).cast(pa.string()))
+def test_a_large_parquet_block_is_read_by_its_columns():
+    noise = np.random.default_rng(1).integers(0, 1 << 60, 300_000)
+    batch = rows(300_000).set_column(2, "text", pa.array(noise).cast(pa.string()))
     data = as_parquet([batch])
     source = CountedLog(data)
     (block,) = scan_log(source, len(data), path="x")
     source.reads.clear()
     found = pa.Table.from_batches(read_batches(block, columns=["n"]))
-    assert found.num_rows == 50_000
+    assert found.num_rows == 300_000
     assert sum(size for _, size in source.reads) < len(data) / 2
-    assert read_row_count(block) == 50_000
+    assert read_row_count(block) == 300_000
+
+
+def test_a_small_parquet_block_is_one_request():
+    data = as_parquet([rows(1_000)])
+    source = CountedLog(data)
+    (block,) = scan_log(source, len(data), path="x")
+    source.reads.clear()
+    assert sum(batch.num_rows for batch in read_batches(block, columns=["n"])) == 1_000
+    assert source.reads == [(block.content_offset, block.content_size)]
 
 
 class FailingLog(CountedLog):

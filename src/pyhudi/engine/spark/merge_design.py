@@ -20,7 +20,7 @@ DRIVER_BYTES_MAX: Final = 512 << 20
 DRIVER_LOG_BYTES_MAX: Final = 64 << 20
 """Bytes of logs up to which the driver merges the touched rows, too: starting Python tasks takes a second."""
 
-BASE_BYTES_A_BLOCK: Final = 4 << 20
+BASE_BYTES_A_BLOCK: Final = 3 << 20
 """Bytes of a base file for each data block of its log from which it pays to scan the blocks as files: opening one takes
 as long as merging the rows of so much.
 """

@@ -29,6 +29,9 @@ from pyhudi.format.log.source import read_exactly
 
 BATCH_SIZE_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 65_536
+WHOLE_BYTES_MAX: Final = 4 << 20
+"""Bytes of a Parquet block up to which it is read whole: that takes no longer than the two requests that it spares."""
+
 KEY: Final = "key"
 """The field that the values of HFiles leave empty, as it is the cells' key."""
 
@@ -93,7 +96,8 @@ def read_batches(
     has its default, or is null. Not so in a partial block, which lacks what it does not change.
 
     Memory: Avro: about `batch_size_bytes` of the content, or a row of more, and the columns of it; Parquet: a row
-    group of these columns; HFile: the content and its cells. Requests: one for each of these.
+    group of these columns, or the content where that is small; HFile: the content and its cells. Requests: one for
+    each of these.
     Raises: CorruptFile; Invalid for a column that the reader's schema does not have.
     """
     assert block.type in ROW_TYPES
@@ -111,7 +115,10 @@ def read_batches(
 
 
 def read_parquet_shape(block: LogBlock) -> tuple[pa.Schema, int]:
-    """The columns of a Parquet block as they are stored, and how many rows it holds. Requests: one small range."""
+    """The columns of a Parquet block as they are stored, and how many rows it holds.
+
+    Requests: a range of the end, or one of a small block's content.
+    """
     assert block.type is BlockType.PARQUET_DATA
     with _open_parquet(block) as file:
         return file.schema_arrow, int(file.metadata.num_rows)
@@ -252,9 +259,10 @@ def _first_row_end(block: LogBlock, piece: memoryview, at: int) -> int:
 
 
 def _open_parquet(block: LogBlock) -> pq.ParquetFile:
-    source = pa.PythonFile(ContentFile(block), "r")
+    is_small = block.content_size <= WHOLE_BYTES_MAX
+    source = pa.BufferReader(block.read_content()) if is_small else pa.PythonFile(ContentFile(block), "r")
     try:
-        return pq.ParquetFile(source, pre_buffer=True)
+        return pq.ParquetFile(source, pre_buffer=not is_small)
     except HudiError:
         raise
     except _BROKEN_PARQUET as error:

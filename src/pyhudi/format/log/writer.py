@@ -5,7 +5,7 @@ where the table has them: they are written as they come, a row's record key amon
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +24,7 @@ from pyhudi.format.log.headers import check_positions, data_header
 from pyhudi.format.roaring import Positions
 
 DATA_VERSION: Final = 3
+ROW_GROUP_ROWS: Final = 131_072
 AVRO_SCHEMA: Final = "parquet.avro.schema"
 WRITER_MODEL: Final = "writer.model.name"
 
@@ -49,20 +50,30 @@ def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
     return encode_block(BlockType.AVRO_DATA, header, b"".join(parts))
 
 
-def encode_parquet_block(rows: Rows, header: Mapping[HeaderKey, str], *, compression: str) -> bytes:
+def encode_parquet_block(
+    rows: Rows, header: Mapping[HeaderKey, str], *, compression: str, dictionary: Sequence[str] | None = None
+) -> bytes:
     """A data block that is a Parquet file, with the schema's text in its footer, as Apache Hudi has it there.
 
+    `dictionary`: the leaves, as Parquet names them, that get one; None: all. A row group has `ROW_GROUP_ROWS` rows,
+    however these come.
     Raises: as `encode_avro_block`. Memory: the same.
     """
     text = _schema_text(header)
     schema = _arrow_schema(text)
-    sink, count = pa.BufferOutputStream(), 0
-    with pq.ParquetWriter(sink, schema, compression=compression, store_schema=False, version="2.6") as writer:
-        for batch in rows:
-            writer.write_batch(_conformed(batch, schema))
-            count += batch.num_rows
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_batches((_conformed(batch, schema) for batch in rows), schema)
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression=compression,
+        use_dictionary=True if dictionary is None else list(dictionary),
+        store_schema=False,
+        version="2.6",
+    ) as writer:
+        writer.write_table(table, ROW_GROUP_ROWS)
         writer.add_key_value_metadata({AVRO_SCHEMA: text, WRITER_MODEL: "avro"})
-    check_positions(header, count)
+    check_positions(header, len(table))
     return encode_block(BlockType.PARQUET_DATA, header, sink.getvalue())
 
 

@@ -1,0 +1,77 @@
+"""Where the records of a slice's log stand in its base file: as the log says, or as their keys do."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import Bug
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.data import read_batches, read_row_count
+from pyhudi.format.log.delete import read_deletes
+from pyhudi.format.log.headers import positions_base_instant, record_positions
+from pyhudi.format.schema import RECORD_KEY
+from pyhudi.merge.latest import encode_keys, match_rows
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.conform import conform_batch
+from pyhudi.table.log_merge import keyed
+from pyhudi.table.log_reading import LogReading
+from pyhudi.table.parquet_files import read_stored_batches
+from pyhudi.table.slice_log import SliceFiles
+
+
+def says_places(blocks: Sequence[LogBlock], files: SliceFiles) -> bool:
+    """Whether each of the blocks says where its records stand in the slice's base file."""
+    return all(positions_base_instant(block) == files.base_instant for block in blocks)
+
+
+def logged_places(blocks: Sequence[LogBlock]) -> list[np.ndarray]:
+    """The places in the base file that each of the blocks says, of its records. Raises: as `record_positions`."""
+    return [_logged_places(block) for block in blocks]
+
+
+def _logged_places(block: LogBlock) -> np.ndarray:
+    count = len(read_deletes(block)) if block.type is BlockType.DELETE else read_row_count(block)
+    positions = record_positions(block, count)
+    if positions is None:
+        raise Bug(f"{block.path}: a block that has positions of its base file has none")
+    return positions.astype(np.int64)
+
+
+def find_places(
+    storage: Storage, files: SliceFiles, blocks: Sequence[LogBlock], reading: LogReading, stored: pa.Schema
+) -> list[np.ndarray] | None:
+    """For each record of each block a number of its key: its place in the base file, or one behind the last row.
+
+    None where rows of the base file share a key of the log. `blocks`: of whole rows, and of deletes.
+    Reads the keys of the log and of the base file. Memory: the former, and 16 bytes for each.
+    """
+    own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
+    schema = pa.schema([stored.field(name) for name in own])
+    keys = [_keys(block, schema, reading) for block in blocks]
+    codes, distinct = encode_keys(pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string()))
+    place = np.full(len(distinct), -1, np.int64)
+    assert files.base_path is not None
+    start = matched = 0
+    for batch in read_stored_batches(storage, files.base_path, schema.names, use_threads=False):
+        rows = keyed(conform_batch(batch, schema, path=files.base_path), reading.keys)
+        found = match_rows(rows.column(RECORD_KEY), distinct)
+        at = np.flatnonzero(found >= 0)
+        place[found[at]] = start + at
+        matched += len(at)
+        start += len(rows)
+    new = np.flatnonzero(place < 0)
+    if matched > len(place) - len(new):
+        return None
+    place[new] = start + np.arange(len(new))
+    return np.split(place[codes], np.cumsum([len(of) for of in keys])[:-1])
+
+
+def _keys(block: LogBlock, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
+    """The record keys of a block, in its order."""
+    if block.type is BlockType.DELETE:
+        return pa.chunked_array([one_array(read_deletes(block).column("record_key"))], pa.string())
+    batches = read_batches(block, columns=schema.names)
+    rows = (keyed(conform_batch(batch, schema, path=block.path), reading.keys) for batch in batches)
+    return pa.chunked_array([batch.column(RECORD_KEY) for batch in rows], pa.string())
