@@ -68,7 +68,8 @@ def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:
 
 
 def _logged_columns(target: WriteTarget, rows: pa.Table) -> list[str]:
-    return [name for name in target.schema.names if name in META_FIELDS or name in rows.column_names]
+    held = {*META_FIELDS, *rows.column_names}
+    return [name for name in target.schema.names if name in held]
 
 
 def _status(task: FileGroupTask, log: WrittenLog, inserts: int) -> WriteStatus:

@@ -32,7 +32,7 @@ class IncomingRows:
 
     @property
     def gone(self) -> pa.Table:
-        return self.table.filter(pa.array(self.is_delete))
+        return self.table.filter(pa.array(self.is_delete)) if self.is_delete.any() else self.table.slice(0, 0)
 
 
 def collect_rows(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> IncomingRows:

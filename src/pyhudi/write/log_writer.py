@@ -154,9 +154,10 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
         case "avro":
             return encode_avro_block(batches, header)
         case "parquet":
-            is_small = rows.nbytes < SMALL_BLOCK_BYTES
+            size_bytes = rows.nbytes
+            is_small = size_bytes < SMALL_BLOCK_BYTES
             compression = style.settings.small_block_compression if is_small else style.compression
-            dictionary = dictionary_columns(rows) if rows.nbytes >= _DICTIONARY_BYTES_MIN else ()
+            dictionary = dictionary_columns(rows) if size_bytes >= _DICTIONARY_BYTES_MIN else ()
             return encode_parquet_block(batches, header, compression=compression, dictionary=dictionary)
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}

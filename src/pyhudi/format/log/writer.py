@@ -151,16 +151,17 @@ def _arrow_schema(text: str) -> pa.Schema:
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns in the order and the types of the schema."""
-    if sorted(batch.schema.names) != sorted(schema.names):
+    is_conformed = batch.schema.equals(schema)  # casts that change nothing take longer than the rest
+    if not is_conformed and sorted(batch.schema.names) != sorted(schema.names):
         raise Invalid(
             f"log block: expected the columns {', '.join(schema.names)}, found {', '.join(batch.schema.names)}"
         )
-    columns = batch.select(schema.names)
+    columns = batch if is_conformed else batch.select(schema.names)
     for column, field in zip(columns.columns, schema, strict=True):
-        if column.null_count and not field.nullable:
+        if not field.nullable and column.null_count:
             raise Invalid(f"column '{field.name}': expected no null, as the schema states, found {column.null_count:,}")
     try:
-        return columns.cast(schema)
+        return columns if is_conformed else columns.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise Invalid(f"log block: the rows do not fit the schema of the header ({error})") from error
 
