@@ -189,6 +189,26 @@ def test_a_footer_settles_who_wins_as_the_rows_do(
     assert assert_is_the_slice(scan._storage, file.slice_files, scan._plan)
 
 
+def test_a_field_of_a_column_that_orders_is_compared(tmp_path: Path) -> None:
+    """As tables of Apache Hudi may have it: footers of base files know leaves, not columns."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+
+    def rows(times: list[int]) -> pa.Table:
+        inner = pa.array([{"at": time} for time in times], pa.struct([("at", pa.int64())]))
+        return pa.table({"id": [str(key) for key in range(len(times))], "ts": [1] * len(times), "s": inner})
+
+    table.bulk_insert(rows([5, 5]))
+    table.upsert(rows([4, 6]))
+    scan = table.scan()
+    (file,) = scan._plan.files
+    reading = scan._plan.log_reading
+    assert reading is not None
+    plan = replace(scan._plan, log_reading=replace(reading, rules=replace(reading.rules, ordering=("s.at",))))
+
+    assert assert_is_the_slice(scan._storage, file.slice_files, plan)
+
+
 def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
     (storage, files, plan), *_ = of_table(golden, "mor_parquet_log_v9_h120")
     assert plan.log_reading is not None

@@ -8,10 +8,10 @@ from pyhudi.merge.fold import Folded
 
 
 def least_ordering(folded: Folded) -> pa.Scalar | None:
-    """The least ordering value of a log's records; None where some have none, or several columns order, or others than
-    integers, dates and timestamps, whose bounds in a footer are exact.
+    """The least ordering value of a log's records; None where some have none, or several columns order, or a field of
+    one, or others than integers, dates and timestamps, whose bounds in a footer are exact.
     """
-    if len(folded.entries.ordering) != 1:
+    if len(folded.entries.ordering) != 1 or folded.rules.ordering[0] not in folded.schema.names:
         return None
     (column,) = folded.entries.ordering
     is_exact = pa.types.is_signed_integer(column.type) or pa.types.is_date(column.type)
