@@ -38,20 +38,47 @@ def gives_way(
 def replace_values(old: pa.Array, at: np.ndarray, new: pa.Array) -> pa.Array:
     """`old` with `new` in the places `at`, which ascend.
 
-    Memory: a copy of the column; of nested ones two, as Arrow replaces none in place.
+    Memory: a copy of the column; of texts and nested ones two: Arrow takes rows of them faster than it replaces any.
     """
     assert len(at) == len(new)
     if not len(at):
         return old
     if len(at) == len(old):
         return new
-    if not pa.types.is_nested(old.type):
+    if not (old.null_count or new.null_count) and (words := _words(old.type)) is not None:
+        return _replaced_words(old, at, new, words)
+    if pa.types.is_primitive(old.type) or pa.types.is_decimal(old.type) or pa.types.is_null(old.type):
         mask = np.zeros(len(old), np.bool_)
         mask[at] = True
         return pc.replace_with_mask(old, pa.array(mask), new)
     picks = np.arange(len(old))
     picks[at] = len(old) + np.arange(len(new))
     return pa.concat_arrays([old, new]).take(pa.array(picks))
+
+
+def _words(kind: pa.DataType) -> tuple[str, int] | None:
+    """The numbers that a value of this type is stored as: their kind, and how many; None where it is no whole bytes."""
+    if pa.types.is_decimal128(kind):
+        return "u8", 2
+    if pa.types.is_primitive(kind) and kind.bit_width >= 8:
+        return f"u{kind.bit_width // 8}", 1
+    return None
+
+
+def _replaced_words(old: pa.Array, at: np.ndarray, new: pa.Array, words: tuple[str, int]) -> pa.Array:
+    """As `replace_values`, of values of one size without null: several times as fast as Arrow's own way."""
+    word, count = words
+    size_bytes = np.dtype(word).itemsize * count
+    buffer = pa.allocate_buffer(len(old) * size_bytes)
+    values = np.frombuffer(buffer, word).reshape(-1, count)
+    values[:] = _stored(old, word, count)
+    values[at] = _stored(new, word, count)
+    return pa.Array.from_buffers(old.type, len(old), [None, buffer])
+
+
+def _stored(column: pa.Array, word: str, count: int) -> np.ndarray:
+    held = np.frombuffer(column.buffers()[1], word).reshape(-1, count)
+    return held[column.offset : column.offset + len(column)]
 
 
 def take_one(column: pa.Array | pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
