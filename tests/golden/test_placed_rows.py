@@ -14,8 +14,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.errors import CorruptFile
 from pyhudi.format.keys import KeySpec
 from pyhudi.format.log.data import read_batches
+from pyhudi.format.log.reader import scan_log
+from pyhudi.format.log.source import MemoryLog
+from pyhudi.format.log.writer import encode_parquet_block
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.rules import Fill
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
@@ -136,6 +141,24 @@ def test_rows_of_a_base_file_that_share_a_key_have_no_place_of_their_own(tmp_pat
     assert _placed_of_only_slice(table) == [[2], []]
     table.upsert(pa.table({"id": ["a"], "n": [5]}))
     assert _placed_of_only_slice(table) is None
+
+
+def test_a_record_without_a_key_is_told_of_where_rows_are_merged(tmp_path: Path) -> None:
+    table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
+                             properties={"hoodie.metadata.enable": "false", **BY_BUCKET})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a", "b"], "n": [1, 2]}))
+    table.upsert(pa.table({"id": ["b", "c"], "n": [3, 4]}))
+    (file,) = table.scan()._plan.files
+    ((path, size_bytes),) = file.logs
+    (block,) = scan_log(MemoryLog((tmp_path / path).read_bytes()), size_bytes, path=path)
+    (rows,) = read_batches(block)
+    at = rows.schema.get_field_index(RECORD_KEY)
+    without = rows.set_column(at, rows.schema.field(at), pa.array([None, "c"]))
+    (tmp_path / path).write_bytes(encode_parquet_block([without], block.header, compression="snappy"))
+
+    assert _placed_of_only_slice(table) is None
+    with pytest.raises(CorruptFile, match="a record key in each record of the log"):
+        table.scan().to_arrow()
 
 
 def test_keys_that_rows_do_not_hold_are_spelled(tmp_path: Path) -> None:

@@ -44,13 +44,17 @@ def find_places(
 ) -> list[np.ndarray] | None:
     """For each record of each block a number of its key: its place in the base file, or one behind the last row.
 
-    None where rows of the base file share a key of the log. `blocks`: of whole rows, and of deletes.
+    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `blocks`:
+    of whole rows, and of deletes.
     Reads the keys of the log and of the base file. Memory: the former, and 16 bytes for each.
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
     schema = pa.schema([stored.field(name) for name in own])
     keys = [_keys(block, schema, reading) for block in blocks]
-    codes, distinct = encode_keys(pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string()))
+    every = pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string())
+    if every.null_count:
+        return None
+    codes, distinct = encode_keys(every)
     place = np.full(len(distinct), -1, np.int64)
     assert files.base_path is not None
     start = matched = 0
