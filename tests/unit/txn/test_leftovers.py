@@ -103,6 +103,7 @@ def test_a_young_one_stays_until_a_clean(table: HudiTable, tmp_path: Path) -> No
     """By default a heartbeat lives for three minutes."""
     left = dies(tmp_path, "replace", r"\.parquet$")
     age(left, 170)
+    left = [path for path in left if ".temp" not in path.parts]  # a marker of its other thread goes with the folder
     assert left[0].parent.name in ("oslo", "york")
     in_oslo = tmp_path / "oslo" / f"{TEMPORARY_PREFIX}1-ff"
     in_oslo.write_bytes(b"half of a file")
