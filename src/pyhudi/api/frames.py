@@ -32,11 +32,12 @@ def spark_dataframe(data: Any) -> Any | None:
 def cluster_of(data: Any) -> Any | None:
     """The Spark session of a DataFrame, if its tasks run on other machines than this one; otherwise None."""
     dataframe = spark_dataframe(data)
-    if dataframe is None:
-        return None
-    engine = spark_engine()
-    spark = engine.session_of(dataframe)
-    return None if engine.runs_on_this_machine(spark) else spark
+    return None if dataframe is None else as_cluster(spark_engine().session_of(dataframe))
+
+
+def as_cluster(spark: Any | None) -> Any | None:
+    """The Spark session, if its tasks run on other machines than this one; otherwise None, as for None."""
+    return None if spark is None or spark_engine().runs_on_this_machine(spark) else spark
 
 
 def is_arrow(data: Any) -> bool:

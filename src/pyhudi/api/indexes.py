@@ -106,11 +106,8 @@ class TableIndexes(TableSavepoints):
         settings = replace(settings, indexes=replace(settings.indexes, is_async=True))
         clean = CleanSettings.from_options(merged)
         seconds = OptionValues(merged).count("hoodie.metadata.index.check.timeout.seconds", _CHECK_TIMEOUT_S)
-        access, readers = self._access, self._executor
-        if spark is not None:
-            engine = frames.spark_engine()
-            access = engine.session_access(access, spark)
-            readers = readers if engine.runs_on_this_machine(spark) else engine.SparkExecutor(spark)
+        access = self._access if spark is None else frames.spark_engine().session_access(self._access, spark)
+        readers = self._readers(frames.as_cluster(spark))
         return IndexingJob(
             settings.indexes,
             open_session=lambda: self._session(access, settings, clean, "indexing"),

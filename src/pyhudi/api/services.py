@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api import frames
 from pyhudi.api.writes import TableWrites
-from pyhudi.engine.local import LocalSliceWork
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive import ArchiveResult, run_archive
 from pyhudi.services.archive_settings import ArchiveSettings
@@ -13,7 +12,6 @@ from pyhudi.services.clean import CleanResult, run_clean
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.compaction import CompactionJob, CompactionResult, run_compactions, schedule_compaction
 from pyhudi.services.compaction_inputs import CompactionKind, refuse_not_compactable
-from pyhudi.write.compaction_handle import SliceWork
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,10 +79,6 @@ class TableServices(TableWrites):
     ) -> CompactionJob:
         refuse_not_compactable(self._access.snapshot())
         _, merged, settings = self._prepare(options)
-        access, after = self._access, AfterCommitSettings.from_options(merged)
-        work: SliceWork = LocalSliceWork(self._executor, access.storage)
-        if spark is not None:
-            engine = frames.spark_engine()
-            access = engine.session_access(access, spark)
-            work = work if engine.runs_on_this_machine(spark) else engine.SparkSliceWork(spark)
-        return self._compaction_job(kind, access, settings, after, work)
+        access = self._access if spark is None else frames.spark_engine().session_access(self._access, spark)
+        work = self._slice_work(access, frames.as_cluster(spark))
+        return self._compaction_job(kind, access, settings, AfterCommitSettings.from_options(merged), work)

@@ -185,7 +185,7 @@ class TableWrites:
         access, source = self._source(data, settings)
         try:
             prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
-            readers = self._readers(data)
+            readers = self._readers(frames.cluster_of(data))
             with self._commit(access, settings, merged, operation, readers) as session:
                 result = run_write(
                     session, source, prepared, settings,
@@ -251,7 +251,9 @@ class TableWrites:
         after = AfterCommitSettings.from_options(options)
         run_after_turn(
             access.location.uri, after.compaction, access.snapshot,
-            lambda kind: self._compaction_job(kind, access, settings, after, self._slice_work(access, data)),
+            lambda kind: self._compaction_job(
+                kind, access, settings, after, self._slice_work(access, frames.cluster_of(data))
+            ),
         )  # fmt: skip
 
     def _compaction_job(
@@ -268,16 +270,14 @@ class TableWrites:
             work=work, clock=access.clock, new_attempt=lambda: attempt_number(access.new_uuid),
         )  # fmt: skip
 
-    def _slice_work(self, access: TableAccess, data: object) -> SliceWork:
-        """Where slices are compacted after a write of this data: on its Spark cluster, or else in this process."""
-        spark = frames.cluster_of(data)
+    def _slice_work(self, access: TableAccess, cluster: Any | None) -> SliceWork:
+        """Where slices are compacted: on a Spark cluster (`frames.as_cluster`), or in this process without one."""
         work: SliceWork = LocalSliceWork(self._executor, access.storage)
-        return work if spark is None else frames.spark_engine().SparkSliceWork(spark)
+        return work if cluster is None else frames.spark_engine().SparkSliceWork(cluster)
 
-    def _readers(self, data: object) -> Executor:
-        """What reads the data files where a write of this data builds an index, likewise."""
-        spark = frames.cluster_of(data)
-        return self._executor if spark is None else frames.spark_engine().SparkExecutor(spark)
+    def _readers(self, cluster: Any | None) -> Executor:
+        """What reads the data files where an index is built, likewise."""
+        return self._executor if cluster is None else frames.spark_engine().SparkExecutor(cluster)
 
     def _tell(self, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None) -> WriteResult:
         """Tell whoever wants to know of a write that is done."""

@@ -1,6 +1,8 @@
 """Where the records of a slice's log stand in its base file: as the log says, or as their keys do."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,36 +23,48 @@ from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.slice_log import SliceFiles
 
 
+@dataclass(frozen=True, slots=True)
+class LogRecords:
+    """A block, and how many records it has. `deletes`: those of a delete block; None of a data block, still encoded."""
+
+    block: LogBlock
+    count: int
+    deletes: pa.RecordBatch | None = None
+
+    @classmethod
+    def of(cls, block: LogBlock, row_count: int | None = None) -> Self:
+        """`row_count`: of a data block; None: it is asked for."""
+        if block.type is not BlockType.DELETE:
+            return cls(block, read_row_count(block) if row_count is None else row_count)
+        deletes = read_deletes(block)
+        return cls(block, len(deletes), deletes)
+
+
 def says_places(blocks: Sequence[LogBlock], files: SliceFiles) -> bool:
     """Whether each of the blocks says where its records stand in the slice's base file."""
     return all(positions_base_instant(block) == files.base_instant for block in blocks)
 
 
-def logged_places(blocks: Sequence[LogBlock]) -> list[np.ndarray]:
-    """The places in the base file that each of the blocks says, of its records. Raises: as `record_positions`."""
-    return [_logged_places(block) for block in blocks]
-
-
-def _logged_places(block: LogBlock) -> np.ndarray:
-    count = len(read_deletes(block)) if block.type is BlockType.DELETE else read_row_count(block)
-    positions = record_positions(block, count)
+def logged_places(records: LogRecords) -> np.ndarray:
+    """The places in the base file of the records of a block that has some. Raises: as `record_positions`."""
+    positions = record_positions(records.block, records.count)
     if positions is None:
-        raise Bug(f"{block.path}: a block that has positions of its base file has none")
+        raise Bug(f"{records.block.path}: a block that has positions of its base file has none")
     return positions.astype(np.int64)
 
 
 def find_places(
-    storage: Storage, files: SliceFiles, blocks: Sequence[LogBlock], reading: LogReading, stored: pa.Schema
+    storage: Storage, files: SliceFiles, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
 ) -> list[np.ndarray] | None:
     """For each record of each block a number of its key: its place in the base file, or one behind the last row.
 
-    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `blocks`:
-    of whole rows, and of deletes.
+    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `log`: of
+    whole rows, and of deletes.
     Reads the keys of the log and of the base file. Memory: the former, and 16 bytes for each.
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
     schema = pa.schema([stored.field(name) for name in own])
-    keys = [_keys(block, schema, reading) for block in blocks]
+    keys = [_keys(records, schema, reading) for records in log]
     every = pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string())
     if every.null_count:
         return None
@@ -72,10 +86,11 @@ def find_places(
     return np.split(place[codes], np.cumsum([len(of) for of in keys])[:-1])
 
 
-def _keys(block: LogBlock, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
+def _keys(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
     """The record keys of a block, in its order."""
-    if block.type is BlockType.DELETE:
-        return pa.chunked_array([one_array(read_deletes(block).column("record_key"))], pa.string())
+    block = records.block
+    if records.deletes is not None:
+        return pa.chunked_array([one_array(records.deletes.column("record_key"))], pa.string())
     batches = read_batches(block, columns=schema.names)
     rows = (keyed(conform_batch(batch, schema, path=block.path), reading.keys) for batch in batches)
     return pa.chunked_array([batch.column(RECORD_KEY) for batch in rows], pa.string())

@@ -5,6 +5,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.merge.fold import Folded
+from pyhudi.table.row_groups import alike_leaves
 
 
 def least_ordering(folded: Folded) -> pa.Scalar | None:
@@ -25,16 +26,12 @@ def no_row_exceeds(file: pq.ParquetFile, least: pa.Scalar, field: pa.Field) -> b
 
     False where the file has no such column of this very type.
     """
-    at = file.schema_arrow.get_field_index(field.name)
-    if at < 0 or file.schema_arrow.field(at).type != field.type or least.type != field.type:
-        return False
-    footer = file.metadata
-    leaves = [index for index in range(footer.num_columns) if footer.schema.column(index).path == field.name]
-    if len(leaves) != 1:
+    leaf = alike_leaves(file, pa.schema([field]), (field.name,)).get(field.name)
+    if leaf is None or least.type != field.type:
         return False
     bound = _number(least)
-    for group in range(footer.num_row_groups):
-        found = footer.row_group(group).column(leaves[0]).statistics
+    for group in range(file.metadata.num_row_groups):
+        found = file.metadata.row_group(group).column(leaf).statistics
         if found is None or not found.has_min_max or not found.has_null_count or found.null_count:
             return False
         if found.physical_type not in ("INT32", "INT64") or found.max_raw > bound:

@@ -19,7 +19,6 @@ from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import read_batches, read_parquet_shape
-from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import is_partial
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.merge.base import BaseMerge, Met
@@ -28,7 +27,7 @@ from pyhudi.merge.outcomes import compares_base
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
-from pyhudi.table.log_places import find_places, logged_places, says_places
+from pyhudi.table.log_places import LogRecords, find_places, logged_places, says_places
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
 from pyhudi.table.ordering_bounds import least_ordering, no_row_exceeds
@@ -65,9 +64,9 @@ def find_placed(
     `columns`: those that are to be read, which blocks must hold in the table's types of today. `data_blocks_max`: None,
     too, for a log of more data blocks.
     As Apache Hudi does, positions of the right base file are believed: keys are compared only where some are missing.
-    Memory: of each record of the log what is compared and 40 bytes, and its key where that is compared; nothing where
-    the log is read in parts. Requests: as `stored_blocks`, a few small ones for each block, and columns of the base
-    file that are compared.
+    Memory: of each record of the log what is compared and 40 bytes, and its key where that is compared or of a delete;
+    nothing where the log is read in parts. Requests: as `stored_blocks`, a few small ones for each block, and columns
+    of the base file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
     if files.base_path is None or not rules.keeps_rows_whole:
@@ -79,15 +78,16 @@ def find_placed(
     data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
     if len(data) > data_blocks_max:
         return None
-    shapes = [read_parquet_shape(block) for block in data]
-    if any(stored_types(schema, wanted) != wanted for schema, _ in shapes):
+    shapes = {at: read_parquet_shape(block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA}
+    if any(stored_types(schema, wanted) != wanted for schema, _ in shapes.values()):
         return None
     by_log = says_places(blocks, files)
-    places = logged_places(blocks) if by_log else find_places(storage, files, blocks, reading, stored)
+    log = [LogRecords.of(block, shapes[at][1] if at in shapes else None) for at, block in enumerate(blocks)]
+    places = list(map(logged_places, log)) if by_log else find_places(storage, files, log, reading, stored)
     if places is None:
         return None
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
-    folded, starts = _fold(blocks, places, files.base_path, rules, compared)
+    folded, starts = _fold(log, places, files.base_path, rules, compared)
     merge = BaseMerge(folded)
     met = _meet_base(merge, folded, storage, files.base_path, compared, by_log=by_log)
     winning = met.take(np.flatnonzero(met.wins))
@@ -103,27 +103,27 @@ def _holds_rows_whole(block: LogBlock) -> bool:
 
 
 def _fold(
-    blocks: Sequence[LogBlock],
+    log: Sequence[LogRecords],
     places: Sequence[np.ndarray],
     path: str,
     rules: MergeRules,
     compared: pa.Schema,
 ) -> tuple[Folded, list[int]]:
-    """What the blocks come to, a record a place, and where each data block's rows start among all of them.
+    """What the log comes to, a record a place, and where each data block's rows start among all of them.
 
     `places`: of each block's records.
     """
     schema = pa.schema([pa.field(_PLACE, pa.int64()), pa.field(_ROW, pa.int64()), *compared])
     fold = LogFold(rules, schema, path=path)
     starts = [0]
-    for block, at in zip(blocks, places, strict=True):
-        if block.type is BlockType.DELETE:
-            deletes = read_deletes(block)
+    for records, at in zip(log, places, strict=True):
+        deletes = records.deletes
+        if deletes is not None:
             ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
             fold.add_deletes(pa.array(at), ordering)
             continue
         end = 0
-        for columns, count in _block_columns(block, compared, len(at)):
+        for columns, count in _block_columns(records.block, compared, len(at)):
             start, end = end, end + count
             rows = np.arange(starts[-1] + start, starts[-1] + end)
             fold.add_rows(

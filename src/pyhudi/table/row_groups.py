@@ -22,7 +22,7 @@ def matching_row_groups(file: pq.ParquetFile, plan: ReadPlan) -> list[int]:
     if plan.predicate is None and plan.commit_times is None:
         return list(every)
     needed = set() if plan.predicate is None else plan.predicate.columns - shown_otherwise
-    leaves = _alike_leaves(file, plan.stored_schema, {*needed, COMMIT_TIME})
+    leaves = alike_leaves(file, plan.stored_schema, {*needed, COMMIT_TIME})
     return [number for number in every if _can_match(file, number, leaves, plan.predicate, plan.commit_times)]
 
 
@@ -51,7 +51,7 @@ def without_unmatched_files(storage: Storage, plan: ReadPlan, executor: Executor
     return replace(plan, files=files, explanation=explanation)
 
 
-def _alike_leaves(file: pq.ParquetFile, stored: pa.Schema, names: Collection[str]) -> dict[str, int]:
+def alike_leaves(file: pq.ParquetFile, stored: pa.Schema, names: Collection[str]) -> dict[str, int]:
     """Path -> number of the Parquet columns below these columns, where the file has the table's type of today.
 
     Values of other types are cast when they are read, and what their bounds become is not asked here.

@@ -17,7 +17,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import fold_blocks, keyed
-from pyhudi.table.log_places import logged_places, says_places
+from pyhudi.table.log_places import LogRecords, logged_places, says_places
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
 from pyhudi.table.parquet_files import BATCH_ROWS, read_stored_batches
@@ -34,7 +34,7 @@ def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, store
     if not blocks or files.base_path is None:
         return np.zeros(0, np.int64)
     if says_places(blocks, files):
-        return np.unique(np.concatenate(logged_places(blocks)))
+        return np.unique(np.concatenate([logged_places(LogRecords.of(block)) for block in blocks]))
     by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
     found = []
     for part in key_parts(blocks, by_key):

@@ -45,26 +45,27 @@ def _read_cell(data: Bytes, at: Index, has_version: bool, spans: Spans, index: I
     Layout of a cell (big endian): i32 key size; i32 value size; i16 row size; row; u8 family size; family
     and qualifier; i64 timestamp; u8 type; value; version as hvint.
     """
+    none = np.int64(-1)
     if at + 10 > data.size:
-        return np.int64(-1)
+        return none
     key_size = _big_endian_4(data, at)
     value_size = _big_endian_4(data, at + 4)
     row_size = np.int64(data[at + 8]) << 8 | np.int64(data[at + 9])
     end = at + 8 + key_size + value_size
     if row_size > 32767 or key_size < row_size + _KEY_OVERHEAD or key_size >= 1 << 31 or value_size >= 1 << 31:
-        return np.int64(-1)
+        return none
     if end > data.size or data[at + 8 + key_size - 1] != _PUT:
-        return np.int64(-1)
+        return none
     beyond = end
     if has_version:
         if end >= data.size:
-            return np.int64(-1)
+            return none
         first = np.int64(data[end])
         beyond = end + 1
         if 128 <= first < 144:
             beyond += 136 - first if first < 136 else 144 - first
         if beyond > data.size:
-            return np.int64(-1)
+            return none
     spans[index, 0] = at + 10
     spans[index, 1] = at + 10 + row_size
     spans[index, 2] = at + 8 + key_size
