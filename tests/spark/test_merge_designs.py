@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -17,7 +18,7 @@ from pyhudi import HudiTable
 from pyhudi.api.scan import Scan
 from pyhudi.engine.spark import merge_design
 from pyhudi.engine.spark.base_files import read_as
-from pyhudi.engine.spark.native_merge import untouched_rows
+from pyhudi.engine.spark.native_merge import pack_bits, untouched_rows
 from pyhudi.engine.spark.placed import find_placed_slices
 from pyhudi.storage.protocol import StorageLocation
 from tests.support.compare import assert_same_rows
@@ -157,3 +158,36 @@ def test_a_file_of_which_nobody_knows_what_is_touched_is_an_error(
     assert untouched_rows(spark, location, plan, logged, scan).collect()
     with pytest.raises(Exception, match="nobody looked which rows of this file"):
         untouched_rows(spark, location, plan, logged[:1], scan).collect()
+
+
+def test_rows_of_many_words_of_bits_in_files_of_unlike_length_are_told_apart(
+    spark: Any, tmp_path: Path, apart: None, finder: str
+) -> None:
+    """A bit that is looked up a row too far, or in the next file's, leaves a row out or brings it twice."""
+    keys = np.arange(10_000)
+    part = np.where(keys < 6_500, "p0", np.where(keys < 9_936, "p1", "p2"))  # 6,500, 3,436 and 64 rows
+
+    def rows(of: np.ndarray, n: int) -> pa.Table:
+        return pa.table({"id": np.char.add("k", of.astype(str)), "part": part[of], "n": np.full(len(of), n)})
+
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="part", table_type="MERGE_ON_READ")
+    table.bulk_insert(rows(keys, 0))
+    changed = np.unique(np.concatenate([keys[::7], keys[6_400:6_600], keys[-1:]]))
+    table.upsert(rows(changed, 1))
+    table.delete(rows(keys[::70], 1))
+
+    assert_reads_apart(spark, table.scan(columns=["id", "part", "n"]))
+    assert table.scan().to_spark(spark).where("n = 1").count() == len(np.setdiff1d(changed, keys[::70]))
+
+
+def test_a_row_of_which_nobody_knows_whether_it_counts_is_an_error(
+    spark: Any, tmp_path: Path, apart: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row without a bit would be left out in silence."""
+    monkeypatch.setattr(merge_design, "BASE_BYTES_A_BLOCK", 1)
+    scan = random_table(tmp_path / "t", 6, "ts").scan()
+    assert scan.to_spark(spark).collect()
+
+    monkeypatch.setattr("pyhudi.engine.spark.placed.pack_bits", lambda of: pack_bits(of[:0]))
+    with pytest.raises(Exception, match="more rows than as the query was planned"):
+        scan.to_spark(spark).collect()

@@ -43,7 +43,7 @@ _ROW: Final = "__pyhudi_row"
 class PlacedRows:
     """The rows of a slice: of the base file and of each of these data blocks all but those that are `gone`.
 
-    `base_gone`, and beside each block: numbers of rows in it, ascending.
+    `base_gone`, and beside each block: for each row in it whether it is.
     """
 
     base_gone: np.ndarray
@@ -65,8 +65,8 @@ def find_placed(
     too, for a log of more data blocks.
     As Apache Hudi does, positions of the right base file are believed: keys are compared only where some are missing.
     Memory: of each record of the log what is compared and 40 bytes, and its key where that is compared or of a delete;
-    nothing where the log is read in parts. Requests: as `stored_blocks`, a few small ones for each block, and columns
-    of the base file that are compared.
+    a byte for each row of the base file; nothing where the log is read in parts. Requests: as `stored_blocks`, a few
+    small ones for each block, and columns of the base file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
     if files.base_path is None or not rules.keeps_rows_whole:
@@ -89,13 +89,15 @@ def find_placed(
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
     folded, starts = _fold(log, places, files.base_path, rules, compared)
     merge = BaseMerge(folded)
-    met = _meet_base(merge, folded, storage, files.base_path, compared, by_log=by_log)
+    met, base_rows = _meet_base(merge, folded, storage, files.base_path, compared, by_log=by_log)
     winning = met.take(np.flatnonzero(met.wins))
+    base_gone = np.zeros(base_rows, np.bool_)
+    base_gone[winning.at] = True
     gone = np.ones(starts[-1], np.bool_)
     for batch in (merge.replacements(winning), *merge.remaining()):
         gone[batch.column(_ROW).to_numpy()] = False
-    parts = [np.flatnonzero(gone[start:end]) for start, end in pairwise(starts)]
-    return PlacedRows(winning.at, tuple(zip(data, parts, strict=True)))
+    parts = [gone[start:end] for start, end in pairwise(starts)]
+    return PlacedRows(base_gone, tuple(zip(data, parts, strict=True)))
 
 
 def _holds_rows_whole(block: LogBlock) -> bool:
@@ -135,8 +137,8 @@ def _fold(
 
 def _meet_base(
     merge: BaseMerge, folded: Folded, storage: Storage, path: str, compared: pa.Schema, *, by_log: bool
-) -> Met:
-    """The rows of the base file that have a record in the log, by their numbers.
+) -> tuple[Met, int]:
+    """The rows of the base file that have a record in the log, by their numbers, and how many rows it has.
 
     `by_log`: the log says its places, so that none lies behind the last row. Raises: CorruptFile where one does.
     """
@@ -157,7 +159,7 @@ def _meet_base(
             columns = _columns_at(file, at, compared, path)
     schema = pa.schema([pa.field(_PLACE, pa.int64()), *compared])
     met = merge.meet(pa.RecordBatch.from_arrays([pa.array(at), *columns], schema=schema), 0)
-    return Met(at[met.at], met.states, met.wins, met.is_delete)
+    return Met(at[met.at], met.states, met.wins, met.is_delete), count
 
 
 def _columns_at(file: pq.ParquetFile, at: np.ndarray, wanted: pa.Schema, path: str) -> list[pa.Array]:

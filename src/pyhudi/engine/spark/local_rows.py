@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import core_count
 from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
@@ -105,7 +106,7 @@ class KeptFiles:
     """A folder for files that a scan is to read: there for as long as a plan may need the scan, or gone at once."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm
+        self._spark = spark
         self.folder = Path(tempfile.mkdtemp(prefix="pyhudi-rows-", dir=scratch_folder(spark)))
         self._is_kept = False
 
@@ -119,6 +120,6 @@ class KeptFiles:
     def keep(self, scan: DataFrame, size_bytes: int) -> None:
         """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
         index = scan._jdf.queryExecution().analyzed().relation().location()
-        seen = self._jvm.java.lang.ref.WeakReference(index)
-        _OWN.keep(_Kept(self.folder, size_bytes, time.monotonic(), self._jvm, seen))
+        seen = java_class(self._spark, "java.lang.ref.WeakReference")(index)
+        _OWN.keep(_Kept(self.folder, size_bytes, time.monotonic(), self._spark._jvm, seen))
         self._is_kept = True

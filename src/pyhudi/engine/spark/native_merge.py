@@ -25,7 +25,7 @@ FILE = "__pyhudi_file"
 PLACE = "__pyhudi_place"
 _OF = "__pyhudi_of"
 _BITS = "__pyhudi_bits"
-_WORD_BITS = 64
+WORD_BITS = 64
 
 
 def untouched_rows(
@@ -47,14 +47,6 @@ def untouched_rows(
     if touched is not None:
         return _rows_without(rows, _gone(spark, files, touched(), by_size), by_size)
     return _rows_without(rows, _touched(spark, location, plan, slices, by_size), by_size)
-
-
-def rows_without(
-    spark: SparkSession, files: Sequence[tuple[str, int]], gone: Sequence[np.ndarray], scan: Callable[..., DataFrame]
-) -> DataFrame:
-    """Rows of these files (path, bytes) without those whose numbers, ascending, stand beside each. `scan`: as above."""
-    by_size = go_by_size(files)
-    return _rows_without(scan(*_file_and_place(by_size)), _gone(spark, files, gone, by_size), by_size)
 
 
 def _gone(
@@ -136,8 +128,14 @@ def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndar
 
 
 def pack_places(places: np.ndarray) -> np.ndarray:
-    """Words of 64 bits, the first row's bit the lowest of the first word: set at these places, which ascend."""
-    count = -(-(int(places[-1]) + 1) // _WORD_BITS) if len(places) else 0
-    bits = np.zeros(count * _WORD_BITS, np.bool_)
+    """Words of bits set at these places, which ascend: up to the last of them."""
+    bits = np.zeros(int(places[-1]) + 1 if len(places) else 0, np.bool_)
     bits[places] = True
-    return np.packbits(bits, bitorder="little").view("<i8")
+    return pack_bits(bits)
+
+
+def pack_bits(bits: np.ndarray) -> np.ndarray:
+    """Words of `WORD_BITS` bits, the first one the lowest of the first word."""
+    padded = np.zeros(-(-len(bits) // WORD_BITS) * WORD_BITS, np.bool_)
+    padded[: len(bits)] = bits
+    return np.packbits(padded, bitorder="little").view("<i8")

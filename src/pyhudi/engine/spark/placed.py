@@ -6,15 +6,18 @@ left out by its number. So no value of a row passes through Python, and a query 
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.spark.array_literal import array_literal
 from pyhudi.engine.spark.arrow_rows import can_take_arrow
 from pyhudi.engine.spark.base_files import CALENDAR, spark_uri
 from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.local_rows import KeptFiles, takes_files
 from pyhudi.engine.spark.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
-from pyhudi.engine.spark.native_merge import rows_without
+from pyhudi.engine.spark.native_merge import WORD_BITS, pack_bits
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.format.log.block import LogBlock
 from pyhudi.storage.open import open_storage
@@ -57,7 +60,7 @@ def placed_scan(
     """The rows of these slices as they are stored, of the columns that reading needs.
 
     Disk: the data blocks, where Spark puts what it spills, until no DataFrame of these rows is left.
-    Memory of each executor, and of the driver on the way: a bit for each stored row up to the last that is gone.
+    Memory of each task, and of the driver: a bit for each stored row.
     """
     schema = spark_schema(plan.schema_read)
     blocks = [of for _, rows in slices for of in rows.blocks]
@@ -71,8 +74,28 @@ def placed_scan(
 
         copies = LocalExecutor().run(copy, range(len(blocks)))
         base = [(spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
-        gone = [*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)]
-        scan = scan_known_files(spark, [*base, *copies], schema, CALENDAR)
-        rows = rows_without(spark, [*base, *copies], gone, lambda *more: scan.select("*", *more))
+        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
+        scan = scan_known_files(spark, [*base, *copies], schema, CALENDAR, times_ms=starts)
         kept.keep(scan, sum(size_bytes for _, size_bytes in copies))
-    return rows
+    return scan.where(_stands(array_literal(spark, words)))
+
+
+def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """The bits of all files in words, each file's from a word of its own on, and which word that is."""
+    words = [pack_bits(of) for of in gone]
+    ends = np.cumsum([0, *map(len, words)])
+    return np.concatenate(words), ends[:-1].tolist()
+
+
+def _stands(words: Column) -> Column:
+    """Whether a row of the scan is none of those that are gone. The time of its file is the number of its first word.
+
+    A row without a bit fails as it is read: the file is not the one that was looked at.
+    """
+    shift = WORD_BITS.bit_length() - 1
+    first = "unix_millis(_metadata.file_modification_time)"
+    word = f.expr(f"CAST({first} + shiftright(_metadata.row_index, {shift}) AS INT)")
+    place = f.expr(f"CAST(_metadata.row_index & {WORD_BITS - 1} AS INT)")
+    bit = f.call_function("shiftright", f.get(words, word), place).bitwiseAND(f.lit(1))
+    unknown = "raise_error('pyhudi: a file has more rows than as the query was planned; expected files that stay')"
+    return f.coalesce(bit, f.expr(f"CAST({unknown} AS BIGINT)")) == 0
