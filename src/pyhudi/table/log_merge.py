@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import KeySpec, record_keys
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import read_batches, read_row_count
+from pyhudi.format.log.data import held_if_small, read_batches, read_row_count
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions
 from pyhudi.format.log.ordering import unwrap_ordering
@@ -86,6 +86,7 @@ def _take_in(
             positions = None if positions is None else positions[of_part]
         fold.add_deletes(deletes.column("record_key"), ordering, positions=positions)
         return len(deletes)
+    block = held_if_small(block)
     positions = record_positions(block, read_row_count(block)) if has_positions else None
     partial = is_partial(block)
     start = taken = 0

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import read_batches, read_parquet_shape
+from pyhudi.format.log.data import held_if_small, read_batches, read_parquet_shape
 from pyhudi.format.log.headers import is_partial
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.merge.base import BaseMerge, Met
@@ -43,7 +43,7 @@ _ROW: Final = "__pyhudi_row"
 class PlacedRows:
     """The rows of a slice: of the base file and of each of these data blocks all but those that are `gone`.
 
-    `base_gone`, and beside each block: for each row in it whether it is.
+    `base_gone`, and beside each block: for each row in it whether it is. Small blocks are held in memory.
     """
 
     base_gone: np.ndarray
@@ -65,8 +65,8 @@ def find_placed(
     too, for a log of more data blocks.
     As Apache Hudi does, positions of the right base file are believed: keys are compared only where some are missing.
     Memory: of each record of the log what is compared and 40 bytes, and its key where that is compared or of a delete;
-    a byte for each row of the base file; nothing where the log is read in parts. Requests: as `stored_blocks`, a few
-    small ones for each block, and columns of the base file that are compared.
+    a byte for each row of the base file; small blocks (`held_if_small`); nothing where the log is read in parts.
+    Requests: as `stored_blocks`, one for each small block or a few, and columns of the base file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
     if files.base_path is None or not rules.keeps_rows_whole:
@@ -75,9 +75,10 @@ def find_placed(
     wanted = pa.schema([stored.field(name) for name in columns])
     if not all(_holds_rows_whole(block) for block in blocks) or len(key_parts(blocks, reading)) > 1:
         return None
-    data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
-    if len(data) > data_blocks_max:
+    if sum(block.type is BlockType.PARQUET_DATA for block in blocks) > data_blocks_max:
         return None
+    blocks = [held_if_small(block) for block in blocks]
+    data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
     shapes = {at: read_parquet_shape(block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA}
     if any(stored_types(schema, wanted) != wanted for schema, _ in shapes.values()):
         return None
@@ -142,7 +143,7 @@ def _meet_base(
 
     `by_log`: the log says its places, so that none lies behind the last row. Raises: CorruptFile where one does.
     """
-    places = np.sort(folded.entries.keys.to_numpy())
+    places = np.sort(folded.entries.keys.to_numpy(), kind="stable")  # a log's blocks are each in order, as a rule
     with closing(open_parquet(storage, path)) as file:
         count = int(file.metadata.num_rows)
         at = places[: np.searchsorted(places, count)]

@@ -19,7 +19,7 @@ from pyhudi.errors import CorruptFile, Invalid, Unavailable
 from pyhudi.format.hfile.writer import encode_hfile
 from pyhudi.format.log import headers
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock, encode_block
-from pyhudi.format.log.data import data_schema, read_batches, read_row_count
+from pyhudi.format.log.data import data_schema, held_if_small, read_batches, read_row_count
 from pyhudi.format.log.delete import make_deletes, no_deletes
 from pyhudi.format.log.headers import data_header
 from pyhudi.format.log.reader import read_blocks, scan_log
@@ -160,6 +160,33 @@ def test_a_small_parquet_block_is_one_request():
     source.reads.clear()
     assert sum(batch.num_rows for batch in read_batches(block, columns=["n"])) == 1_000
     assert source.reads == [(block.content_offset, block.content_size)]
+
+
+def test_a_block_that_is_held_is_read_once_and_stays_where_it_was():
+    """Damage behind the first block of a log must be told of at its place in the file."""
+    first = as_parquet([rows(10)])
+    data = first + as_parquet([rows(1_000, text="é")])
+    source = CountedLog(data)
+    _, block = scan_log(source, len(data), path="x")
+    source.reads.clear()
+
+    held = held_if_small(block)
+
+    assert table_of(held).equals(table_of(block))
+    source.reads.clear()
+    assert read_row_count(held) == 1_000
+    assert table_of(held, columns=["n"]).num_rows == 1_000
+    assert source.reads == []
+    assert held.corrupt(4, expected="", found="").offset == block.content_offset + 4
+    assert block.content_offset > len(first)
+
+
+def test_large_blocks_and_those_of_other_kinds_are_not_held():
+    noise = np.random.default_rng(1).integers(0, 1 << 60, 300_000)
+    large = as_parquet([rows(300_000).set_column(2, "text", pa.array(noise).cast(pa.string()))])
+    for data in (large, as_avro([rows(10)]), as_hfile([rows(10)])):
+        block = only_block(data)
+        assert held_if_small(block) is block
 
 
 class FailingLog(CountedLog):

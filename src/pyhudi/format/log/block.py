@@ -2,12 +2,12 @@
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.format.log.source import LogSource, LogWindow, read_exactly
+from pyhudi.format.log.source import LogSource, LogWindow, MemoryLog, read_exactly
 
 MAGIC: Final = b"#HUDI#"
 FORMAT_VERSION: Final = 1
@@ -86,6 +86,10 @@ class LogBlock:
     def read_content(self) -> memoryview:
         """The content, whole. No copy where the log is held in memory."""
         return read_exactly(self.source, self.content_offset, self.content_size, path=self.path)
+
+    def held(self) -> Self:
+        """The same block with its content in memory, for as long as it is: to read it again is no request."""
+        return replace(self, source=MemoryLog(self.read_content(), self.content_offset))
 
     def corrupt(self, at: int, *, expected: str, found: str, hint: str = "") -> CorruptFile:
         """The error about byte `at` of the content."""

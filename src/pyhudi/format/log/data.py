@@ -124,6 +124,15 @@ def read_parquet_shape(block: LogBlock) -> tuple[pa.Schema, int]:
         return file.schema_arrow, int(file.metadata.num_rows)
 
 
+def held_if_small(block: LogBlock) -> LogBlock:
+    """The block, with its content in memory if it is a Parquet block so small that each look at it reads it whole.
+
+    Requests: one for such a block.
+    """
+    is_small = block.type is BlockType.PARQUET_DATA and block.content_size <= WHOLE_BYTES_MAX
+    return block.held() if is_small else block
+
+
 def read_row_count(block: LogBlock) -> int:
     """How many rows a data or CDC block holds. Requests: one small range; of an HFile, its content."""
     match block.type:

@@ -15,13 +15,16 @@ class LogSource(Protocol):
 
 
 class MemoryLog:
-    """A log held in memory. Ranges of it are views, not copies."""
+    """A log held in memory, or the part of it that begins at `start`. Ranges of it are views, not copies."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
+    def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
         self._view = memoryview(data).cast("B").toreadonly()
+        self._start = start
 
     def read_at(self, offset: int, size: int) -> memoryview:
-        return self._view[offset : offset + size]
+        at = offset - self._start
+        assert at >= 0
+        return self._view[at : at + size]
 
 
 def read_exactly(source: LogSource, offset: int, size: int, *, path: str) -> memoryview:
