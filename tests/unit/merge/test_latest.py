@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyhudi.merge.latest import incoming_wins, latest_per_key, match_rows
+from pyhudi.merge.latest import encode_keys, incoming_wins, latest_per_key, match_rows
 
 NUMBERS = st.none() | st.integers(-3, 3)
 FLOATS = st.none() | st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan])
@@ -98,6 +98,27 @@ def test_one_batch_and_two_commits_keep_the_same_row(first: int | None, second: 
     wins = incoming_wins([pa.array([second], pa.int64())], [pa.array([first], pa.int64())])
 
     assert batch.column("row").to_pylist() == [int(wins[0])]
+
+
+@given(st.lists(st.integers(-3, 3), max_size=6))
+@example([-1, 0, 3])
+@example([1, 1, 2])
+def test_numbers_are_told_apart_in_whatever_order_they_come(keys: list[int]) -> None:
+    codes, distinct = encode_keys(pa.array(keys, pa.int64()))
+
+    assert codes.dtype == np.int32
+    assert distinct.to_pylist() == list(dict.fromkeys(keys))
+    assert distinct.take(pa.array(codes)).to_pylist() == keys
+
+
+@pytest.mark.parametrize("keys", [["b", "a"], [], ["a"]])
+def test_stored_rows_of_the_same_keys_in_the_same_order_match_one_to_one(keys: list[str]) -> None:
+    chunks = pa.chunked_array([[key] for key in keys], pa.string())
+
+    found = match_rows(chunks, pa.array(keys, pa.string()))
+
+    assert found.dtype == np.int32
+    assert found.tolist() == list(range(len(keys)))
 
 
 @given(st.lists(st.sampled_from("abcdef")), st.sets(st.sampled_from("abcdefgh")))

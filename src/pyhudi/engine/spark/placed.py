@@ -5,6 +5,8 @@ left out by its number. So no value of a row passes through Python, and a query 
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -64,20 +66,23 @@ def placed_scan(
     """
     schema = spark_schema(plan.schema_read)
     blocks = [of for _, rows in slices for of in rows.blocks]
-    with KeptFiles(spark) as kept:
-
-        def copy(number: int) -> tuple[str, int]:
-            block: LogBlock = blocks[number][0]
-            path = kept.folder / f"{number:06d}.parquet"
-            path.write_bytes(block.read_content())
-            return path.as_uri(), block.content_size
-
-        copies = LocalExecutor().run(copy, range(len(blocks)))
+    with KeptFiles(spark) as kept, ThreadPoolExecutor(max_workers=1) as beside:  # this process writes while Spark plans
+        paths = [kept.folder / f"{number:06d}.parquet" for number in range(len(blocks))]
+        writing = beside.submit(_write, paths, [block for block, _ in blocks])
         base = [(spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
+        copies = [(path.as_uri(), block.content_size) for path, (block, _) in zip(paths, blocks, strict=True)]
         words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
         scan = scan_known_files(spark, [*base, *copies], schema, CALENDAR, times_ms=starts)
+        standing = scan.where(_stands(array_literal(spark, words)))
+        writing.result()
         kept.keep(scan, sum(size_bytes for _, size_bytes in copies))
-    return scan.where(_stands(array_literal(spark, words)))
+    return standing
+
+
+def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
+    """The content of each block as a file."""
+    for path, block in zip(paths, blocks, strict=True):
+        path.write_bytes(block.read_content())
 
 
 def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
