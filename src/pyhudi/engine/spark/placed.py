@@ -95,7 +95,7 @@ def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
 def _stands(words: Column) -> Column:
     """Whether a row of the scan is none of those that are gone. The time of its file is the number of its first word.
 
-    A row without a bit fails as it is read: the file is not the one that was looked at.
+    Files stay as they were looked at: their scan knows how long they are. A row behind the last word of all fails.
     """
     shift = WORD_BITS.bit_length() - 1
     first = "unix_millis(_metadata.file_modification_time)"

@@ -129,8 +129,7 @@ def held_if_small(block: LogBlock) -> LogBlock:
 
     Requests: one for such a block.
     """
-    is_small = block.type is BlockType.PARQUET_DATA and block.content_size <= WHOLE_BYTES_MAX
-    return block.held() if is_small else block
+    return block.held() if block.type is BlockType.PARQUET_DATA and _is_small(block) else block
 
 
 def read_row_count(block: LogBlock) -> int:
@@ -267,8 +266,12 @@ def _first_row_end(block: LogBlock, piece: memoryview, at: int) -> int:
 # Parquet.
 
 
+def _is_small(block: LogBlock) -> bool:
+    return block.content_size <= WHOLE_BYTES_MAX
+
+
 def _open_parquet(block: LogBlock) -> pq.ParquetFile:
-    is_small = block.content_size <= WHOLE_BYTES_MAX
+    is_small = _is_small(block)
     source = pa.BufferReader(block.read_content()) if is_small else pa.PythonFile(ContentFile(block), "r")
     try:
         return pq.ParquetFile(source, pre_buffer=not is_small)
