@@ -204,12 +204,13 @@ def test_a_forked_child_neither_holds_nor_frees_it(location: StorageLocation) ->
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_outlives_a_killed_holder_without_its_lock(tmp_path: Path) -> None:
-    fork_and_hold = HOLD.replace(
-        '    print("held"',
-        '    import os, time\n    if os.fork() == 0:\n        time.sleep(20)\n        os._exit(0)\n    print("held"',
+    """Its copy of the file is closed when `fork` returns in it: so the child says that the lock is held, not before."""
+    say = 'print("held", flush=True)'
+    hold_and_fork = HOLD.replace(
+        say, f"import os, time\n    if os.fork() == 0:\n        {say}\n        time.sleep(20)\n        os._exit(0)"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", fork_and_hold, str(tmp_path)],
+        [sys.executable, "-c", hold_and_fork, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
