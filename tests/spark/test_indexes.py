@@ -11,7 +11,9 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.spark.tagging import find_candidates
+from pyhudi.errors import Unsupported
 from tests.spark.test_writes import Twins
+from tests.support.compare import assert_same_rows
 
 pytestmark = pytest.mark.spark
 
@@ -69,6 +71,26 @@ def test_indexes_on_spark_find_what_they_find_in_this_process(
     else:
         assert twins.write("delete", moving_rows().slice(0, 9).select(["id", "part"])).deleted > 0
     twins.write("upsert", first_rows())
+
+
+def test_moves_cannot_be_ordered_by_what_hides_their_file(spark: Any, tmp_path: Path, by_shuffle: None) -> None:
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", partition_by="part", ordering="_metadata",
+        properties={"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"},
+    )  # fmt: skip
+    rows = {"id": ["a", "b"], "part": ["p", "p"], "_metadata": [1, 5]}
+    table.bulk_insert(pa.table(rows))
+    moved = [("a", "q", 2), ("b", "q", 2)]
+
+    files = sorted(tmp_path.rglob("*"))
+    with pytest.raises(Unsupported, match="expected other names than _metadata"):
+        table.upsert(spark.createDataFrame(moved, "id string, part string, _metadata bigint"))
+    assert sorted(tmp_path.rglob("*")) == files
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), pa.table(rows))
+    table.upsert(pa.table({"id": ["a", "b"], "part": ["q", "q"], "_metadata": [2, 2]}))
+    assert sorted(table.scan(columns=["id", "part"]).to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": "a", "part": "q"}, {"id": "b", "part": "p"},
+    ]  # fmt: skip
 
 
 def test_a_bloom_index_on_a_cluster_joins_the_files_that_may_hold_keys(

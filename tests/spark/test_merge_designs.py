@@ -121,6 +121,23 @@ def test_random_tables_have_the_same_rows(
     assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
 
 
+@pytest.mark.parametrize("name", ["_metadata", "_METADATA", "_tmp_metadata_row_index"])
+def test_a_column_may_have_the_name_of_what_spark_tells_of_files(
+    spark: Any, tmp_path: Path, apart: None, finder: str, name: str
+) -> None:
+    """Spark's own `_metadata` says which row of which file a row is: with such a column nothing does."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    table.bulk_insert(pa.table({"id": list("abc"), "ts": [1, 1, 9], name: [11, 12, 13]}))
+    changed = [("a", 2, 21), ("b", 2, None), ("c", 2, 23), ("d", 2, 24)]
+    table.upsert(spark.createDataFrame(changed, f"id string, ts bigint, {name} bigint"))
+
+    assert_same_rows(collected(table.scan().to_spark(spark)), table.scan().to_arrow())
+    assert_reads_apart(spark, table.scan(columns=["id", "ts"]))
+    assert_same_rows(
+        collected(table.scan(columns=["id"], where=f"{name} = 21").to_spark(spark)), pa.table({"id": ["a"]})
+    )
+
+
 @pytest.mark.parametrize("where", ["n < 0", "n >= 0", "n is null", "id = 'b'", pc.field("n") < 0])
 def test_a_filter_sees_the_merged_row(spark: Any, tmp_path: Path, apart: None, where: Any) -> None:
     """`a` matches only once the log changed it, `b` no longer does, `c` loses to the stored row, `d` is deleted."""

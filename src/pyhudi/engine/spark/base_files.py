@@ -1,6 +1,6 @@
 """Base files that are known by path and size, as native Parquet scans."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Final
 from urllib.parse import urlsplit
@@ -68,6 +68,19 @@ def read_files(
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
         paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
         return spark.read.options(**CALENDAR).schema(schema).parquet(*paths)
+
+
+def hides_file(columns: Iterable[str]) -> bool:
+    """Whether one of these columns has the name of what Spark knows of a row's file, however it is spelled: a scan of
+    it tells no more which file a row is of.
+    """
+    return any(name.lower() == "_metadata" for name in columns)
+
+
+def hides_place(columns: Iterable[str]) -> bool:
+    """Whether a scan of these columns tells no more which row of which file a row is."""
+    columns = list(columns)
+    return hides_file(columns) or any(name.lower() == "_tmp_metadata_row_index" for name in columns)
 
 
 def spark_uri(location: StorageLocation, path: str) -> str:

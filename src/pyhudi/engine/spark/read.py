@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.base_files import CALENDAR, read_as
+from pyhudi.engine.spark.base_files import CALENDAR, hides_place, read_as
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, pays_as_files, split_by_design
@@ -35,12 +35,14 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
 
     Of slices with logs tasks merge all rows or, where that pays (`split_by_design`), those that the log touches: the
-    others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`). A predicate
-    that came as an Arrow expression is evaluated by Arrow on the executors.
+    others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`). Where a
+    column has the name by which Spark tells rows of a file apart, tasks merge all. A predicate that came as an Arrow
+    expression is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
     plain = [file for file in plan.files if not file.logs]
-    apart, whole = split_by_design([file for file in plan.files if file.logs])
+    logged = [file for file in plan.files if file.logs]
+    apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
     placed = find_placed_slices(spark, location, plan, apart)
     apart = [piece for piece in apart if all(piece is not one for one, _ in placed)]
     parts = []

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
-from pyhudi.engine.spark.base_files import read_as, read_files
+from pyhudi.engine.spark.base_files import hides_file, read_as, read_files
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.merged import read_standing_rows
 from pyhudi.engine.spark.record_lookup import keys_by_path, locate_in_tasks
@@ -17,6 +17,7 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
 from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.engine.spark.task import BUCKET
+from pyhudi.errors import Unsupported
 from pyhudi.format.names import join
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.compacting import as_planned, split_compacting
@@ -273,6 +274,11 @@ def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], 
 
 
 def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
+    if hides_file(ordering):
+        raise Unsupported(
+            f"{lookup.location.uri}: ordering columns {', '.join(ordering)}: expected other names than _metadata, by "
+            "which Spark tells which file a row is of; upsert without Spark, or order by another column"
+        )
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []
