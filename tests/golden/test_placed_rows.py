@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,9 @@ from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.log.writer import encode_parquet_block
 from pyhudi.format.schema import RECORD_KEY
-from pyhudi.merge.rules import Fill
+from pyhudi.merge.rules import DeleteMark, Fill
 from pyhudi.storage.protocol import Storage
+from pyhudi.table import placed_rows
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.merged_slice import read_merged
 from pyhudi.table.parquet_files import read_stored_batches
@@ -113,6 +115,53 @@ def test_rows_of_our_tables_are_found_where_they_lie(
     scan = table.scan()
     found = [assert_is_the_slice(scan._storage, file.slice_files, scan._plan) for file in scan._plan.files if file.logs]
     assert found == [True]
+
+
+Upsert = list[tuple[str, int | None]]
+
+
+@pytest.mark.parametrize(
+    "ordering, upserts, all_win",
+    [
+        ("ts", [[("b", 5), ("a", 7)]], True),
+        ("ts", [[("a", 5)], [("b", 6)]], True),
+        ("ts", [[("a", 4)]], False),
+        ("ts", [[("a", 6), ("b", 4)]], False),
+        ("ts", [[("a", 6)], [("a", 5)]], False),
+        ("ts", [[("a", 6)], [("a", 7)]], False),
+        ("x", [[("a", 6)]], False),
+        (None, [[("a", 4)], [("b", None)]], True),
+        (None, [[("a", 6)], [("a", 5)]], False),
+    ],
+)
+@pytest.mark.parametrize("by_keys", [False, True], ids=["positions", "keys"])
+@pytest.mark.parametrize("mark", [None, "_hoodie_is_deleted"])
+def test_what_footers_settle_is_what_values_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ordering: str | None, upserts: list[Upsert], all_win: bool,
+    by_keys: bool, mark: str | None,
+) -> None:  # fmt: skip
+    """Base rows of 5: where each row of the log wins, none is looked at; with a column that marks deletes, each is."""
+    table = HudiTable.create(
+        tmp_path, name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ",
+        properties={"hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
+    )  # fmt: skip
+
+    def rows(of: Upsert) -> pa.Table:
+        ids, times = zip(*of, strict=True)
+        made = pa.table({"id": ids, "ts": pa.array(times, pa.int64()), "x": pa.array(times, pa.float64())})
+        return made if mark is None else made.append_column(mark, pa.repeat(pa.scalar(False), len(of)))
+
+    table.bulk_insert(rows([("a", 5), ("b", 5), ("c", 5)]))
+    for upsert in upserts:
+        table.upsert(rows([*upsert, ("d", 9 + upserts.index(upsert))] if by_keys and len(upserts) == 1 else upsert))
+    asked = MagicMock(wraps=placed_rows._settle)
+    monkeypatch.setattr(placed_rows, "_settle", asked)
+    by_footers = _placed_of_only_slice(table)
+    assert asked.called is not (all_win and mark is None)
+    monkeypatch.setattr(placed_rows, "_all_win", lambda *of: False)
+
+    assert by_footers is not None
+    assert by_footers == _placed_of_only_slice(table)
 
 
 def test_without_positions_of_this_base_file_keys_say_where_rows_lie(golden: GoldenTables) -> None:
@@ -230,6 +279,42 @@ def test_a_field_of_a_column_that_orders_is_compared(tmp_path: Path) -> None:
     plan = replace(scan._plan, log_reading=replace(reading, rules=replace(reading.rules, ordering=("s.at",))))
 
     assert assert_is_the_slice(scan._storage, file.slice_files, plan)
+
+
+def test_a_column_that_orders_may_mark_deletes(tmp_path: Path) -> None:
+    """As tables of Apache Hudi may have it: what its bounds say of who wins does not say who is deleted."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
+                             properties={"hoodie.compact.inline": "false"})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a", "b"], "ts": [5, 5]}))
+    table.upsert(pa.table({"id": ["a", "b"], "ts": [6, 7]}))
+    scan = table.scan()
+    (file,) = scan._plan.files
+    reading = scan._plan.log_reading
+    assert reading is not None
+    rules = replace(reading.rules, marks=(DeleteMark("ts", "7"),))
+    plan = replace(scan._plan, log_reading=replace(reading, rules=rules))
+    assert plan.log_reading is not None
+    placed = find_placed(scan._storage, file.slice_files, plan.log_reading, plan.stored_schema, ["id"])
+
+    assert placed is not None
+    assert placed.blocks[0][1].tolist() == [False, True]
+    assert assert_is_the_slice(scan._storage, file.slice_files, plan)
+
+
+def test_a_header_that_says_other_than_the_footer_is_believed(tmp_path: Path) -> None:
+    """Rows are read by the header: ordering values that it does not tell of order nothing."""
+    table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
+                             properties={"hoodie.metadata.enable": "false"})  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["a"], "ts": [5]}))
+    table.upsert(pa.table({"id": ["a"], "ts": [6]}))
+    (file,) = table.scan()._plan.files
+    ((path, _),) = file.logs
+    content = (tmp_path / path).read_bytes()
+    assert content.count(b'"name":"ts"', 0, 2_000) == 1
+    (tmp_path / path).write_bytes(content.replace(b'"name":"ts"', b'"name":"tz"', 1))
+
+    assert _placed_of_only_slice(table) == [[], [0]]
+    assert table.scan(columns=["ts"]).to_arrow().to_pylist() == [{"ts": 5}]
 
 
 def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:

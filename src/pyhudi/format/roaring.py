@@ -114,7 +114,7 @@ def _decode_numbers(reader: _Reader, size: int) -> npt.NDArray[np.int64]:
     if size <= _ARRAY_MAX:
         return reader.shorts(size)
     bits = np.unpackbits(np.frombuffer(reader.take(_BITS_SIZE), np.uint8), bitorder="little")
-    return np.flatnonzero(bits)
+    return np.flatnonzero(bits.view(np.bool_))
 
 
 def encode_roaring(positions: Positions) -> bytes:

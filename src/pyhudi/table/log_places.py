@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pyhudi.errors import Bug
 from pyhudi.format.arrow_arrays import one_array
@@ -15,11 +16,10 @@ from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import positions_base_instant, record_positions
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.latest import encode_keys, match_rows
-from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.log_merge import keyed
 from pyhudi.table.log_reading import LogReading
-from pyhudi.table.parquet_files import read_stored_batches
+from pyhudi.table.parquet_files import read_row_groups
 from pyhudi.table.slice_log import SliceFiles
 
 
@@ -54,12 +54,12 @@ def logged_places(records: LogRecords) -> np.ndarray:
 
 
 def find_places(
-    storage: Storage, files: SliceFiles, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
+    base: pq.ParquetFile, path: str, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
 ) -> list[np.ndarray] | None:
     """For each record of each block a number of its key: its place in the base file, or one behind the last row.
 
-    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `log`: of
-    whole rows, and of deletes.
+    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `base`:
+    the open base file. `log`: of whole rows, and of deletes.
     Reads the keys of the log and of the base file. Memory: the former, and 16 bytes for each.
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
@@ -70,10 +70,10 @@ def find_places(
         return None
     codes, distinct = encode_keys(every)
     place = np.full(len(distinct), -1, np.int64)
-    assert files.base_path is not None
     start = matched = 0
-    for batch in read_stored_batches(storage, files.base_path, schema.names, use_threads=False):
-        rows = keyed(conform_batch(batch, schema, path=files.base_path), reading.keys)
+    present = [name for name in schema.names if name in base.schema_arrow.names]
+    for batch in read_row_groups(base, range(base.metadata.num_row_groups), present, path=path, use_threads=False):
+        rows = keyed(conform_batch(batch, schema, path=path), reading.keys)
         found = match_rows(rows.column(RECORD_KEY), distinct)
         at = np.flatnonzero(found >= 0)
         place[found[at]] = start + at

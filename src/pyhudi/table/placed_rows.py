@@ -5,7 +5,7 @@ as they are stored, but for those named here. What decides which these are is nu
 the base file, which the log says, or its key.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import held_if_small, read_batches, read_parquet_shape
+from pyhudi.format.log.data import data_schema, held_if_small, read_batches, read_parquet_footer
 from pyhudi.format.log.headers import is_partial
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.merge.base import BaseMerge, Met
@@ -30,7 +30,7 @@ from pyhudi.table.conform import conform_batch
 from pyhudi.table.log_places import LogRecords, find_places, logged_places, says_places
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.merged_slice import key_parts, stored_blocks
-from pyhudi.table.ordering_bounds import least_ordering, no_row_exceeds
+from pyhudi.table.ordering_bounds import Footer, all_reach, least_ordering, no_row_exceeds
 from pyhudi.table.parquet_files import open_parquet, read_row_groups
 from pyhudi.table.slice_log import SliceFiles
 from pyhudi.table.stored_types import stored_types
@@ -79,30 +79,102 @@ def find_placed(
         return None
     blocks = [held_if_small(block) for block in blocks]
     data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
-    shapes = {at: read_parquet_shape(block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA}
-    if any(stored_types(schema, wanted) != wanted for schema, _ in shapes.values()):
+    footers = {
+        at: read_parquet_footer(block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA
+    }
+    if any(stored_types(schema, wanted) != wanted for schema, _ in footers.values()):
         return None
-    by_log = says_places(blocks, files)
-    log = [LogRecords.of(block, shapes[at][1] if at in shapes else None) for at, block in enumerate(blocks)]
-    places = list(map(logged_places, log)) if by_log else find_places(storage, files, log, reading, stored)
-    if places is None:
-        return None
+    counts = {at: int(metadata.num_rows) for at, (_, metadata) in footers.items()}
+    log = [LogRecords.of(block, counts.get(at)) for at, block in enumerate(blocks)]
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
-    folded, starts = _fold(log, places, files.base_path, rules, compared)
-    merge = BaseMerge(folded)
-    met, base_rows = _meet_base(merge, folded, storage, files.base_path, compared, by_log=by_log)
-    winning = met.take(np.flatnonzero(met.wins))
-    base_gone = np.zeros(base_rows, np.bool_)
-    base_gone[winning.at] = True
-    gone = np.ones(starts[-1], np.bool_)
-    for batch in (merge.replacements(winning), *merge.remaining()):
-        gone[batch.column(_ROW).to_numpy()] = False
-    parts = [gone[start:end] for start, end in pairwise(starts)]
-    return PlacedRows(base_gone, tuple(zip(data, parts, strict=True)))
+    path = files.base_path
+    with closing(open_parquet(storage, path)) as base:
+        if says_places(blocks, files):
+            places = list(map(logged_places, log))
+            _check_places(places, base, path)
+        else:
+            found = find_places(base, path, log, reading, stored)
+            if found is None:
+                return None
+            places = found
+        if len(data) == len(log) and _all_win(data, footers.values(), places, base, rules, compared):
+            base_gone, gone = _gone_where_all_win(places, base)
+        else:
+            base_gone, gone = _settle(log, places, base, path, rules, compared)
+    return PlacedRows(base_gone, tuple(zip(data, gone, strict=True)))
 
 
 def _holds_rows_whole(block: LogBlock) -> bool:
     return block.type is BlockType.DELETE or (block.type is BlockType.PARQUET_DATA and not is_partial(block))
+
+
+def _check_places(places: Sequence[np.ndarray], base: pq.ParquetFile, path: str) -> None:
+    """Raises: CorruptFile where a place that the log says lies behind the last row of the base file."""
+    last = max((int(at.max()) for at in places if len(at)), default=-1)
+    if last >= base.metadata.num_rows:
+        expected = f"a base row {last:,}, the position of a record of the log"
+        raise CorruptFile(path, 0, expected=expected, found=f"{base.metadata.num_rows:,} rows")
+
+
+def _all_win(
+    blocks: Sequence[LogBlock],
+    footers: Iterable[Footer],
+    places: Sequence[np.ndarray],
+    base: pq.ParquetFile,
+    rules: MergeRules,
+    compared: pa.Schema,
+) -> bool:
+    """Whether each row of a log of rows wins over what is stored of its key: no two are of one key, none can be marked
+    as a delete, and none has a lesser ordering value than a base row. False where footers do not say so, or of a block
+    whose header has another type.
+    """
+    told = set(rules.ordering).difference(rules.mark_columns)
+    if not _are_distinct(places) or not told.issuperset(compared.names):
+        return False
+    if not compares_base(rules):
+        return True
+    if len(compared) != 1 or len(rules.ordering) != 1:
+        return False
+    if any(data_schema(block, columns=compared.names).types != compared.types for block in blocks):
+        return False
+    return all_reach(footers, (base.schema_arrow, base.metadata), compared.field(0))
+
+
+def _are_distinct(places: Sequence[np.ndarray]) -> bool:
+    every = np.concatenate([np.zeros(0, np.int64), *places])
+    return _ascends(every) or _ascends(np.sort(every))
+
+
+def _ascends(numbers: np.ndarray) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _gone_where_all_win(places: Sequence[np.ndarray], base: pq.ParquetFile) -> tuple[np.ndarray, list[np.ndarray]]:
+    base_gone = np.zeros(base.metadata.num_rows, np.bool_)
+    for at in places:
+        base_gone[at[at < len(base_gone)]] = True
+    return base_gone, [np.zeros(len(at), np.bool_) for at in places]
+
+
+def _settle(
+    log: Sequence[LogRecords],
+    places: Sequence[np.ndarray],
+    base: pq.ParquetFile,
+    path: str,
+    rules: MergeRules,
+    compared: pa.Schema,
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Which rows are gone of the base file and of each data block, by the rules of merging."""
+    folded, starts = _fold(log, places, path, rules, compared)
+    merge = BaseMerge(folded)
+    met = _meet_base(merge, folded, base, path, compared)
+    winning = met.take(np.flatnonzero(met.wins))
+    base_gone = np.zeros(base.metadata.num_rows, np.bool_)
+    base_gone[winning.at] = True
+    gone = np.ones(starts[-1], np.bool_)
+    for batch in (merge.replacements(winning), *merge.remaining()):
+        gone[batch.column(_ROW).to_numpy()] = False
+    return base_gone, [gone[start:end] for start, end in pairwise(starts)]
 
 
 def _fold(
@@ -136,31 +208,22 @@ def _fold(
     return fold.finish(), starts
 
 
-def _meet_base(
-    merge: BaseMerge, folded: Folded, storage: Storage, path: str, compared: pa.Schema, *, by_log: bool
-) -> tuple[Met, int]:
-    """The rows of the base file that have a record in the log, by their numbers, and how many rows it has.
-
-    `by_log`: the log says its places, so that none lies behind the last row. Raises: CorruptFile where one does.
-    """
+def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str, compared: pa.Schema) -> Met:
+    """The rows of the base file that have a record in the log, by their numbers."""
     places = np.sort(folded.entries.keys.to_numpy(), kind="stable")  # a log's blocks are each in order, as a rule
-    with closing(open_parquet(storage, path)) as file:
-        count = int(file.metadata.num_rows)
-        at = places[: np.searchsorted(places, count)]
-        if by_log and len(at) < len(places):
-            expected = f"a base row {int(places[-1]):,}, the position of a record of the log"
-            raise CorruptFile(path, 0, expected=expected, found=f"{count:,} rows")
-        if not compares_base(folded.rules):
-            compared = pa.schema([])
-        least = None if not len(compared) else least_ordering(folded)
-        if least is not None and no_row_exceeds(file, least, compared.field(folded.rules.ordering[0])):
-            columns = [pa.repeat(least, len(at))]
-            compared = pa.schema([compared.field(folded.rules.ordering[0])])
-        else:
-            columns = _columns_at(file, at, compared, path)
+    at = places[: np.searchsorted(places, base.metadata.num_rows)]
+    if not compares_base(folded.rules):
+        compared = pa.schema([])
+    least = None if not len(compared) else least_ordering(folded)
+    footer = (base.schema_arrow, base.metadata)
+    if least is not None and no_row_exceeds(footer, least, compared.field(folded.rules.ordering[0])):
+        columns = [pa.repeat(least, len(at))]
+        compared = pa.schema([compared.field(folded.rules.ordering[0])])
+    else:
+        columns = _columns_at(base, at, compared, path)
     schema = pa.schema([pa.field(_PLACE, pa.int64()), *compared])
     met = merge.meet(pa.RecordBatch.from_arrays([pa.array(at), *columns], schema=schema), 0)
-    return Met(at[met.at], met.states, met.wins, met.is_delete), count
+    return Met(at[met.at], met.states, met.wins, met.is_delete)
 
 
 def _columns_at(file: pq.ParquetFile, at: np.ndarray, wanted: pa.Schema, path: str) -> list[pa.Array]:

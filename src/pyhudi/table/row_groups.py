@@ -22,7 +22,7 @@ def matching_row_groups(file: pq.ParquetFile, plan: ReadPlan) -> list[int]:
     if plan.predicate is None and plan.commit_times is None:
         return list(every)
     needed = set() if plan.predicate is None else plan.predicate.columns - shown_otherwise
-    leaves = alike_leaves(file, plan.stored_schema, {*needed, COMMIT_TIME})
+    leaves = alike_leaves(file.schema_arrow, file.schema, plan.stored_schema, {*needed, COMMIT_TIME})
     return [number for number in every if _can_match(file, number, leaves, plan.predicate, plan.commit_times)]
 
 
@@ -51,21 +51,23 @@ def without_unmatched_files(storage: Storage, plan: ReadPlan, executor: Executor
     return replace(plan, files=files, explanation=explanation)
 
 
-def alike_leaves(file: pq.ParquetFile, stored: pa.Schema, names: Collection[str]) -> dict[str, int]:
+def alike_leaves(
+    schema: pa.Schema, columns: pq.ParquetSchema, stored: pa.Schema, names: Collection[str]
+) -> dict[str, int]:
     """Path -> number of the Parquet columns below these columns, where the file has the table's type of today.
+
+    `schema`, `columns`: those of the file, as Arrow and as Parquet has them.
 
     Values of other types are cast when they are read, and what their bounds become is not asked here.
     """
     alike = {
         name
         for name in names
-        if name in stored.names
-        and name in file.schema_arrow.names
-        and file.schema_arrow.field(name).type == stored.field(name).type
+        if name in stored.names and name in schema.names and schema.field(name).type == stored.field(name).type
     }
     leaves = {}
-    for number in range(len(file.schema)):
-        column = file.schema.column(number)
+    for number in range(len(columns)):
+        column = columns.column(number)
         if column.max_repetition_level == 0 and column.path.partition(".")[0] in alike:
             leaves[column.path] = number
     return leaves

@@ -114,14 +114,14 @@ def read_batches(
             yield from _avro_batches(block, text, _reading(block, text, columns, reader_schema), batch_size_bytes)
 
 
-def read_parquet_shape(block: LogBlock) -> tuple[pa.Schema, int]:
-    """The columns of a Parquet block as they are stored, and how many rows it holds.
+def read_parquet_footer(block: LogBlock) -> tuple[pa.Schema, pq.FileMetaData]:
+    """The columns of a Parquet block as they are stored, and what its end says of its rows.
 
     Requests: a range of the end, or one of a small block's content.
     """
     assert block.type is BlockType.PARQUET_DATA
     with _open_parquet(block) as file:
-        return file.schema_arrow, int(file.metadata.num_rows)
+        return file.schema_arrow, file.metadata
 
 
 def held_if_small(block: LogBlock) -> LogBlock:
@@ -136,7 +136,7 @@ def read_row_count(block: LogBlock) -> int:
     """How many rows a data or CDC block holds. Requests: one small range; of an HFile, its content."""
     match block.type:
         case BlockType.PARQUET_DATA:
-            return read_parquet_shape(block)[1]
+            return int(read_parquet_footer(block)[1].num_rows)
         case BlockType.HFILE_DATA:
             return HFileReader(block.read_content(), path=block.path).entry_count
         case _:
