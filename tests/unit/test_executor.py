@@ -77,7 +77,7 @@ def test_of_several_failures_the_first_among_the_tasks_is_raised() -> None:
 def test_tasks_run_at_the_same_time() -> None:
     together = threading.Barrier(3)
 
-    assert len(LocalExecutor(3).run(lambda _: together.wait(timeout=5), range(3))) == 3
+    assert len(LocalExecutor(3).run(lambda _: together.wait(timeout=60), range(3))) == 3
 
 
 @pytest.mark.parametrize("workers", [0, -1])

@@ -161,7 +161,7 @@ def test_another_process_conflicts_by_name_until_it_ends(tmp_path: Path) -> None
         with pytest.raises(Conflict, match=rf"process {process.pid} on .+ \(compact, since {NOW}\)"):
             guard.acquire("upsert", NOW).__enter__()
 
-        process.communicate("", timeout=10)
+        process.communicate("", timeout=60)
         assert process.returncode == 0
         assert is_free(guard)
 
@@ -171,7 +171,7 @@ def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         assert not is_free(guard)
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
         assert json.loads((tmp_path / GUARD_FILE).read_text())["pid"] == process.pid
         assert is_free(guard)
@@ -221,7 +221,7 @@ def test_a_forked_child_outlives_a_killed_holder_without_its_lock(tmp_path: Path
         assert process.stdout.readline() == b"held\n"
         assert not is_free(LocalGuard(str(tmp_path)))
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=60)
 
         assert is_free(LocalGuard(str(tmp_path)))
         os.killpg(process.pid, signal.SIGKILL)  # the child, in the session that we made for it
