@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import HeaderKey
 from pyhudi.format.log.delete import make_deletes
-from pyhudi.format.log.headers import data_header
+from pyhudi.format.log.headers import data_header, with_positions_passed_over
 from pyhudi.format.log.writer import (
     encode_avro_block,
     encode_delete_block,
@@ -158,7 +158,9 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
             is_small = size_bytes < SMALL_BLOCK_BYTES
             compression = style.settings.small_block_compression if is_small else style.compression
             dictionary = dictionary_columns(rows) if size_bytes >= _DICTIONARY_BYTES_MIN else ()
-            return encode_parquet_block(batches, header, compression=compression, dictionary=dictionary)
+            return encode_parquet_block(
+                batches, with_positions_passed_over(header), compression=compression, dictionary=dictionary
+            )
         case "hfile":
             without = {key: text for key, text in header.items() if key not in _OF_POSITIONS}
             return encode_hfile_rows_block(batches, without, key_column=RECORD_KEY)

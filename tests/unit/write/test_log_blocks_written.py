@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import Unsupported
-from pyhudi.format.log.block import BlockType, LogBlock
+from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import instant_time, is_partial, positions_base_instant, record_positions
@@ -98,6 +98,9 @@ def test_rows_and_deletes_say_where_in_the_base_file_their_rows_stand(
         assert positions is not None
         assert positions.tolist() == [place[key] for key in keys]
         assert positions_base_instant(block) == base_instant
+        said = block.header[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS]
+        is_parquet = block.type is BlockType.PARQUET_DATA
+        assert said == (f"pyhudi:{base_instant}" if is_parquet else base_instant)
         found += keys
     assert sorted(found) == ["0000", "0007", "0008", "0009", "0020", "0030", "0041", "0049"]
     assert len(blocks(tmp_path / "t")) == (2 if rows_a_block == 100 else 3)
