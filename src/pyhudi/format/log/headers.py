@@ -124,8 +124,8 @@ def data_header(
 def with_positions_passed_over(header: Mapping[HeaderKey, str]) -> dict[HeaderKey, str]:
     """The header with positions, if any, that Apache Hudi takes for those of another base file: it merges by key then.
 
-    For Parquet blocks. Seen: what a query asks of the record key Apache Hudi 1.2.0 asks of the rows of a Parquet block,
-    and of the base file, but it counts positions as though it had read all of the block: it gives replaced rows, too.
+    For Parquet blocks. Seen: where a query filters by record key Apache Hudi 1.2.0 gives replaced rows, too, if it
+    takes the positions of such a block: as though it skipped rows of it, and counted positions as if it had not.
     """
     base = HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS
     return {key: f"{_PASSED_OVER}{text}" if key is base else text for key, text in header.items()}
