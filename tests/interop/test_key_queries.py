@@ -43,3 +43,22 @@ def test_hudi_finds_keys_in_our_logs(
     assert len(changed) == COUNT - COUNT // 1_000
     for where in FILTERS:
         assert_same_rows(hudi.read(path, where), table.scan(where=where).to_arrow())
+
+
+def test_hudi_120_finds_replaced_rows_in_its_own_parquet_blocks(hudi_120: ReferenceHudi, tmp_path: Path) -> None:
+    """Seen: why Parquet blocks of ours do not offer their positions. It fails once a release no longer does so."""
+    path = tmp_path / "t"
+    options = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.logfile.data.block.format": "parquet",
+        "hoodie.bulkinsert.shuffle.parallelism": 1,
+    }
+    hudi_120.write(path, rows(range(COUNT), ts=1), operation="bulk_insert", mode="overwrite", **options)
+    hudi_120.write(path, rows(range(0, COUNT, 2), ts=2), **options)
+    where = FILTERS[0]
+    by_key = {"hoodie.merge.use.record.positions": False}
+    assert hudi_120.read(path, where, **by_key)["ts"].to_pylist() == [2]
+    assert HudiTable.open(path).scan(where=where).to_arrow()["ts"].to_pylist() == [2]
+    assert sorted(hudi_120.read(path, where)["ts"].to_pylist()) == [1, 2]
