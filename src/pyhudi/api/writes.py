@@ -1,5 +1,6 @@
 """The calls of a table that write rows: each checks, runs and commits one write."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -36,7 +37,7 @@ from pyhudi.write.source import Operation, WriteSource
 OnCommit = Callable[[WriteResult], None]
 
 
-class TableWrites:
+class TableWrites(ABC):
     """The write operations of `HudiTable`, which says how the table is reached."""
 
     _access: TableAccess
@@ -44,9 +45,9 @@ class TableWrites:
     _executor: Executor
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The table's name."""
-        raise NotImplementedError
 
     def bulk_insert(
         self,
