@@ -6,6 +6,7 @@ uses.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +49,7 @@ def test_hudi_finds_keys_in_our_logs(
 def test_hudi_120_finds_replaced_rows_in_its_own_parquet_blocks(hudi_120: ReferenceHudi, tmp_path: Path) -> None:
     """Seen: why Parquet blocks of ours do not offer their positions. It fails once a release no longer does so."""
     path = tmp_path / "t"
-    options = {
+    options: dict[str, Any] = {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.precombine.field": "ts",

@@ -1,8 +1,8 @@
 """A delete that comes late, behind a row of the log with a greater ordering value, loses to it.
 
-For us it does so whatever the type of the ordering column is and whatever blocks the log has. In Apache Hudi it hangs on
-both: where the delete and the row hold their values as objects of two classes, as texts often are, it takes them for not
-comparable, and the delete wins.
+For us it does so whatever the type of the ordering column is and whatever blocks the log has. In Apache Hudi it hangs
+on both: where the delete and the row hold their values as objects of two classes, as texts often are, it takes them for
+not comparable, and the delete wins.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from pyhudi import HudiTable
 from tests.support.reference.client import ReferenceHudi
 
-VALUES = {
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "long": (pa.int64(), [1, 5, 9]),
     "string": (pa.string(), ["a", "m", "z"]),
     "date": (pa.date32(), [dt.date(2020, 1, day) for day in (1, 5, 9)]),
@@ -58,7 +59,7 @@ def test_a_late_delete_loses_for_us_whatever_the_type_is(
     """`hudi_deletes`: Seen: Apache Hudi takes the row for deleted, in its own tables."""
     hudi: ReferenceHudi = request.getfixturevalue(name)
     path = tmp_path / "t"
-    options: dict[str, object] = {
+    options: dict[str, Any] = {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.precombine.field": "ts",
