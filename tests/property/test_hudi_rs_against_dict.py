@@ -30,6 +30,11 @@ class HudiRsAgainstDict(TableAgainstDict):
                 file.write_bytes(content)
             ask(Path(folder))
 
+    @property
+    def orders_deletes(self) -> bool:
+        """hudi-rs compares the deletes of version 6 with other rows as those of version 8: see second_reader."""
+        return not (self.version == 6 and self.has_logs)
+
     @invariant()
     def hudi_rs_finds_the_dict(self) -> None:
         def ask(path: Path) -> None:

@@ -133,3 +133,23 @@ def test_hudi_rs_cannot_read_logs_of_several_ordering_columns(tmp_path: Path) ->
 
     with SEVERAL_ORDERING_COLUMNS.expected():
         read_hudi_rs(tmp_path / "t")
+
+
+@pytest.mark.parametrize("version, ours", [(6, {("ben", 2)}), (8, {("ada", 5)})])
+def test_hudi_rs_compares_deletes_of_version_6_as_those_of_version_8(
+    tmp_path: Path, version: int, ours: set[tuple[str, int]]
+) -> None:
+    """As Apache Hudi 1.2.0 does. We go by 0.15.0: a delete wins over the base row, and a later row over the delete."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=version,
+        properties={"hoodie.compact.inline": "false"},
+    )  # fmt: skip
+    table.bulk_insert(pa.table({"id": ["ada", "ben"], "ts": [5, 1]}))
+    table.delete(pa.table({"id": ["ada", "ben"], "ts": [3, 4]}))
+    table.upsert(pa.table({"id": ["ben"], "ts": [2]}))
+
+    def rows(found: pa.Table) -> set[tuple[str, int]]:
+        return set(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
+
+    assert rows(table.scan().to_arrow()) == ours
+    assert rows(read_hudi_rs(tmp_path / "t")) == {("ada", 5)}

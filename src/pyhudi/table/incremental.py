@@ -1,6 +1,6 @@
 """What changed in a range of commits: which instants, which files, which rows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -125,19 +125,21 @@ def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[tuple[s
     return latest
 
 
-def _slices_at(then: Snapshot, groups: Collection[tuple[str, str]], now: Snapshot) -> list[PlannedFile]:
+def _slices_at(then: Snapshot, latest: Mapping[tuple[str, str], PlannedFile], now: Snapshot) -> list[PlannedFile]:
     """The slices of these file groups as a reader of then sees them, to be merged with their logs.
 
-    Where such a slice was cleaned away, the newest one of its group stands in, as for base files.
+    Where such a slice was cleaned away, the newest one of its group stands in, as for base files; not an older one that
+    a savepoint kept, which does not have the last file of the range.
     """
     files: list[PlannedFile] = []
-    going = paths_being_cleaned(now) if groups else set()
-    for partition in sorted({partition for partition, _ in groups}):
+    going = paths_being_cleaned(now) if latest else set()
+    for partition in sorted({partition for partition, _ in latest}):
+        kept = {join(partition, file.name) for file in now.listing.files(partition)} - going
         newest = {piece.file_id: planned_slice(piece, with_logs=True) for piece in now.slices(partition)}
         past = {piece.file_id: planned_slice(piece, with_logs=True) for piece in then.slices(partition)}
-        for file_id in sorted(file_id for of, file_id in groups if of == partition):
+        for file_id in sorted(file_id for of, file_id in latest if of == partition):
             found = past.get(file_id)
-            if found is None or going & set(found.paths):
+            if found is None or not kept.issuperset([*found.paths, latest[partition, file_id].path]):
                 found = newest.get(file_id)
             if found is None:
                 raise _gone(partition, file_id)
