@@ -1,6 +1,6 @@
 """What changed in a range of commits: which instants, which files, which rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -132,9 +132,7 @@ def _slices_at(then: Snapshot, latest: Mapping[tuple[str, str], PlannedFile], no
     a savepoint kept, which does not have the last file of the range.
     """
     files: list[PlannedFile] = []
-    going = paths_being_cleaned(now) if latest else set()
-    for partition in sorted({partition for partition, _ in latest}):
-        kept = {join(partition, file.name) for file in now.listing.files(partition)} - going
+    for partition, kept in _kept_paths(now, latest):
         newest = {piece.file_id: planned_slice(piece, with_logs=True) for piece in now.slices(partition)}
         past = {piece.file_id: planned_slice(piece, with_logs=True) for piece in then.slices(partition)}
         for file_id in sorted(file_id for of, file_id in latest if of == partition):
@@ -147,18 +145,25 @@ def _slices_at(then: Snapshot, latest: Mapping[tuple[str, str], PlannedFile], no
     return files
 
 
-def _present(snapshot: Snapshot, latest: dict[tuple[str, str], PlannedFile]) -> list[PlannedFile]:
+def _present(snapshot: Snapshot, latest: Mapping[tuple[str, str], PlannedFile]) -> list[PlannedFile]:
     """The files, each replaced by the newest of its group where it was cleaned away."""
     files: list[PlannedFile] = []
-    going = paths_being_cleaned(snapshot)
-    for partition in sorted({partition for partition, _ in latest}):
-        names = {join(partition, file.name) for file in snapshot.listing.files(partition)} - going
+    for partition, kept in _kept_paths(snapshot, latest):
         wanted = {file_id: file for (of, file_id), file in latest.items() if of == partition}
-        missing = {file_id for file_id, file in wanted.items() if file.path not in names}
+        missing = {file_id for file_id, file in wanted.items() if file.path not in kept}
         files += [file for file_id, file in wanted.items() if file_id not in missing]
         if missing:
             files += _stand_ins(snapshot, partition, missing)
     return files
+
+
+def _kept_paths(snapshot: Snapshot, latest: Mapping[tuple[str, str], PlannedFile]) -> Iterator[tuple[str, set[str]]]:
+    """Each partition of these files, in order, with the paths in it that no clean took away or is taking."""
+    if not latest:
+        return
+    going = paths_being_cleaned(snapshot)
+    for partition in sorted({partition for partition, _ in latest}):
+        yield partition, {join(partition, file.name) for file in snapshot.listing.files(partition)} - going
 
 
 def _stand_ins(snapshot: Snapshot, partition: str, missing: set[str]) -> list[PlannedFile]:
