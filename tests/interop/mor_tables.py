@@ -21,6 +21,13 @@ POSITIONS = "hoodie.merge.use.record.positions"
 LISTING = "hoodie.metadata.enable"
 READ_OPTIMIZED = {"hoodie.datasource.query.type": "read_optimized"}
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+BY_ID_AND_TS: dict[str, Any] = {
+    **MERGE_ON_READ,
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.compact.inline": False,
+}
+"""What Apache Hudi is told of a table of the key `id`, ordered by `ts`, whose logs stay."""
 
 PARTIAL = ("id", "region", "city", "ts", "number", "tags", "driver")
 """The columns of a partial update."""

@@ -6,12 +6,12 @@ uses.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from tests.interop.mor_tables import BLOCK_FORMAT, BY_ID_AND_TS, POSITIONS
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 
@@ -33,7 +33,7 @@ def test_hudi_finds_keys_in_our_logs(
     path = tmp_path / "t"
     table = HudiTable.create(
         path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=version,
-        properties={"hoodie.compact.inline": "false", "hoodie.logfile.data.block.format": kind},
+        properties={"hoodie.compact.inline": "false", BLOCK_FORMAT: kind},
     )  # fmt: skip
     table.bulk_insert(rows(range(COUNT), ts=1))
     table.upsert(rows(range(0, COUNT, 2), ts=2))
@@ -49,17 +49,11 @@ def test_hudi_finds_keys_in_our_logs(
 def test_hudi_120_finds_replaced_rows_in_its_own_parquet_blocks(hudi_120: ReferenceHudi, tmp_path: Path) -> None:
     """Seen: why Parquet blocks of ours do not offer their positions. It fails once a release no longer does so."""
     path = tmp_path / "t"
-    options: dict[str, Any] = {
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.logfile.data.block.format": "parquet",
-        "hoodie.bulkinsert.shuffle.parallelism": 1,
-    }
+    options = BY_ID_AND_TS | {BLOCK_FORMAT: "parquet", "hoodie.bulkinsert.shuffle.parallelism": 1}
     hudi_120.write(path, rows(range(COUNT), ts=1), operation="bulk_insert", mode="overwrite", **options)
     hudi_120.write(path, rows(range(0, COUNT, 2), ts=2), **options)
     where = FILTERS[0]
-    by_key = {"hoodie.merge.use.record.positions": False}
+    by_key = {POSITIONS: False}
     assert hudi_120.read(path, where, **by_key)["ts"].to_pylist() == [2]
     assert HudiTable.open(path).scan(where=where).to_arrow()["ts"].to_pylist() == [2]
     assert sorted(hudi_120.read(path, where)["ts"].to_pylist()) == [1, 2]

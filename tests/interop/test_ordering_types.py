@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from tests.interop.mor_tables import BLOCK_FORMAT, BY_ID_AND_TS
 from tests.support.reference.client import ReferenceHudi
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -44,7 +45,10 @@ CASES = [
     ("hudi_0150", 6, "date", "avro", True),
     ("hudi_0150", 6, "decimal", "parquet", True),
     ("hudi_102", 8, "long", "parquet", False),
+    ("hudi_102", 8, "timestamp", "avro", False),
     ("hudi_102", 8, "string", "avro", True),
+    ("hudi_120", 9, "long", "parquet", False),
+    ("hudi_120", 9, "timestamp", "parquet", False),
     ("hudi_120", 9, "decimal", "avro", False),
     ("hudi_120", 9, "decimal", "parquet", False),
     ("hudi_120", 9, "string", "avro", False),
@@ -59,13 +63,7 @@ def test_a_late_delete_loses_for_us_whatever_the_type_is(
     """`hudi_deletes`: Seen: Apache Hudi takes the row for deleted, in its own tables."""
     hudi: ReferenceHudi = request.getfixturevalue(name)
     path = tmp_path / "t"
-    options: dict[str, Any] = {
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.logfile.data.block.format": blocks,
-        "hoodie.compact.inline": False,
-    }
+    options = BY_ID_AND_TS | {BLOCK_FORMAT: blocks}
     if version > 6:
         options |= {"hoodie.write.table.version": version, "hoodie.record.merge.mode": "EVENT_TIME_ORDERING"}
 

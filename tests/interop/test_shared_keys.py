@@ -8,24 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from tests.interop.mor_tables import BLOCK_FORMAT, BY_ID_AND_TS
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 
 KEYS = 3_000
-OPTIONS: dict[str, Any] = {
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.compact.inline": False,
-    "hoodie.bulkinsert.shuffle.parallelism": 1,
-}
+OPTIONS = BY_ID_AND_TS | {"hoodie.bulkinsert.shuffle.parallelism": 1}
 
 
 def rows(ids: Sequence[str], ts: Sequence[int], value: str) -> pa.Table:
@@ -52,7 +46,7 @@ def test_we_change_all_that_hudi_changes(
     """
     hudi: ReferenceHudi = request.getfixturevalue(name)
     path, random = tmp_path / "t", np.random.default_rng(7)
-    options = OPTIONS | {"hoodie.logfile.data.block.format": kind, "hoodie.write.table.version": version}
+    options = OPTIONS | {BLOCK_FORMAT: kind, "hoodie.write.table.version": version}
     base = random_rows(random, random.integers(0, KEYS, 2 * KEYS), "base")
     hudi.write(path, base, operation="bulk_insert", mode="overwrite", **options)
     for turn in range(3):
@@ -96,7 +90,7 @@ def test_hudi_120_changes_the_first_in_our_logs_and_all_once_we_compacted(
     path = tmp_path / "t"
     table = HudiTable.create(
         path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ", table_version=9,
-        properties={"hoodie.compact.inline": "false", "hoodie.logfile.data.block.format": kind},
+        properties={"hoodie.compact.inline": "false", BLOCK_FORMAT: kind},
     )  # fmt: skip
     table.insert(rows("aaba", [1] * 4, "v"))
     table.upsert(rows("a", [2], "v"))
