@@ -1,5 +1,8 @@
 """Telling an HTTP service of each commit, after it has landed: whatever goes wrong here fails no write.
 
+The service gets credentials, so its address comes from the caller alone, never from the table, and redirects are not
+followed. One deadline holds for the whole exchange, so that a slow answer holds no write up.
+
 Spec: none of the format's; the options and the message are those of Apache Hudi's HTTP callback.
 """
 
@@ -7,9 +10,11 @@ import http.client
 import json
 import logging
 import re
-import urllib.request
+import socket
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -35,31 +40,30 @@ log = logging.getLogger("pyhudi")
 class CommitCallback:
     """Where commits are told of. Defaults are Apache Hudi's.
 
-    `timeout_seconds`: for the connection and for each read; the write's answer waits that long at most, or a little
-    more. `headers`: sent beside the API key's own.
+    `timeout_seconds`: for the whole exchange, from the look-up of the host's name to the status of the answer.
+    `headers`: sent beside the API key's own.
     """
 
-    url: str
+    url: str = field(repr=False)
     timeout_seconds: int = _TIMEOUT_SECONDS
-    api_key: str = _API_KEY
-    headers: tuple[tuple[str, str], ...] = ()
+    api_key: str = field(default=_API_KEY, repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self | None:
         """The callback that options ask for; None where it is off, as by default.
 
+        `options`: those of the write and of `open`, without the table's properties.
         Raises: Invalid for one that could never be sent: before the write, when it can still be mended.
         """
         o = OptionValues(options)
         if not o.flag(f"{PREFIX}on", False):
             return None
         url = options.get(f"{PREFIX}http.url", "").strip()
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
-        if not is_address or not _is_printable(url, spaces=False):
+        if not _is_address(url):
             raise Invalid(
                 f"option '{PREFIX}http.url': expected an address of http or https, without a user in it, for "
-                f"'{PREFIX}on' is true; found one of scheme '{parts.scheme}'"
+                f"'{PREFIX}on' is true; found one of scheme '{url.partition(':')[0] if ':' in url else ''}'"
             )
         api_key = options.get(f"{PREFIX}http.api.key", "").strip() or _API_KEY
         if not _is_printable(api_key):
@@ -78,17 +82,79 @@ class CommitCallback:
 
     def send(self, message: Mapping[str, object]) -> None:
         """Post a message as JSON. A failure, whatever its kind, is a line in the log."""
-        request = urllib.request.Request(self.url, json.dumps(message).encode(), method="POST")
-        request.add_header("Content-Type", "application/json; charset=UTF-8")
-        for name, value in (*self.headers, (API_KEY_HEADER, self.api_key)):
-            request.add_header(name, value)
-        try:
-            with urllib.request.urlopen(request, timeout=self.timeout_seconds) as answer:
-                log.info("commit '%s': told %s (%s)", message["commitTime"], self.place, answer.status)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        outcome: list[str] = []
+        connection = self._connection()
+        worker = threading.Thread(target=self._post, args=(connection, message, outcome), daemon=True)
+        worker.start()
+        worker.join(self.timeout_seconds)
+
+        failure = outcome[0] if outcome else f"no answer within {self.timeout_seconds} seconds"
+        if worker.is_alive():
+            _hang_up(connection)
+        if failure:
             log.warning(
-                "commit '%s' landed, but %s could not be told of it: %s", message["commitTime"], self.place, error
+                "commit '%s' landed, but %s could not be told of it: %s", message["commitTime"], self.place, failure
             )
+        else:
+            log.info("commit '%s': told %s", message["commitTime"], self.place)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        return kind(parts.hostname or "", parts.port, timeout=self.timeout_seconds)
+
+    def _post(self, connection: http.client.HTTPConnection, message: Mapping[str, object], outcome: list[str]) -> None:
+        """Send the message and put into `outcome` what went wrong, or an empty text."""
+        parts = urlsplit(self.url)
+        address = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        content = {"Content-Type": "application/json; charset=UTF-8"}
+        try:
+            connection.request(
+                "POST",
+                address,
+                body=json.dumps(message).encode(),
+                headers={**content, **dict(self.headers), API_KEY_HEADER: self.api_key},
+            )
+            status = connection.getresponse().status
+            outcome.append("" if 200 <= status < 300 else _refusal(status))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            outcome.append(str(error) or type(error).__name__)
+        finally:
+            connection.close()
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
+    return (
+        parts.scheme in ("http", "https") and has_host and "@" not in parts.netloc and _is_printable(url, spaces=False)
+    )
+
+
+def _refusal(status: int) -> str:
+    return f"it answered {status}" + ("; redirects are not followed" if 300 <= status < 400 else "")
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    """End an exchange that another thread waits for. Its socket may be closed already."""
+    with suppress(OSError, AttributeError):
+        connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def refuse_stored_callback(properties: Mapping[str, str]) -> None:
+    """Refuse a callback among the properties of a new table. Raises: Invalid.
+
+    Whoever may write a table's properties would say where the credentials of its writers go.
+    """
+    named = [name for name in properties if name.startswith(PREFIX)]
+    if named:
+        raise Invalid(
+            f"property '{named[0]}': a commit callback is not stored with a table; "
+            "give it to each write or to HudiTable.open as an option"
+        )
 
 
 def tell_of_commit(callback: CommitCallback, read: Callable[[], Snapshot], requested: str) -> None:

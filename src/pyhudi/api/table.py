@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi.api import frames
 from pyhudi.api.access import data_skipping, list_storage, table_access
+from pyhudi.api.commit_callback import refuse_stored_callback
 from pyhudi.api.indexes import TableIndexes
 from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.metadata import TableMetadata
@@ -94,6 +95,7 @@ class HudiTable(TableIndexes):
         """
         access = table_access(path, storage_options, storage, clock, random, lock)
         given = merge_options(write=properties, opened=None, table={})
+        refuse_stored_callback(given)
         WriteSettings.from_options(given)
         AfterCommitSettings.from_options(given)
         keys = column_names(record_key, what="record_key")

@@ -144,7 +144,7 @@ class TableWrites(ABC):
             raise Invalid(f"partitions='{partitions}': expected a sequence of paths, such as ['{partitions}']")
         operation = Operation.DELETE_PARTITION
         snapshot, merged, settings = self._prepare(options)
-        callback = CommitCallback.from_options(merged)
+        callback = self._callback(options)
         chosen = find_partitions(snapshot.listing.partitions(), partitions)
         if not chosen:
             return nothing_to_do(operation)
@@ -179,7 +179,7 @@ class TableWrites(ABC):
         on_commit: OnCommit | None,
     ) -> WriteResult:
         snapshot, merged, settings = self._prepare(options)
-        callback = CommitCallback.from_options(merged)
+        callback = self._callback(options)
         deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
         if deletes:
             operation = as_deletes(operation)
@@ -279,6 +279,10 @@ class TableWrites(ABC):
     def _readers(self, cluster: Any | None) -> Executor:
         """What reads the data files where an index is built, likewise."""
         return self._executor if cluster is None else frames.spark_engine().SparkExecutor(cluster)
+
+    def _callback(self, options: Mapping[str, object] | None) -> CommitCallback | None:
+        """Whom the caller wants to be told. The table's properties have no say: whoever wrote them could be anybody."""
+        return CommitCallback.from_options(merge_options(write=options, opened=self._options, table={}))
 
     def _tell(self, result: WriteResult, callback: CommitCallback | None, on_commit: OnCommit | None) -> WriteResult:
         """Tell whoever wants to know of a write that is done."""

@@ -5,9 +5,11 @@ A real HTTP server of this process listens.
 
 import json
 import logging
+import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.api.commit_callback import CommitCallback
 from pyhudi.errors import Invalid
+from pyhudi.format.names import PROPERTIES
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, arrow, dump
 
@@ -25,8 +28,8 @@ ROW = Row("k", "oslo", 1, 1)
 class Listener:
     """What was posted: headers and bodies. `status`: what it answers; None: it hangs up."""
 
-    def __init__(self, status: int | None = 200) -> None:
-        self.status = status
+    def __init__(self, status: int | None = 200, location: str | None = None) -> None:
+        self.status, self.location = status, location
         self.heard: list[tuple[str, dict[str, str], bytes]] = []
         self.url = ""
 
@@ -39,6 +42,8 @@ def listening(listener: Listener) -> Iterator[Listener]:
             listener.heard.append((self.path, {name.lower(): of for name, of in self.headers.items()}, body))
             if listener.status is not None:
                 self.send_response(listener.status)
+                if listener.location is not None:
+                    self.send_header("Location", listener.location)
                 self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
@@ -117,6 +122,64 @@ def test_a_service_that_fails_is_a_line_in_the_log(
     assert "s3cr3t" not in line
 
 
+def test_a_redirect_gets_no_credentials(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        listening(Listener()) as other,
+        listening(Listener(307, location=other.url)) as listener,
+        caplog.at_level(logging.WARNING, logger="pyhudi"),
+    ):
+        table.upsert(arrow([ROW]), options=options(listener.url))
+
+    assert (len(listener.heard), other.heard) == (1, [])
+    assert any("answered 307; redirects are not followed" in record.getMessage() for record in caplog.records)
+
+
+def test_an_answer_that_never_ends_holds_no_write_up(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
+    """Each byte comes in time, the whole never does."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        thread = threading.Thread(target=_answer_without_end, args=(server,))
+        thread.start()
+        begun = time.monotonic()
+        with caplog.at_level(logging.WARNING, logger="pyhudi"):
+            table.upsert(arrow([ROW]), options=options(url, **{"http.timeout.seconds": "1"}))
+        took = time.monotonic() - begun
+        thread.join()
+
+    assert took < 30
+    assert any("no answer within 1 seconds" in record.getMessage() for record in caplog.records)
+
+
+def _answer_without_end(server: socket.socket) -> None:
+    """A byte every tenth of a second, until the other side hangs up."""
+    connection, _ = server.accept()
+    with connection, suppress(OSError):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.1)
+
+
+def test_the_table_has_no_say_in_who_is_told(storage: MemoryStorage, table: HudiTable) -> None:
+    with pytest.raises(Invalid, match="not stored with a table"):
+        Handles(MemoryStorage()).create(properties=options("http://127.0.0.1:9/"))
+    with listening(Listener()) as listener:
+        lines = "".join(f"{name}={of}\n" for name, of in options(listener.url).items())
+        properties = storage.get(PROPERTIES)
+        storage.put(PROPERTIES, properties + lines.encode())
+        table.upsert(arrow([ROW]))
+
+    assert listener.heard == []
+
+
+def test_secrets_are_in_no_text_of_a_callback() -> None:
+    callback = CommitCallback.from_options(
+        options("https://host/x?token=s3cr3t", **{"http.api.key": "s3cr3t", "http.custom.headers": "X-A:s3cr3t"})
+    )
+
+    assert "s3cr3t" not in repr(callback)
+
+
 def test_a_service_that_is_not_there_is_a_line_in_the_log(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
     with listening(Listener()) as listener:
         url = listener.url  # nobody listens there any more
@@ -141,6 +204,8 @@ def test_a_write_that_did_nothing_is_not_told(table: HudiTable) -> None:
         ({"http.url": "file:///etc/passwd"}, "found one of scheme 'file'"),
         ({"http.url": "http://"}, "expected an address"),
         ({"http.url": "http://user:pass@host/"}, "without a user in it"),
+        ({"http.url": "http://host:port/"}, "expected an address"),
+        ({"http.url": "http://[host/"}, "expected an address"),
         ({"http.url": "http://host/a b"}, "expected an address"),
         ({"http.url": "http://host", "http.timeout.seconds": "0"}, "a whole number of at least 1"),
         ({"http.url": "http://host", "http.custom.headers": "X-A"}, "found 'X-A' without one of the two"),
