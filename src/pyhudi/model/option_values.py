@@ -7,6 +7,9 @@ from typing import TypeVar, cast
 from pyhudi.errors import Invalid
 from pyhudi.model.table_facts import parse_flag
 
+COUNT_MAX = 2**63 - 1
+"""The largest whole number that an option may say: what Apache Hudi's long holds."""
+
 _T = TypeVar("_T", bound=str)
 
 
@@ -20,12 +23,14 @@ class OptionValues:
         text = self.texts.get(name, "")
         return parse_flag(name, text) if text.strip() else default
 
-    def count(self, name: str, default: int, *, least: int = 1) -> int:
+    def count(self, name: str, default: int, *, least: int = 1, most: int = COUNT_MAX) -> int:
         text = self.texts.get(name, "").strip()
         if not text:
             return default
-        if not (text.isascii() and text.isdigit()) or int(text) < least:
-            raise Invalid(f"option '{name}'='{text}': expected a whole number of at least {least:,}")
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
+        if not is_number or not least <= int(text) <= most:
+            to = f" and at most {most:,}" if most < COUNT_MAX else ""
+            raise Invalid(f"option '{name}'='{text[:40]}': expected a whole number of at least {least:,}{to}")
         return int(text)
 
     def rate(self, name: str, default: float) -> float:

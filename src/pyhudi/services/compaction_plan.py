@@ -5,6 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pyhudi.errors import Invalid
 from pyhudi.model.commit import CompactionOperation, CompactionPlan, ServiceStrategy
 from pyhudi.services.compaction_settings import CompactionSettings
@@ -12,6 +15,7 @@ from pyhudi.services.compaction_settings import CompactionStrategy as Strategy
 from pyhudi.services.slice_costs import IO_MB, LOG_SIZE, slice_costs
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import FileGroup
+from pyhudi.table.predicate.patterns import parse_java_regex
 
 LOG_COMPACTION_CLASS = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 """Seen: in the plan of every log compaction, also of releases that have no such class any more (1.0.2, 1.2.0)."""
@@ -52,8 +56,9 @@ def _partitions_of(
             chosen = [partition for partition in partitions if (_day_of(partition) >= since) is is_recent]
             return sorted(chosen, key=_day_of, reverse=True)
         case Strategy.PARTITION_REGEX:
-            pattern = re.compile(settings.partition_regex)
-            return [partition for partition in partitions if pattern.search(partition)]
+            # The table's properties may hold the pattern. RE2 takes time in proportion to the paths, whatever it is.
+            paths = pa.array(partitions, pa.string())
+            return paths.filter(pc.match_substring_regex(paths, parse_java_regex(settings.partition_regex))).to_pylist()
         case _:
             return list(partitions)
 

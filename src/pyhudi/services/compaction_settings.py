@@ -1,14 +1,17 @@
 """What compaction takes, and when it runs: options as typed settings."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pyhudi.errors import Invalid
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.table_facts import short_class_name
+from pyhudi.table.predicate.patterns import PatternError, parse_java_regex
 
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
 STRATEGY = "hoodie.compaction.strategy"
@@ -101,8 +104,11 @@ def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
 
 
 def _pattern(text: str) -> str:
+    """The pattern, if RE2 can run it."""
     try:
-        re.compile(text)
-    except re.error as error:
-        raise Invalid(f"option '{REGEX}'='{text}': expected a regular expression; {error}") from error
+        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
+    except (PatternError, pa.ArrowInvalid) as error:
+        raise Invalid(
+            f"option '{REGEX}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
+        ) from error
     return text

@@ -25,6 +25,11 @@ EXPRESSION = "hoodie.metadata.index.expression"
 _FLAVOURS: Final[Mapping[str, str]] = {"COLUMN_STATS": COLUMN_STATS, "BLOOM_FILTERS": BLOOM_FILTERS}
 _IDENTITY = "identity"
 
+GROUPS_MAX = 10_000
+"""File groups of one index at most. Each is a file that is made when the index is, so a table's properties could ask
+for millions. Apache Hudi's own default ends here, too.
+"""
+
 
 def option_of(partition: str) -> str:
     """The option that switches an index on or off. `partition`: of the metadata table."""
@@ -100,6 +105,10 @@ class IndexSettings:
         if asked["global_record_index"] and asked["partitioned_record_index"]:
             raise Invalid(f"options '{_GLOBAL}.enable' and '{_PARTITIONED}.enable': expected one of them, found both")
         secondary_columns, secondary_name = _secondary(options)
+
+        def groups(index: str, default: int) -> int:
+            return o.count(f"{index}.file.group.count", default, most=GROUPS_MAX)
+
         return cls(
             **asked,
             is_async=o.flag("hoodie.metadata.index.async", d.is_async),
@@ -110,12 +119,10 @@ class IndexSettings:
                 _names(options, "hoodie.metadata.index.column.stats.column.list"),
                 o.count("hoodie.metadata.index.column.stats.max.columns.to.index", d.columns.count_max),
             ),
-            column_stats_groups=o.count("hoodie.metadata.index.column.stats.file.group.count", d.column_stats_groups),
-            partition_stats_groups=o.count(
-                "hoodie.metadata.index.partition.stats.file.group.count", d.partition_stats_groups
-            ),
-            bloom_filter_groups=o.count("hoodie.metadata.index.bloom.filter.file.group.count", d.bloom_filter_groups),
-            expression_groups=o.count("hoodie.metadata.index.expression.file.group.count", d.expression_groups),
+            column_stats_groups=groups("hoodie.metadata.index.column.stats", d.column_stats_groups),
+            partition_stats_groups=groups("hoodie.metadata.index.partition.stats", d.partition_stats_groups),
+            bloom_filter_groups=groups("hoodie.metadata.index.bloom.filter", d.bloom_filter_groups),
+            expression_groups=groups(EXPRESSION, d.expression_groups),
             global_groups=_bounds(o, _GLOBAL, d.global_groups),
             partitioned_groups=_bounds(o, _PARTITIONED, d.partitioned_groups),
             growth_factor=o.factor("hoodie.metadata.record.index.growth.factor", d.growth_factor),
@@ -204,8 +211,8 @@ def _asked(options: Mapping[str, str], name: str) -> bool | None:
 
 
 def _bounds(o: OptionValues, prefix: str, default: tuple[int, int]) -> tuple[int, int]:
-    least = o.count(f"{prefix}.min.filegroup.count", default[0])
-    most = o.count(f"{prefix}.max.filegroup.count", default[1])
+    least = o.count(f"{prefix}.min.filegroup.count", default[0], most=GROUPS_MAX)
+    most = o.count(f"{prefix}.max.filegroup.count", default[1], most=GROUPS_MAX)
     if least > most:
         raise Invalid(f"option '{prefix}.min.filegroup.count'={least:,}: expected at most the maximum of {most:,}")
     return least, most

@@ -261,9 +261,24 @@ def test_options_become_settings(options: Mapping[str, str], expected: Compactio
         ("hoodie.compact.inline.max.delta.commits", "0"),
         ("hoodie.compaction.strategy", "com.example.Mine"),
         ("hoodie.compaction.partition.path.regex", "("),
+        ("hoodie.compaction.partition.path.regex", "(?=a)b"),
+        ("hoodie.compaction.partition.path.regex", "a{1000}{1000}"),
+        ("hoodie.compact.inline.max.delta.commits", "9" * 5_000),
         ("hoodie.compact.inline.trigger.strategy", "NEVER"),
     ],
 )
 def test_a_value_that_cannot_be_one_is_refused_by_its_name(name: str, text: str) -> None:
     with pytest.raises(Invalid, match=name):
         CompactionSettings.from_options({name: text})
+
+
+def test_a_pattern_of_the_tables_properties_does_not_run_for_ever() -> None:
+    """Backtracking over this pattern takes a step for each way to part the text: 2 to the power of 60."""
+    settings = CompactionSettings.from_options(
+        {
+            "hoodie.compaction.strategy": "PartitionRegexBasedCompactionStrategy",
+            "hoodie.compaction.partition.path.regex": "^(a+)+$",
+        }
+    )
+
+    assert partitions_to_compact(["a" * 60 + "b", "aa"], settings, today=date(2026, 12, 2)) == ["aa"]

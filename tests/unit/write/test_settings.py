@@ -227,3 +227,20 @@ def test_options_with_the_prefix_go_into_the_commit() -> None:
 
     assert WriteSettings().commit_metadata(options) == {"_batch": "7"}
     assert WriteSettings(commit_metadata_prefix="my.").commit_metadata(options) == {"my.x": "1"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.metadata.index.column.stats.file.group.count",
+        "hoodie.metadata.index.partition.stats.file.group.count",
+        "hoodie.metadata.index.bloom.filter.file.group.count",
+        "hoodie.metadata.index.expression.file.group.count",
+        "hoodie.metadata.global.record.level.index.min.filegroup.count",
+        "hoodie.metadata.record.level.index.max.filegroup.count",
+    ],
+)
+def test_numbers_that_make_files_have_a_bound(name: str) -> None:
+    """The table's properties may hold them."""
+    with pytest.raises(Invalid, match=f"{name}.*at most 10,000"):
+        IndexSettings.from_options({name: "10001"})
