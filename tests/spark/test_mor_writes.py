@@ -166,3 +166,19 @@ def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
     assert (inserted.inserted, inserted.updated) == (5, 5)  # new ones, and those that logs had deleted
     assert twins.here.scan().to_arrow().num_rows == 30
     assert_read_alike(spark, twins)
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
+    """Its base row is still in the file group whose log deleted it."""
+    twins = Twins(spark, tmp_path, **FACTS, ordering="ts", properties={"hoodie.index.type": index, **ONLY_LOGS})
+    drop = {"hoodie.datasource.insert.dup.policy": "drop"}
+    twins.write("bulk_insert", rows_of_all_types(0, 20, version=1))
+
+    for version in (3, 5):
+        twins.write("delete", rows_of_all_types(0, 10, version=0).select(["id", "part"]))
+        twins.write("insert", rows_of_all_types(0, 10, version=version), drop if version == 5 else None)
+        twins.write("upsert", rows_of_all_types(0, 12, version=version + 1))
+
+        assert twins.on_spark.scan().to_arrow().num_rows == 20
+        assert_read_alike(spark, twins)

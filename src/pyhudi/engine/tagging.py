@@ -12,6 +12,7 @@ from pyhudi.index.hits import Hits
 from pyhudi.index.moves import (
     Tagged,
     find_beaten,
+    living_places,
     number_partitions,
     still_stored,
     tag_absent,
@@ -59,17 +60,20 @@ def tag_partitions(
     index, wanted = tagging.index, {piece.partition for piece in slices}
     keys = {p: rows.keys() for p, rows in partitions.items() if index.is_global or index.is_exact or p in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
-    if tagging.drops_stored or (tagging.index.is_global and tagging.reader is not None):
-        reader = None if tagging.index.is_exact else tagging.reader
-        live = {path: _is_live(hits, keys[path], slices, reader, storage) for path, hits in found.items()}
-        if tagging.index.is_global:
-            found = {path: _chosen(hits, live[path]) for path, hits in found.items()}
-            live = {path: of[of] for path, of in live.items()}
-        if tagging.drops_stored:
-            return {
-                path: tag_absent(hits, len(partitions[path]), is_live=live[path], nowhere=len(slices))
-                for path, hits in found.items()
-            }
+    reader = None if index.is_exact else tagging.reader
+    if index.is_global and reader is not None:
+        # A row may move to a partition of its own: of a key that logs deleted everywhere, no place is left.
+        found = {
+            path: _chosen(hits, _is_live(hits, keys[path], slices, reader, storage)) for path, hits in found.items()
+        }
+    elif reader is not None and not tagging.drops_stored:
+        found = {path: _without_dead(hits, keys[path], slices, reader, storage) for path, hits in found.items()}
+
+    if tagging.drops_stored:
+        return {
+            path: _absent(hits, keys[path], slices, None if index.is_global else reader, storage)
+            for path, hits in found.items()
+        }
     if not tagging.moves:
         return {path: tag_in_place(hits, len(partitions[path])) for path, hits in found.items()}
     of_slices, numbers = number_partitions(slices)
@@ -125,5 +129,31 @@ def _is_live(
     return still_stored(storage, slices, keys.take(pa.array(hits.rows)), hits.groups, reader)
 
 
+def _without_dead(
+    hits: Hits, keys: pa.Array, slices: Sequence[FileSlice], reader: SliceReader, storage: Storage
+) -> Hits:
+    """The hits without rows that a log deleted, of keys that several file groups hold.
+
+    A key of one group stays there, dead or not: a write to its log brings it back. So no log is read for it.
+    """
+    has_logs = np.array([bool(piece.log_files) for piece in slices])
+    contested = np.flatnonzero(np.bincount(hits.rows, minlength=len(keys))[hits.rows] > 1)
+    if not has_logs[hits.groups[contested]].any():
+        return hits
+    is_live = np.ones(len(hits.rows), dtype=bool)
+    is_live[contested] = _is_live(_chosen(hits, contested), keys, slices, reader, storage)
+    return _chosen(hits, living_places(hits, is_live))
+
+
+def _absent(
+    hits: Hits, keys: pa.Array, slices: Sequence[FileSlice], reader: SliceReader | None, storage: Storage
+) -> Tagged:
+    """Where rows of an insert that drops stored keys go, by which of the hits are alive."""
+    is_live = _is_live(hits, keys, slices, reader, storage)
+    places = living_places(hits, is_live)
+    return tag_absent(_chosen(hits, places), len(keys), is_live=is_live[places], nowhere=len(slices))
+
+
 def _chosen(hits: Hits, mask: np.ndarray) -> Hits:
+    """Some of the hits, by a mask or by their numbers."""
     return Hits(hits.rows[mask], hits.groups[mask], hits.positions[mask])

@@ -48,9 +48,23 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
     return Tagged(hits.rows, hits.groups, hits.positions, leaves, np.flatnonzero(is_new))
 
 
+def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
+    """Which hits are places to write to: those whose row is alive, or the first where logs deleted a key everywhere.
+
+    Example: a log deleted a key of file group 1, and an insert stored it anew in file group 2. The base files of both
+    have the key. An update goes to group 2 only: in group 1 it would bring a second row of the key to life.
+    Shape: (hits,) bool.
+    """
+    is_first = np.diff(hits.rows, prepend=-1) > 0
+    live_counts = np.bincount(hits.rows[is_live], minlength=int(hits.rows.max(initial=-1)) + 1)
+    return is_live | (is_first & (live_counts[hits.rows] == 0))
+
+
 def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int) -> Tagged:
-    """Rows whose key is stored go `nowhere`; one whose key a log has deleted goes where it was: it must not come to lie
-    in two file groups.
+    """Rows whose key is stored go `nowhere`. One whose key a log has deleted goes where it was, to one file group: it
+    must not come to lie in two.
+
+    `hits`: those at `living_places`.
     """
     is_stored = np.zeros(row_count, dtype=bool)
     is_stored[hits.rows[is_live]] = True

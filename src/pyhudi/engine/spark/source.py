@@ -26,6 +26,7 @@ from pyhudi.engine.spark.tagging import (
     Lookup,
     contested_keys,
     find_candidates,
+    living_targets,
     tagged_keys,
     with_buckets,
     without_losers,
@@ -133,7 +134,14 @@ class SparkSource:
         if not candidates:
             return WorkloadProfile(self._counts, {})
         self._tagged = self._kept(tagged_keys(lookup, candidates))
-        return self._profile(slices)
+        found = self._targets()
+
+        shared = {at for targets in found for at in targets[1] if len(targets[1]) > 1}
+        is_certain = tagging.index.is_global or tagging.index.is_exact or tagging.drops_stored
+        if not is_certain and any(slices[at].log_files for at in shared):
+            self._tagged = self._kept(living_targets(lookup, self._tagged, sorted(shared)))
+            found = self._targets()
+        return self._profile(slices, found)
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
         self._is_bucketed = True
@@ -195,19 +203,26 @@ class SparkSource:
             }
             self._total = sum(self._counts.values())
 
-    def _profile(self, slices: Sequence[FileSlice]) -> WorkloadProfile:
-        """Rows by what tagging found. Keys that repeat in the input make the inserts an upper bound."""
+    def _targets(self) -> dict[tuple[str, tuple[int, ...]], int]:
+        """How many keys of the input have which targets, by partition. One job."""
         assert self._tagged is not None
+        found = self._tagged.groupBy(PARTITION_PATH, TARGETS).count().collect()
+        return {(row[PARTITION_PATH], tuple(row[TARGETS])): row["count"] for row in found}
+
+    def _profile(
+        self, slices: Sequence[FileSlice], found: Mapping[tuple[str, tuple[int, ...]], int]
+    ) -> WorkloadProfile:
+        """Rows by what tagging found. Keys that repeat in the input make the inserts an upper bound."""
         updates: dict[tuple[str, str], int] = {}
         inserts = dict(self._counts)
-        for row in self._tagged.groupBy(PARTITION_PATH, TARGETS).count().collect():
-            stored = [at for at in row[TARGETS] if at >= 0]
-            self._tagged_rows += row["count"] * len(row[TARGETS])
-            for at in stored:
-                group = slices[at].partition, slices[at].file_id
-                updates[group] = updates.get(group, 0) + row["count"]
-            if NEW not in row[TARGETS]:
-                inserts[row[PARTITION_PATH]] = max(0, inserts[row[PARTITION_PATH]] - row["count"])
+        for (path, targets), count in found.items():
+            self._tagged_rows += count * len(targets)
+            for at in targets:
+                if at >= 0:
+                    group = slices[at].partition, slices[at].file_id
+                    updates[group] = updates.get(group, 0) + count
+            if NEW not in targets:
+                inserts[path] = max(0, inserts[path] - count)
         return WorkloadProfile({p: n for p, n in inserts.items() if n}, updates)
 
     def _of_buckets(self, rows: DataFrame, plan: WritePlan, *, only_tagged: bool) -> DataFrame:

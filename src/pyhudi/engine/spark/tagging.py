@@ -128,7 +128,10 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
         if not tagging.drops_stored:
             return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
         by_key = _with_life(lookup, candidates, hits).groupBy(PARTITION_PATH, RECORD_KEY)
-        return _left_out_where(f.col(_IS_LIVE), by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE)))
+        found = by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE))
+        # A key that logs deleted everywhere comes back in one of its file groups, not in all.
+        one_place = f.when(f.col(_IS_LIVE), f.col(TARGETS)).otherwise(f.slice(TARGETS, 1, 1))
+        return _left_out_where(f.col(_IS_LIVE), found.withColumn(TARGETS, one_place))
     if not tagging.moves:
         found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
         return _left_out_where(f.lit(tagging.drops_stored), found)
@@ -142,6 +145,20 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
     stayed = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(f.lit(NOWHERE)))
     return found.select(PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), stayed).otherwise(moved).alias(TARGETS))
+
+
+def living_targets(lookup: Lookup, tagged: DataFrame, contested: Sequence[int]) -> DataFrame:
+    """The tagged keys, where one of several file groups is no target if its log deleted the key (`living_places`).
+
+    `contested`: positions of the slices that hold keys of several groups; of those with logs the keys are read.
+    """
+    by_key = [PARTITION_PATH, RECORD_KEY]
+    several = tagged.where(f.size(TARGETS) > 1)
+    hits = several.select(*by_key, f.explode(TARGETS).alias(TARGET))
+    living = f.sort_array(f.collect_set(f.when(f.col(_IS_LIVE), f.col(TARGET)))).alias(TARGETS)
+    found = _with_life(lookup, contested, hits).groupBy(*by_key).agg(living, f.min(TARGET).alias(TARGET))
+    one_at_least = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(TARGET)).alias(TARGETS)
+    return tagged.where(f.size(TARGETS) <= 1).unionByName(found.select(*by_key, one_at_least))
 
 
 def _greatest(lookup: Lookup) -> DataFrame:
