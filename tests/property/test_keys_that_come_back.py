@@ -1,7 +1,7 @@
 """A key that was deleted in a log and inserted again could live twice: its old base row is still found by its key.
 
-Random deletes, inserts of absent keys and upserts run on merge-on-read tables of every index that looks into base files,
-and on a dict.
+Random deletes, inserts of absent keys and upserts run on merge-on-read tables of every index that looks into base
+files, and on a dict.
 """
 
 import random

@@ -100,6 +100,7 @@ def metadata_upkeep(
         executor=executor,
         readers=readers or executor,
         indexes=settings.indexes,
+        finds_keys=settings.index_type != "BUCKET",
     )
 
 

@@ -36,10 +36,14 @@ class ChangedGroup:
     only_updates: bool = False
 
 
-def changed_groups(snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrites: bool = False) -> list[ChangedGroup]:
+def changed_groups(
+    snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrites: bool = False, finds_keys: bool = False
+) -> list[ChangedGroup]:
     """The groups that an action wrote to or replaced, by partition and file id.
 
-    `with_rewrites`: also those of one that only rewrites rows.
+    `with_rewrites`: also those of one that only rewrites rows. `finds_keys`: whether the action looked up which keys
+    are stored, so that what it counts as updates are updates. A write by bucket does not: it counts each row that goes
+    to an existing file group as one.
 
     `snapshot`: the table right before the action. Cost: a look-up of the listing a partition of the action.
     """
@@ -58,7 +62,10 @@ def changed_groups(snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrite
         for file_id in sorted(file_ids):
             before, of = slices.get(file_id), stats.get(file_id, [])
             after = None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, of)
-            may_change, only_updates = _may_change_keys(before, after, of), _only_updates(before, after, of)
+            may_change, only_updates = (
+                _may_change_keys(before, after, of),
+                finds_keys and _only_updates(before, after, of),
+            )
             found.append(ChangedGroup(partition, file_id, before, after, may_change, only_updates))
     return found
 

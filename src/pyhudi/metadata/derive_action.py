@@ -37,11 +37,18 @@ MOVES = frozenset({"CLUSTER"})
 
 
 def commit_changes(
-    snapshot: Snapshot, requested: str, metadata: CommitMetadata, facts: IndexFacts, executor: Executor
+    snapshot: Snapshot,
+    requested: str,
+    metadata: CommitMetadata,
+    facts: IndexFacts,
+    executor: Executor,
+    *,
+    finds_keys: bool,
 ) -> Iterator[PartitionChange]:
     """The changes of a write, a compaction or a replacement, one partition after the other.
 
-    `snapshot`: the table as it is while the action at `requested` is pending, its files written.
+    `snapshot`: the table as it is while the action at `requested` is pending, its files written. `finds_keys`: as of
+    `changed_groups`.
     Memory: of each index the keys that change.
     """
     if facts.stats is not None:
@@ -54,7 +61,7 @@ def commit_changes(
     if not facts.has_record_index and not facts.secondary:
         return
     action = next((i.action for i in snapshot.timeline if i.requested == requested), "commit")
-    groups = changed_groups(snapshot, metadata)
+    groups = changed_groups(snapshot, metadata, finds_keys=finds_keys)
     reading = RowReading(snapshot.storage, schema_after(snapshot, metadata), reading_after(snapshot, requested, action))
     if facts.has_record_index:
         keys = key_changes(reading, groups, executor)

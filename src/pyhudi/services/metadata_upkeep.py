@@ -57,7 +57,8 @@ class MetadataTableUpkeep:
     `deltacommits_max`: deltacommits upon its base file before it is compacted. `log_blocks_min`: blocks that make a log
     of it worth a log compaction; None: there is none. `clean`: of the data table; the
     metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
-    completed or named in its properties. `executor`, `readers`: as of `IndexContents`.
+    completed or named in its properties. `executor`, `readers`: as of `IndexContents`. `finds_keys`: as of
+    `changed_groups`.
     """
 
     storage: Storage
@@ -72,6 +73,7 @@ class MetadataTableUpkeep:
     executor: Executor
     readers: Executor
     indexes: IndexSettings
+    finds_keys: bool
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
@@ -203,7 +205,10 @@ class MetadataTableUpkeep:
         if config.metadata_partitions_named != {FILES}:
             snapshot = read_snapshot(self.storage, self.zone, open_listing)
             facts = self._facts(snapshot, config, schema_after(snapshot, metadata))
-            changes = chain(changes, commit_changes(snapshot, requested, metadata, facts, self.executor))
+            derived = commit_changes(
+                snapshot, requested, metadata, facts, self.executor, finds_keys=self.finds_keys
+            )  # fmt: skip
+            changes = chain(changes, derived)
         self._writer(facts).apply(requested, changes)
         self._drop_others(config, facts)
 
