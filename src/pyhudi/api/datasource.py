@@ -1,14 +1,15 @@
 """PySpark's `hudi` format over `HudiTable`: options to calls, with the names that Apache Hudi's users know."""
 
 from collections.abc import Mapping
-from datetime import UTC
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
 
-from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
+from pyhudi.api import frames
+from pyhudi.api.access import table_access
+from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
+from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
+from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.table import HudiTable
-from pyhudi.errors import Invalid, NotFound
-from pyhudi.format.instants import format_instant
+from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import (
@@ -19,11 +20,11 @@ from pyhudi.model.read_options import (
     read_request_from_options,
 )
 from pyhudi.model.table_facts import Fact, FactValue
-from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.table.bucket_facts import BUCKET_OPTIONS, INDEX_TYPE
+from pyhudi.storage.open import parse_location
+from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
+from pyhudi.table.config import table_config
 from pyhudi.table.creation import NewTable, new_table_properties
-from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW
-from pyhudi.txn.guard import open_guard
+from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW, bare_name
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
 from pyhudi.write.settings import WriteSettings
 
@@ -35,6 +36,13 @@ _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _DELETES = ("delete", "delete_partition")
 _OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
 _CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES)
+
+_COMBINE = "hoodie.combine.before.insert"
+_KEEPS_DUPLICATES = {
+    "hoodie.datasource.insert.dup.policy": "none",
+    "hoodie.datasource.write.insert.drop.duplicates": "false",
+}
+"""Of an overwrite: nothing is stored that a row could double."""
 
 _STORED = (
     "hoodie.database.name",
@@ -65,9 +73,9 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
 def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object]) -> None:
     """`df.write.format("hudi").options(...).mode(...).save(path)`.
 
-    `append` writes to the table, made if need be; `overwrite` makes it anew, but for the operations
-    insert_overwrite and insert_overwrite_table, which replace rows of the table that is there; `ignore` and `error`
-    as in Spark.
+    `append` writes to the table, made if need be. `overwrite` replaces it, all or nothing; with the operations
+    insert_overwrite and insert_overwrite_table it replaces rows of the table that is there. `ignore` and `error` are as
+    in Spark.
     """
     merged = merge_options(write=options, opened=None, table={})
     operation = _operation(merged)
@@ -80,11 +88,9 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
         case "append":
             pass
         case "overwrite":
-            if operation not in _OVERWRITES or not exists:
-                _refuse_replacing_by(dataframe, path, merged)
-                if exists:
-                    _drop(path)
-                    exists = False
+            if exists and operation not in _OVERWRITES:
+                _overwrite(dataframe, path, operation, merged)
+                return
         case "ignore":
             if exists:
                 return
@@ -96,18 +102,74 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
         case _:
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
     table = HudiTable.open(path) if exists else _create(path, merged)
-    if not merged.get(_OPERATION) and not table.record_key:
+    _write(table, dataframe, operation, merged)
+
+
+def _write(table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str]) -> None:
+    if not options.get(_OPERATION) and not table.record_key:
         # Seen: so does 1.0.2 where it makes keys up: rows of a query, with their keys, are changed, others are added.
         operation = "upsert" if RECORD_KEY in dataframe.columns else "bulk_insert"
-    call_options = {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
+    call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
+
     if operation == "delete_partition":
-        named = merged.get(_TO_DELETE, "")
+        named = options.get(_TO_DELETE, "")
         table.delete_partitions(
             table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options),
             options=call_options,
         )
         return
+
     getattr(table, operation)(dataframe, options=call_options)
+
+
+def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mapping[str, str]) -> None:
+    """Replace a table by what the options and the rows say, all or nothing.
+
+    A table with the facts and columns of the old one is a commit that replaces every file group: history, time travel
+    and readers under way stay. Any other is written beside the old one first, and then takes its place.
+    """
+    new = _new_table(options)
+    refuse_unwritable_keys(new_table_properties(new), None)
+    WriteSettings.from_options(options)
+    for name in (*new.record_key, *map(bare_name, new.partition_by), *new.ordering):
+        if name not in dataframe.columns:
+            raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
+
+    table = _find_same_table(dataframe, path, new)
+    if table is not None:
+        call_options = {name: text for name, text in options.items() if name not in (_OPERATION, _TO_DELETE)}
+        table.insert_overwrite_table(dataframe, options={**call_options, **_as_first_write(operation, options)})
+        return
+
+    told = {name: text for name, text in options.items() if name.startswith(CALLBACK_PREFIX)}
+    with replacing_table(path) as staged:
+        others = {name: text for name, text in options.items() if name not in told}
+        _write(_create(staged, others), dataframe, operation, others)
+    callback = CommitCallback.from_options(told)
+    if callback is not None:
+        read = table_access(path, None, None, None, None, None).snapshot
+        tell_of_commit(callback, read, read().timeline.completed_writes[-1].requested)
+
+
+def _find_same_table(dataframe: "DataFrame", path: str, new: NewTable) -> HudiTable | None:
+    """The table that is there, if a commit can make the new one of it."""
+    try:
+        table = HudiTable.open(path)
+    except (Unsupported, CorruptFile):
+        return None
+    location = parse_location(path, None)
+    columns = frames.spark_engine().source_of(dataframe, location).schema
+    is_ring = table.properties.get(ENGINE, "").upper() == "CONSISTENT_HASHING"  # whose file groups are not replaced
+    is_same = has_facts_of(table_config(table.properties, path=path), new) and has_columns_of(table.schema(), columns)
+    return table if is_same and not is_ring else None
+
+
+def _as_first_write(operation: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Options by which an overwrite stores what an operation stores in an empty table: one row a key, or all."""
+    settings = WriteSettings.from_options(options)
+    drops = settings.insert_duplicates != "none"
+    combines = settings.combine_before_upsert if operation == "upsert" else settings.combine_before_insert or drops
+    return {_COMBINE: str(combines).lower(), **_KEEPS_DUPLICATES}
 
 
 def _operation(options: Mapping[str, str]) -> str:
@@ -121,29 +183,6 @@ def _operation(options: Mapping[str, str]) -> str:
     if operation == "upsert" and WriteSettings.from_options(options).insert_duplicates != "none":
         return "insert"
     return operation
-
-
-def _drop(path: str) -> None:
-    """Delete a table, unless somebody is writing to it. Raises: Conflict."""
-    location = parse_location(path, None)
-    guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
-    with guard.acquire("overwriting the table", format_instant(SYSTEM_CLOCK.now_ms(), UTC)):
-        open_storage(location).delete_prefix("")
-
-
-def _refuse_replacing_by(dataframe: "DataFrame", path: str, options: Mapping[str, str]) -> None:
-    """Refuse, while the old table is still there, what could not be written once it is gone. Raises: Invalid."""
-    new = _new_table(options)
-    refuse_unwritable_keys(new_table_properties(new), None)
-    WriteSettings.from_options(options)
-    for name in (*new.record_key, *new.partition_by, *new.ordering):
-        if name not in dataframe.columns:
-            raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
-    root = urlsplit(parse_location(path, None).uri).path.rstrip("/") + "/"
-    if any(urlsplit(file).path.startswith(quote(root)) for file in dataframe.inputFiles()):
-        raise Invalid(
-            f"{path}: the rows are read from the table that mode('overwrite') deletes first; write them to another path"
-        )
 
 
 def _new_table(options: Mapping[str, str]) -> NewTable:

@@ -1,0 +1,128 @@
+"""Making a table anew over one that is there: all or nothing, whatever the rows are.
+
+The new table is written whole to a folder beside the old one. Then the two change places in one step, under the guard
+of the old one. Until that step the old table is as it was; a crash leaves a folder that the next overwrite sweeps.
+"""
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC
+
+import pyarrow as pa
+
+from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
+from pyhudi.errors import Conflict, Unsupported
+from pyhudi.format.instants import format_instant
+from pyhudi.format.names import HEARTBEATS
+from pyhudi.format.schema import META_FIELDS, canonical_arrow
+from pyhudi.storage.exchange import exchange_folders
+from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.places import LocalPlace, parse_place
+from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
+from pyhudi.table.config import TableConfig, table_config
+from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.txn.guard import LocalGuard, open_guard
+from pyhudi.txn.heartbeat import is_alive_elsewhere
+
+log = logging.getLogger("pyhudi")
+
+_PREFIX = ".pyhudi-overwrite-"
+_PURPOSE = "overwriting the table"
+_HEARTBEAT_EXPIRES_MS = 180_000
+"""How long after its last beat another implementation's writer counts as alive: the default of both."""
+
+
+def has_facts_of(old: TableConfig, new: NewTable) -> bool:
+    """Whether a table that options describe is the one that is there: same facts, same layout of rows.
+
+    What the old table stores beside them, such as defaults of writes, does not count: it stays.
+    """
+    properties = new_table_properties(new)
+    said = {name: text for name, text in new.properties.items() if name not in BUCKET_OPTIONS}
+    stored = all(old.properties.get(name, "") == text for name, text in properties.items() if name in said)
+    same = table_config(properties, path=f"new table '{new.name}'").facts() == old.facts()
+    return stored and same and _buckets(properties) == _buckets(old.properties)
+
+
+def has_columns_of(old: pa.Schema, new: pa.Schema) -> bool:
+    """Whether rows have the columns of a table, in the same types, in any order. A table without any takes all."""
+    fields = canonical_arrow(pa.schema([field for field in new if field.name not in META_FIELDS]))
+    return not old.names or {f.name: f.type for f in old} == {f.name: f.type for f in fields}
+
+
+def _buckets(properties: Mapping[str, str]) -> tuple[str, ...] | None:
+    """What says where the rows of a bucket table lie; None for other tables."""
+    if properties.get(INDEX_TYPE, "").upper() != "BUCKET":
+        return None
+    engine = properties.get(ENGINE, "").upper()
+    return (
+        engine or "SIMPLE",
+        *(properties.get(name, "") for name in BUCKET_OPTIONS if name not in (INDEX_TYPE, ENGINE)),
+    )
+
+
+@contextmanager
+def replacing_table(path: str) -> Iterator[str]:
+    """Gives the path to write the new table to; it takes the place of the old one when the block ends well.
+
+    Raises: Conflict while somebody writes to the old table; Unsupported where places cannot be exchanged in one step.
+    """
+    location = parse_location(path, None)
+    place = parse_place(location.uri)
+    if not isinstance(place, LocalPlace):
+        raise Unsupported(
+            f"{path}: mode('overwrite') with other facts or columns than the table has: expected a table on local "
+            "disk, found an object store, which cannot replace a table in one step; write to another path, delete the "
+            "table first, or keep its facts and columns"
+        )
+    root = os.path.realpath(place.root)
+    with _room_beside(root) as staged:
+        yield staged
+        guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
+        with guard.acquire(_PURPOSE, _now()) as hold:
+            _refuse_living_writers(path)
+            hold.confirm()
+            exchange_folders(root, staged)
+
+
+@contextmanager
+def _room_beside(root: str) -> Iterator[str]:
+    """A path for a new table in a folder of its own beside `root`. The folder goes, with what lies there then."""
+    parent, name = os.path.split(root)
+    _sweep(parent, name)
+    room = os.path.join(parent, f"{_PREFIX}{name}-{random_uuid()}")
+    with LocalGuard(room).acquire(_PURPOSE, _now()):
+        try:
+            yield os.path.join(room, "table")
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+    if os.path.exists(room):
+        log.warning("%s: could not be deleted; the next overwrite of '%s' tries again", room, root)
+
+
+def _sweep(parent: str, name: str) -> None:
+    """Delete what overwrites left that died: nobody holds the guard of their folder."""
+    for entry in os.scandir(parent):
+        if not entry.name.startswith(f"{_PREFIX}{name}-") or not entry.is_dir(follow_symlinks=False):
+            continue
+        with suppress(Conflict), LocalGuard(entry.path).acquire(_PURPOSE, _now()):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _refuse_living_writers(path: str) -> None:
+    """Raises: Conflict while Apache Hudi, which does not heed the guard, writes to the table."""
+    storage, now_ms = open_storage(parse_location(path, None)), SYSTEM_CLOCK.now_ms()
+    for file in storage.list(HEARTBEATS):
+        requested = file.path.rpartition("/")[2]
+        if is_alive_elsewhere(storage, requested, now_ms=now_ms, expires_ms=_HEARTBEAT_EXPIRES_MS):
+            raise Conflict(
+                f"{path}: expected no other writer, found instant '{requested}' with a living heartbeat; wait for "
+                "it to end, then overwrite again"
+            )
+
+
+def _now() -> str:
+    return format_instant(SYSTEM_CLOCK.now_ms(), UTC)

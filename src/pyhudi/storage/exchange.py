@@ -1,0 +1,53 @@
+"""Two folders of this machine change places in one step: no moment shows neither of them."""
+
+import ctypes
+import errno
+import os
+import sys
+
+from pyhudi.errors import Unavailable, Unsupported
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2  # Linux: renameat2
+_RENAME_SWAP = 2  # macOS: renamex_np
+_MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
+
+
+def exchange_folders(one: str, other: str) -> None:
+    """Let two folders of one file system change names, so that a reader or a crash finds the one or the other.
+
+    Raises: Unsupported where the system or the file system cannot do it in one step (Windows, some network file
+    systems); Unavailable when it fails.
+    """
+    failure = _exchange(os.fsencode(one), os.fsencode(other))
+    if failure in _MISSING:
+        raise Unsupported(
+            f"{one}: expected a file system on which two folders can change names in one step, found none; "
+            "write to another path, or delete the table first"
+        )
+    if failure:
+        raise Unavailable(f"{one}: cannot take the place of {other}: {os.strerror(failure)}")
+    for folder in {os.path.dirname(one), os.path.dirname(other)}:
+        _sync(folder)
+
+
+def _exchange(one: bytes, other: bytes) -> int:
+    """The system's error number, 0 when it is done."""
+    if os.name != "posix":
+        return errno.ENOSYS
+    libc = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "linux" and hasattr(libc, "renameat2"):
+        answer = libc.renameat2(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
+    elif sys.platform == "darwin" and hasattr(libc, "renamex_np"):
+        answer = libc.renamex_np(one, other, _RENAME_SWAP)
+    else:
+        return errno.ENOSYS
+    return ctypes.get_errno() if answer else 0
+
+
+def _sync(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,136 @@
+"""Making a table anew over one that is there could lose both: each way that it can end is tried.
+
+The old table and its history must be there until the new one is, and no leftover may stay.
+"""
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import Conflict, HudiTable, Unavailable, Unsupported
+from pyhudi.api.overwrite import replacing_table
+from pyhudi.txn.guard import LocalGuard
+
+
+class LightsOut(BaseException):
+    """The process ends here: no handler may swallow it."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    place = str(tmp_path / "t")
+    table = HudiTable.create(place, name="t", record_key="id", table_type="MERGE_ON_READ")
+    table.bulk_insert(pa.table({"id": ["a"], "v": [1]}))
+    table.upsert(pa.table({"id": ["a"], "v": [2]}))
+    return place
+
+
+def replace_and_fail(path: str, error: BaseException) -> None:
+    with replacing_table(path) as staged:
+        make_other(staged)
+        raise error
+
+
+def make_other(place: str) -> None:
+    HudiTable.create(place, name="other", record_key="k").bulk_insert(pa.table({"k": ["x", "y"]}))
+
+
+def assert_old(path: str) -> None:
+    table = HudiTable.open(path)
+    assert table.scan(columns=["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 2}]
+    assert len(table.timeline()) == 2
+    assert os.listdir(os.path.dirname(path)) == ["t"]
+
+
+def test_the_new_table_takes_the_place_of_the_old_one(path: str) -> None:
+    with replacing_table(path) as staged:
+        make_other(staged)
+        assert HudiTable.open(path).name == "t"  # readers see the old one until the end
+
+    table = HudiTable.open(path)
+    assert (table.name, table.scan().to_arrow().num_rows) == ("other", 2)
+    assert os.listdir(os.path.dirname(path)) == ["t"]
+    table.upsert(pa.table({"k": ["z"]}))
+
+
+def test_a_link_to_the_table_stays_a_link(path: str, tmp_path: Path) -> None:
+    link = tmp_path / "links" / "t"
+    link.parent.mkdir()
+    link.symlink_to(path)
+
+    with replacing_table(str(link)) as staged:
+        make_other(staged)
+
+    assert link.is_symlink()
+    assert HudiTable.open(path).name == "other"
+
+
+def test_rows_that_cannot_be_written_leave_the_old_table(path: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        replace_and_fail(path, ZeroDivisionError())
+
+    assert_old(path)
+
+
+def test_beside_a_writer_the_old_table_stays(path: str) -> None:
+    with (
+        LocalGuard(path).acquire("upsert", "20261121093000000"),
+        pytest.raises(Conflict),
+        replacing_table(path) as staged,
+    ):
+        make_other(staged)
+
+    assert_old(path)
+
+
+def test_beside_a_writer_of_apache_hudi_the_old_table_stays(path: str) -> None:
+    beat = Path(path) / ".hoodie" / ".heartbeat" / "20261121093000000"
+    beat.parent.mkdir(exist_ok=True)
+    beat.touch()
+
+    with pytest.raises(Conflict, match="'20261121093000000' with a living heartbeat"), replacing_table(path) as staged:
+        make_other(staged)
+
+    assert_old(path)
+
+
+def test_what_an_overwrite_left_that_died_is_swept(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *args, **kwargs: None)  # the process died before it
+        with pytest.raises(LightsOut):
+            replace_and_fail(path, LightsOut())
+    assert len(os.listdir(os.path.dirname(path))) == 2
+
+    with pytest.raises(ZeroDivisionError), replacing_table(path):
+        raise ZeroDivisionError
+
+    assert_old(path)
+
+
+def test_what_a_living_overwrite_holds_is_not_swept(path: str) -> None:
+    with replacing_table(path) as first:
+        make_other(first)
+        with pytest.raises(ZeroDivisionError), replacing_table(path):
+            raise ZeroDivisionError
+        assert HudiTable.exists(first)
+
+    assert HudiTable.open(path).name == "other"
+
+
+@pytest.mark.parametrize("number,error", [("ENOSYS", Unsupported), ("EBUSY", Unavailable)])
+def test_where_folders_cannot_change_places_the_old_table_stays(
+    path: str, monkeypatch: pytest.MonkeyPatch, number: str, error: type[Exception]
+) -> None:
+    monkeypatch.setattr("pyhudi.storage.exchange._exchange", lambda one, other: getattr(errno, number))
+    with pytest.raises(error), replacing_table(path) as staged:
+        make_other(staged)
+
+    assert_old(path)
+
+
+def test_on_an_object_store_nothing_is_begun() -> None:
+    with pytest.raises(Unsupported, match="cannot replace a table in one step"), replacing_table("s3://bucket/t"):
+        raise AssertionError
