@@ -238,7 +238,9 @@ class TableMetadata:
             return [upkeep]
 
         heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
-        with write_session(self._access, purpose=purpose, heartbeat=heartbeat, participants=participants):
+        with write_session(
+            self._access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
+        ):
             yield
 
     def _snapshot(self) -> Snapshot:

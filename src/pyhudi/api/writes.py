@@ -232,6 +232,7 @@ class TableWrites(ABC):
         *,
         is_write: bool = True,
         takes_over: str | None = None,
+        takes_back: str | None = None,
         readers: Executor | None = None,
     ) -> AbstractContextManager[WriteSession]:
         return write_session(
@@ -243,6 +244,8 @@ class TableWrites(ABC):
             ],
             is_write=is_write,
             takes_over=takes_over,
+            takes_back=takes_back,
+            wait_ms=settings.lock_wait_ms,
         )
 
     def _compact_after(

@@ -36,7 +36,8 @@ from pyhudi.table.committed_files import committed_files
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot, log_slicing, read_snapshot
-from pyhudi.timeline.active import read_timeline
+from pyhudi.timeline.active import Timeline, read_timeline
+from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
 from pyhudi.write.index_settings import IndexSettings
@@ -95,7 +96,7 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         table = open_metadata_table(self.storage, self.zone)
-        issue_instant(self.clock, self.zone, after=table.timeline.newest)  # what follows comes later than all of it
+        issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes later than all of it
         found = self._drop_made_since(config, table, to, restore)
         if found is not None:
             restore_deltacommits(
@@ -172,8 +173,8 @@ class MetadataTableUpkeep:
             table = open_metadata_table(self.storage, self.zone)
         if remove_pending_compactions(table, confirm=self.hold.confirm):
             table = open_metadata_table(self.storage, self.zone)
-        newest = table.timeline.newest or ""
-        if newest > (snapshot.timeline.newest or ""):
+        newest = self._newest(table.timeline) or ""
+        if newest > (self._newest(snapshot.timeline) or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
         # What is being built has no base file yet, and must not get one that hides those to come.
@@ -296,6 +297,9 @@ class MetadataTableUpkeep:
         if config.metadata_partitions_named:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self.drop()
+
+    def _newest(self, timeline: Timeline) -> str | None:
+        return newest_heeded(timeline, self.clock, self.zone)
 
     def _config(self) -> TableConfig:
         return self._lists.config()
