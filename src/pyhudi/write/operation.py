@@ -150,6 +150,14 @@ def _checked_columns(
     return schema, text, is_partial
 
 
+def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
+    """Whether the table's schema has changed since a write was prepared, to another one than the write brings itself.
+
+    The input is then to be checked and counted anew. All else that a write goes by is read when it holds the table.
+    """
+    return snapshot.schema_text not in (prepared.schema_before, prepared.schema_text)
+
+
 def run_write(
     session: WriteSession,
     source: WriteSource,
@@ -166,7 +174,7 @@ def run_write(
     """
     session = _without_dead_services(session, prepared.operation, prepared.counts)
     snapshot = session.snapshot
-    if snapshot.schema_text not in (prepared.schema_before, prepared.schema_text):
+    if is_stale(prepared, snapshot):
         raise Conflict(
             f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
         )
