@@ -26,6 +26,7 @@ from tests.support.crashes import crash_points
 from tests.support.model import Handles, StepClock, problems_on, seeded_uuids
 
 START, DEAD_MS = 1_780_000_000_000, 600_000
+HIVE_STYLE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 ROWS = pa.table({"id": ["a", "b"], "city": ["oslo", "rome"], "ts": [1, 1], "v": [1, 2]})
 NEW = pa.table({"id": ["c"], "city": ["oslo"], "ts": [1], "v": [3]})
 
@@ -43,7 +44,7 @@ def opened(storage: Storage, *, later_ms: int) -> HudiTable:
 def with_logs(version: int) -> MemoryStorage:
     on = MemoryStorage(clock_ms=lambda: START + 60_000)
     table = Handles(on, StepClock(START), seeded_uuids(1), SerialExecutor()).create(
-        table_version=version, table_type="MERGE_ON_READ", properties={"hoodie.datasource.write.hive_style_partitioning": "true"}
+        table_version=version, table_type="MERGE_ON_READ", properties=HIVE_STYLE
     )  # fmt: skip
     table.upsert(ROWS)
     table.upsert(ROWS)
@@ -114,13 +115,14 @@ HudiTable.open(sys.argv[1], executor=Waits()).compact()
 def test_a_compaction_whose_process_was_killed_is_known_to_be_dead_at_once(tmp_path: Path, call: str) -> None:
     root = str(tmp_path / "a table")
     HudiTable.create(root, name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
-                     properties={"hoodie.datasource.write.hive_style_partitioning": "true"})  # fmt: skip
+                     properties=HIVE_STYLE)  # fmt: skip
     table = HudiTable.open(root)
     table.upsert(ROWS)
     table.upsert(ROWS)
     folders = str(Path(pyhudi.__file__).parents[1]), str(Path(__file__).parents[2])
     with subprocess.Popen(
-        [sys.executable, "-c", COMPACT_AND_WAIT, root, *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", COMPACT_AND_WAIT, root, *folders],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"

@@ -1,4 +1,4 @@
-"""Taking back the newest write of a table, or the plan of a pending service: what is refused before the first byte, and what is told of it.
+"""Taking back the newest write of a table, or a pending service: what is refused first, and what is told of it.
 
 Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/rollback_completed.py`.
 """

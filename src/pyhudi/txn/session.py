@@ -207,6 +207,8 @@ def write_session(
             return newest[0]
 
         taking_part = participants(snapshot, issue, hold)
+        if snapshot.config.has_metadata_table and snapshot.listing.source == "storage":
+            snapshot = access.snapshot()  # a participant has given up a metadata table that is gone
         restored = _finish_restores(access, snapshot, issue, taking_part, hold, takes_over)
         has_dropped = drop_unbegun_rollbacks(access.storage, snapshot.timeline, confirm=hold.confirm)
         if restored or has_dropped:

@@ -8,7 +8,7 @@ whoever finds somebody waiting joins the line. So the table goes round, and of t
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
 from typing import TypeVar
@@ -48,16 +48,12 @@ def _acquire(guard: Guard, acquire: Callable[[], Hold], clock: Clock, wait_ms: i
     if not isinstance(guard, Line):
         return _Patience(clock, wait_ms, _PAUSE_MS).ask(acquire)
     if not guard.is_awaited():
-        try:
+        with suppress(Conflict):
             return acquire()
-        except Conflict:
-            pass
     patience = _Patience(clock, wait_ms, _LINE_PAUSE_MS)
     with ExitStack() as line:
-        try:
+        with suppress(Conflict):  # the time is over: the last try names the holder
             patience.ask(lambda: line.enter_context(guard.first_in_line()))
-        except Conflict:
-            pass  # the time is over: the last try names the holder
         return patience.ask(acquire)
 
 

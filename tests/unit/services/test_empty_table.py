@@ -52,7 +52,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in CALLS.items()])
-@pytest.mark.parametrize(("version", "table_type", "schema"), TABLES)
+@pytest.mark.parametrize("version, table_type, schema", TABLES)
 def test_every_call_on_an_empty_table_leaves_one_that_is_written(
     version: int, table_type: str, schema: pa.Schema | None, call: Callable[[HudiTable], object]
 ) -> None:
