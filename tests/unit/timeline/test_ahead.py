@@ -26,7 +26,9 @@ def a_table(version: int) -> tuple[MemoryStorage, HudiTable, str]:
 
 @pytest.mark.parametrize("version", [6, 8])
 @pytest.mark.parametrize("far", FAR)
-@pytest.mark.parametrize("file", ["commit.requested", "deltacommit.requested", "deltacommit.inflight", "clean.inflight"])
+@pytest.mark.parametrize(
+    "file", ["commit.requested", "deltacommit.requested", "deltacommit.inflight", "clean.inflight"]
+)
 def test_a_pending_instant_of_the_far_future_is_told_and_stepped_over(
     version: int, far: str, file: str, caplog: pytest.LogCaptureFixture
 ) -> None:
