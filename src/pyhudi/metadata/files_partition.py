@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, merge_files
 from pyhudi.format.metadata_groups import FILES
@@ -202,7 +203,10 @@ def is_metadata_table_gone(snapshot: Snapshot) -> bool:
         return False
     if isinstance(snapshot.listing, ListingInPlace):
         return True
-    table = find_metadata_table(snapshot.storage, snapshot.zone)
+    try:
+        table = find_metadata_table(snapshot.storage, snapshot.zone)
+    except (CorruptFile, Unsupported):  # damaged, not gone: whoever reads it says so
+        return False
     return table is None or not table.slices(FILES)
 
 

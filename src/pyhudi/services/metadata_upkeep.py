@@ -98,9 +98,7 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         table = open_metadata_table(self.storage, self.zone)
-        issue_instant(
-            self.clock, self.zone, after=self._newest(table.timeline)
-        )  # what follows comes later than all of it
+        issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes after all of it
         found = self._drop_made_since(config, table, to, restore)
         if found is not None:
             restore_deltacommits(
