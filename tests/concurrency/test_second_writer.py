@@ -40,6 +40,7 @@ from tests.support.model import (
 
 T = TypeVar("T")
 SOURCE_DIR = Path(pyhudi.__file__).parents[1]
+AT_ONCE = {"hoodie.write.lock.wait_time_ms": 0}
 STORED = [Row(f"k{n}", ("oslo", "rome")[n % 2], 5, n) for n in range(8)]
 CHANGES = [Row("k0", "oslo", 6, 100), Row("new", "bonn", 6, 101)]
 
@@ -93,7 +94,7 @@ def a_table(storage: Storage) -> HudiTable:
 def test_a_second_writer_conflicts_and_learns_who_writes(storage: Storage) -> None:
     """At every change of the first write: another handle, another thread; neither changes anything."""
     a_table(storage)
-    second = HudiTable.open("", storage=storage)
+    second = HudiTable.open("", storage=storage, options=AT_ONCE)
     errors: list[str] = []
 
     def try_to_write(what: str) -> None:
@@ -123,7 +124,7 @@ def test_of_many_threads_one_writes_at_a_time_and_none_is_lost(storage: Storage)
 
     def write(number: int) -> None:
         nonlocal conflicts
-        table = HudiTable.open("", storage=storage)
+        table = HudiTable.open("", storage=storage, options=AT_ONCE)
         while True:
             try:
                 table.upsert(arrow([Row(f"t{number}", "oslo", 1, number), Row("k0", "oslo", 9, number)]))
@@ -178,7 +179,7 @@ def test_a_writer_in_another_process_is_respected_until_it_is_killed(tmp_path: P
     with other_writer(root, stop_at) as process:
         before = dump(storage)
         with pytest.raises(Conflict, match=rf"held by process {process.pid} on .+ \(upsert of table 't'"):
-            table.upsert(arrow(CHANGES))
+            table.upsert(arrow(CHANGES), options=AT_ONCE)
         assert dump(storage) == before
         assert len(read_rows(table.scan().to_arrow())) == len(STORED)
         process.send_signal(signal.SIGKILL)

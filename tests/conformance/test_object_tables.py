@@ -162,7 +162,7 @@ def test_a_second_writer_conflicts_and_changes_nothing(
         def run(self, function, tasks):
             if not seen:
                 with pytest.raises(Conflict) as raised:
-                    opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]))
+                    opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
                 seen.append(str(raised.value))
             return [function(task) for task in tasks]
 
@@ -175,6 +175,8 @@ def test_a_second_writer_conflicts_and_changes_nothing(
     assert rows(table) == {"a": 2}
     assert len(table.timeline()) == 2
 
+
+AT_ONCE = {"hoodie.write.lock.wait_time_ms": 0}
 
 DIES = """
 import json, os, sys
@@ -212,7 +214,7 @@ def test_a_writer_that_died_holds_the_table_until_its_lease_ends(
     assert len(pending) == 1
 
     with pytest.raises(Conflict, match=r"held by process \d+ .*upsert of table 't'"):
-        table.upsert(arrow([Row("a", "x", 3, 3)]))
+        table.upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
     assert rows(table) == {"a": 1}
 
     clock.ms += 400_000

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 import pyhudi.spark
 from pyhudi import Conflict, HudiError, HudiTable
 from pyhudi.txn.guard import LocalGuard
+from pyhudi.txn.waiting import WAIT_OPTION
 
 pytestmark = pytest.mark.spark
 
@@ -121,7 +122,7 @@ def test_beside_a_writer_the_old_rows_stay(registered: Any, tmp_path: Path, opti
     path = made(registered, str(tmp_path / "t"), MERGE_ON_READ)
 
     with LocalGuard(path).acquire("upsert", "20261121093000000"), pytest.raises(Conflict):
-        save(rows(registered, (1, "z", 1.0, "oslo")), path, options)
+        save(rows(registered, (1, "z", 1.0, "oslo")), path, {**options, WAIT_OPTION: "0"})
 
     assert fares(path) == {"a": 10.0, "b": 2.0}
 

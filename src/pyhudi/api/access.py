@@ -10,7 +10,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.metadata_groups import FILES
 from pyhudi.index.key_pruning import MetadataKeyIndexes
 from pyhudi.metadata.file_statistics import MetadataStatistics
-from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.files_partition import is_metadata_table_gone, open_listing
 from pyhudi.metadata.indexes import open_indexes
 from pyhudi.model.options import option_texts
 from pyhudi.model.read_options import SkippingOptions
@@ -86,8 +86,12 @@ def metadata_upkeep(
     executor: Executor,
     readers: Executor | None = None,
 ) -> MetadataTableUpkeep:
-    """`readers`: of data files, where a new index is built; None: `executor`."""
-    return MetadataTableUpkeep(
+    """`readers`: of data files, where a new index is built; None: `executor`.
+
+    A metadata table that the properties name and that is gone is no longer named from now on.
+    """
+    lost = snapshot.config.metadata_partitions if is_metadata_table_gone(snapshot) else ()
+    upkeep = MetadataTableUpkeep(
         storage=access.storage,
         clock=access.clock,
         zone=snapshot.zone,
@@ -101,7 +105,11 @@ def metadata_upkeep(
         readers=readers or executor,
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
+        lost=frozenset(lost),
     )
+    if lost:
+        upkeep.give_up()
+    return upkeep
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

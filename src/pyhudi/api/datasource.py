@@ -130,7 +130,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     """
     new = _new_table(options)
     refuse_unwritable_keys(new_table_properties(new), None)
-    WriteSettings.from_options(options)
+    settings = WriteSettings.from_options(options)
     for name in (*new.record_key, *map(bare_name, new.partition_by), *new.ordering):
         if name not in dataframe.columns:
             raise Invalid(f"column '{name}': expected among the rows' columns, found {', '.join(dataframe.columns)}")
@@ -142,7 +142,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
         return
 
     told = {name: text for name, text in options.items() if name.startswith(CALLBACK_PREFIX)}
-    with replacing_table(path) as staged:
+    with replacing_table(path, wait_ms=settings.lock_wait_ms) as staged:
         others = {name: text for name, text in options.items() if name not in told}
         _write(_create(staged, others), dataframe, operation, others)
     callback = CommitCallback.from_options(told)

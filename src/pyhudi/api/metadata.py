@@ -19,7 +19,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.metadata.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.lookup import lookup_records
-from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.model.options import check_table_facts, merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.protocol import Storage
@@ -238,7 +238,9 @@ class TableMetadata:
             return [upkeep]
 
         heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
-        with write_session(self._access, purpose=purpose, heartbeat=heartbeat, participants=participants):
+        with write_session(
+            self._access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
+        ):
             yield
 
     def _snapshot(self) -> Snapshot:
@@ -247,7 +249,13 @@ class TableMetadata:
     def _table(self, snapshot: Snapshot) -> MetadataTable:
         if not snapshot.config.has_metadata_table:
             raise NotFound(f"{self._access.location.uri}: the table has no metadata table; `create` makes one")
-        return open_metadata_table(snapshot.storage, snapshot.zone)
+        table = find_metadata_table(snapshot.storage, snapshot.zone)
+        if table is None:
+            raise NotFound(
+                f"{self._access.location.uri}: the properties name a metadata table, which is gone; `metadata update`, "
+                "or the next write, makes it anew with the indexes that are named"
+            )
+        return table
 
     def _listing(self, listed_by: ListedBy) -> FileListing:
         snapshot = self._snapshot()

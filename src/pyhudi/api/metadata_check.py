@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.errors import Conflict
 from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.check import CommittedFiles, Difference, files_differences
+from pyhudi.metadata.check import CommittedFiles, Difference, DifferenceKind, files_differences
 from pyhudi.metadata.expression_checks import expression_differences
 from pyhudi.metadata.expression_index import ExpressionIndex
 from pyhudi.metadata.files_partition import read_files_partition
@@ -64,7 +64,10 @@ def validate_metadata(
         in_use = snapshot.config.metadata_partitions
         checks = {**_CHECKS, **_index_checks(snapshot, table)}
         checked = tuple(name for name in in_use if name in checks)
-        found = tuple(d for name in checked for d in checks[name](snapshot, table, on_progress))
+        gone = [name for name in checked if snapshot.timeline.completed_writes and not table.slices(name)]
+        missing = tuple(Difference(name, DifferenceKind.GONE, "") for name in gone)
+        there = (name for name in checked if name not in gone)
+        found = missing + tuple(d for name in there for d in checks[name](snapshot, table, on_progress))
         if not found or read_snapshot().timeline.instants == snapshot.timeline.instants:
             return MetadataValidation(
                 checked=checked,

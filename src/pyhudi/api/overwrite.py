@@ -26,6 +26,7 @@ from pyhudi.table.config import TableConfig, table_config
 from pyhudi.table.creation import NewTable, new_table_properties
 from pyhudi.txn.guard import LocalGuard, open_guard
 from pyhudi.txn.heartbeat import is_alive_elsewhere
+from pyhudi.txn.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
 
@@ -65,9 +66,10 @@ def _buckets(properties: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def replacing_table(path: str) -> Iterator[str]:
+def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
     """Gives the path to write the new table to; it takes the place of the old one when the block ends well.
 
+    `wait_ms`: how long to wait for a writer of the old table at most.
     Raises: Conflict while somebody writes to the old table; Unsupported where places cannot be exchanged in one step.
     """
     location = parse_location(path, None)
@@ -82,7 +84,7 @@ def replacing_table(path: str) -> Iterator[str]:
     with _room_beside(root) as staged:
         yield staged
         guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
-        with guard.acquire(_PURPOSE, _now()) as hold:
+        with awaited_hold(guard, _PURPOSE, clock=SYSTEM_CLOCK, wait_ms=wait_ms) as hold:
             _refuse_living_writers(path)
             hold.confirm()
             exchange_folders(root, staged)

@@ -66,12 +66,19 @@ class TableSavepoints(TableServices):
         were cleaned away; Invalid for one that is not the newest (`restore` takes several back), has a savepoint, or
         changed no row; Conflict while another writer, compaction or indexing runs.
         """
-        with self._turn("rollback", options) as session:
+        with self._turn("rollback", options, takes_back=instant) as session:
             return roll_back_write(session, instant)
 
     def _turn(
-        self, what: str, options: Mapping[str, object] | None, *, takes_over: str | None = None
+        self,
+        what: str,
+        options: Mapping[str, object] | None,
+        *,
+        takes_over: str | None = None,
+        takes_back: str | None = None,
     ) -> AbstractContextManager[WriteSession]:
         _, merged, settings = self._prepare(options)
         clean = CleanSettings.from_options(merged)
-        return self._session(self._access, settings, clean, what, is_write=False, takes_over=takes_over)
+        return self._session(
+            self._access, settings, clean, what, is_write=False, takes_over=takes_over, takes_back=takes_back
+        )

@@ -25,6 +25,7 @@ from pyhudi.write.inserts import as_deletes
 from pyhudi.write.operation import (
     WriteResult,
     base_file_settings,
+    is_stale,
     nothing_to_do,
     prepare_write,
     run_delete_partitions,
@@ -188,6 +189,8 @@ class TableWrites(ABC):
             prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
             readers = self._readers(frames.cluster_of(data))
             with self._commit(access, settings, merged, operation, readers) as session:
+                if is_stale(prepared, session.snapshot):
+                    prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
                 result = run_write(
                     session, source, prepared, settings,
                     extra_metadata={**settings.commit_metadata(merged), **commit_texts(extra_metadata)},
@@ -232,6 +235,7 @@ class TableWrites(ABC):
         *,
         is_write: bool = True,
         takes_over: str | None = None,
+        takes_back: str | None = None,
         readers: Executor | None = None,
     ) -> AbstractContextManager[WriteSession]:
         return write_session(
@@ -243,6 +247,8 @@ class TableWrites(ABC):
             ],
             is_write=is_write,
             takes_over=takes_over,
+            takes_back=takes_back,
+            wait_ms=settings.lock_wait_ms,
         )
 
     def _compact_after(

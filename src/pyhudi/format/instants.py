@@ -18,6 +18,7 @@ INIT_INSTANT = "0" * INSTANT_DIGITS
 
 EARLIEST_WORDS = frozenset({"earliest", "000"})
 
+_NO_YEAR = "0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"\d{14}|\d{17}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -34,9 +35,12 @@ def parse_instant_ms(instant: str, zone: tzinfo) -> int:
     """Milliseconds since the epoch of an instant's text.
 
     14 digits (second precision) stand for the last millisecond of their second, and of longer
-    texts the first 17 digits count. Raises: Invalid for anything that is no instant.
+    texts the first 17 digits count. Texts of the year 0 stand before every moment, and give 0: Apache Hudi's
+    metadata tables and bootstraps begin with `00000000000000…`. Raises: Invalid for anything that is no instant.
     """
     digits = instant[:INSTANT_DIGITS]
+    if digits.isdigit() and digits.startswith(_NO_YEAR):
+        return 0
     if len(digits) == 14:
         digits += "999"
     if len(digits) != INSTANT_DIGITS or not digits.isdigit():

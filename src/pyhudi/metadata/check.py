@@ -20,6 +20,7 @@ from pyhudi.timeline.active import Timeline
 class DifferenceKind(StrEnum):
     """What is wrong, as seen from the metadata table."""
 
+    GONE = "the index itself is gone: the next write drops it, build_index makes it anew"
     PARTITION_MISSING = "partition missing from the metadata table"
     PARTITION_ABSENT = "partition is not in the storage"
     FILE_MISSING = "file missing from the metadata table"

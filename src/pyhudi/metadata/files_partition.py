@@ -1,5 +1,6 @@
 """The `files` partition: which partitions a table has and which files lie in them. Importing this imports numba."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, merge_files
 from pyhudi.format.metadata_groups import FILES
@@ -24,12 +26,15 @@ from pyhudi.metadata.changes import binary_keys
 from pyhudi.metadata.changes_files import files_cells
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.slice_records import Keys, SliceReader, open_slice
-from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.metadata.versions import RecordVersions
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import FileListing, ListedFile, StorageListing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
+
+log = logging.getLogger("pyhudi")
 
 ALL_FILES: Final = pa.schema(
     [("partition", pa.dictionary(pa.int32(), pa.string())), ("name", pa.string()), ("size", pa.int64())]
@@ -171,7 +176,42 @@ def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone
     """The listing of the metadata table or, for a table without one or with a restore under way, of the storage."""
     if not config.has_metadata_table or timeline.pending_restores:
         return StorageListing(storage)
-    return read_files_partition(open_metadata_table(storage, zone), timeline)
+    table = find_metadata_table(storage, zone)
+    files = open_partition(table, FILES, timeline) if table is not None else None
+    if files is not None and files.slices:
+        return MetadataListing(files)
+    if storage.location.uri not in _told:
+        _told.add(storage.location.uri)
+        log.warning("%s: %s", storage.location.uri, _GONE)
+    return ListingInPlace(storage)
+
+
+_told: set[str] = set()
+"""The tables that a warning was given of, in this process: each call reads a table several times."""
+_GONE = (
+    "the properties name a metadata table, of which the list of files is gone; the storage is listed instead, "
+    "and the next write makes the metadata table anew"
+)
+
+
+def is_metadata_table_gone(snapshot: Snapshot) -> bool:
+    """Whether the properties name a metadata table, and nothing can be read of its list of files.
+
+    No request for a snapshot that was listed by it.
+    """
+    if not snapshot.config.has_metadata_table or snapshot.listing.source != StorageListing.source:
+        return False
+    if isinstance(snapshot.listing, ListingInPlace):
+        return True
+    try:
+        table = find_metadata_table(snapshot.storage, snapshot.zone)
+    except (CorruptFile, Unsupported):  # damaged, not gone: whoever reads it says so
+        return False
+    return table is None or not table.slices(FILES)
+
+
+class ListingInPlace(StorageListing):
+    """The storage's own listing, in place of that of a metadata table that is named and gone."""
 
 
 def read_files_partition(table: MetadataTable, data_timeline: Timeline) -> MetadataListing:

@@ -1,5 +1,6 @@
 """The indexes that the metadata table holds, as one call sees them: which there are, and their partitions, opened."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -10,11 +11,13 @@ from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
 from pyhudi.format.names import join
 from pyhudi.metadata.partition import MetadataPartition, open_partition
-from pyhudi.metadata.table import MetadataTable, open_metadata_table
+from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import METADATA_PARTITIONS, TableConfig
 from pyhudi.table.properties_file import read_table_properties
 from pyhudi.timeline.active import Timeline, read_timeline
+
+log = logging.getLogger("pyhudi")
 
 DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
 INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
@@ -42,7 +45,10 @@ class MetadataIndexes:
             return None
         if partition not in self._opened:
             self._opened[partition] = open_partition(self.table, partition, self.timeline, executor=self.executor)
-        return self._opened[partition]
+            if not self._opened[partition].slices:
+                log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
+        found = self._opened[partition]
+        return found if found.slices else None
 
     def is_current(self) -> bool:
         """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then
@@ -80,4 +86,5 @@ def open_indexes(
     """
     if not config.has_metadata_table or timeline.pending_restores:
         return None
-    return MetadataIndexes(storage, config, timeline, zone, open_metadata_table(storage, zone), executor)
+    table = find_metadata_table(storage, zone)
+    return MetadataIndexes(storage, config, timeline, zone, table, executor) if table is not None else None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
 
+from pyhudi.errors import NotFound
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
 from pyhudi.storage.protocol import Storage
@@ -49,6 +50,18 @@ class MetadataTable:
 def metadata_storage(storage: Storage) -> Storage:
     """The metadata table's folder of a data table's storage."""
     return SubStorage(storage, METADATA_TABLE)
+
+
+def find_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable | None:
+    """The metadata table; None where its properties or its timeline are gone, whoever took them away.
+
+    Raises: CorruptFile, Unsupported as opening any table does.
+    """
+    try:
+        table = open_metadata_table(storage, zone)
+    except NotFound:
+        return None
+    return table if any(instant.is_completed for instant in table.timeline) else None
 
 
 def open_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
 from pyhudi.model.commit import CommitMetadata, CompactionPlan, WriteStat
@@ -28,6 +29,7 @@ from pyhudi.table.commits import SCHEMA
 from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
+from pyhudi.txn.guard import Guard, running
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.rollback import run_rollback
 from pyhudi.txn.service_action import (
@@ -109,9 +111,10 @@ def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
                 pending = _pending(session.snapshot.timeline, job.kind)
                 if pending and _give_up_overtaken(session, pending[0]):
                     continue
-                scheduled = (
-                    None if pending else schedule(session, job.kind, job.settings, job.base_files, is_asked=is_asked)
-                )
+                claim = partial(_claim, session.access.guard, life)
+                scheduled = None if pending else schedule(
+                    session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claim
+                )  # fmt: skip
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
                 if instant is None:
                     return _result(done, reason=scheduled.reason if scheduled is not None else "")
@@ -174,8 +177,14 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
     tasks = slice_tasks(session.snapshot, instant, plan)
     work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
     target = begin_attempt(session, instant, frozenset(plan.file_groups))
+    _claim(session.access.guard, life, instant.requested)
     life.enter_context(beating(session.access.storage, instant.requested, interval_ms=session.heartbeat.interval_ms))
     return _Begun(session.access.storage, target, plan, work, tasks)
+
+
+def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
+    """Let others know at once should this process die over the compaction, from before its plan is there."""
+    life.enter_context(running(guard, requested))
 
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:

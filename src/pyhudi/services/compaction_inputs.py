@@ -1,6 +1,6 @@
 """What a compaction reads of the table: its slices for a new plan, a pending plan and the files that it names."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -67,9 +67,11 @@ def refuse_not_compactable(snapshot: Snapshot) -> None:
 
 def schedule(
     session: WriteSession, kind: CompactionKind, settings: CompactionSettings, base_files: BaseFileSettings,
-    *, is_asked: bool,
+    *, is_asked: bool, claim: Callable[[str], object] = lambda requested: None,
 ) -> Scheduled:  # fmt: skip
     """Plan a compaction and put it on the timeline, where anything qualifies.
+
+    `claim`: told of its time right before the plan is put, by who runs it at once.
 
     The guard is held: no delta commit completes between the plan and its instant, so that each log of the plan is of
     one that completed before. Requests: a listing of each partition that the strategy looks into, a get for each
@@ -100,6 +102,7 @@ def schedule(
         return Scheduled(None, None, _why_empty(taken))
     instant = Instant(session.issue_instant(), kind.value, "REQUESTED")
     session.hold.confirm()
+    claim(instant.requested)
     path = snapshot.timeline.layout.path(instant)
     if not snapshot.storage.put_new(path, encode_compaction_plan(plan)):
         raise Conflict(f"{kind.value} '{instant.requested}': another writer requested one under this name; retry")

@@ -37,6 +37,7 @@ from pyhudi.services.indexing_plans import (
 )
 from pyhudi.services.indexing_request import IndexRequest, define_index
 from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
+from pyhudi.txn.guard import running
 from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.index_settings import IndexSettings
@@ -197,6 +198,7 @@ def _begin(
     for name in left:
         if name not in definitions:
             define(session, name, contents.definition(name))
+    life.enter_context(running(session.access.guard, requested))
     life.enter_context(beating(storage, requested, interval_ms=session.heartbeat.interval_ms))
     inflight = Instant(requested, INDEXING, "INFLIGHT")
     storage.put_new(session.snapshot.timeline.layout.path(inflight), b"")

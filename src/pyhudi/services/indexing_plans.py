@@ -19,6 +19,7 @@ from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.guard import is_surely_dead
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.metadata import by_name
@@ -73,6 +74,8 @@ def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
     if beat is None:
         return Life.FOREIGN, 0
     age_ms = session.access.clock.now_ms() - beat.modified_ms
+    if is_surely_dead(session.access.guard, instant.requested):
+        return Life.DEAD, age_ms
     return (Life.RUNNING if age_ms <= session.heartbeat.expires_ms else Life.DEAD), age_ms
 
 

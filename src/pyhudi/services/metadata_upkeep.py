@@ -36,13 +36,14 @@ from pyhudi.table.committed_files import committed_files
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot, log_slicing, read_snapshot
-from pyhudi.timeline.active import read_timeline
+from pyhudi.timeline.active import Timeline, read_timeline
+from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
 from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
-from pyhudi.write.metadata.deltacommit import Spreading
+from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
 from pyhudi.write.metadata.participant import MetadataTableWriter
 from pyhudi.write.metadata.restore import MetadataRestore, plan_metadata_restore, restore_deltacommits
 
@@ -59,6 +60,7 @@ class MetadataTableUpkeep:
     metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
     completed or named in its properties. `executor`, `readers`: as of `IndexContents`. `finds_keys`: as of
     `changed_groups`.
+    `lost`: partitions that the properties named, of a metadata table that is gone: they are built anew with it.
     """
 
     storage: Storage
@@ -74,6 +76,7 @@ class MetadataTableUpkeep:
     readers: Executor
     indexes: IndexSettings
     finds_keys: bool
+    lost: frozenset[str] = frozenset()
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
@@ -97,7 +100,7 @@ class MetadataTableUpkeep:
             self._drop_all(config)
             return
         table = open_metadata_table(self.storage, self.zone)
-        issue_instant(self.clock, self.zone, after=table.timeline.newest)  # what follows comes later than all of it
+        issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes after all of it
         found = self._drop_made_since(config, table, to, restore)
         if found is not None:
             restore_deltacommits(
@@ -151,6 +154,12 @@ class MetadataTableUpkeep:
         self.hold.confirm()
         self.storage.delete_prefix(METADATA_TABLE)
 
+    def give_up(self) -> None:
+        """Name the metadata table no longer, and delete what is left of it. What defines its indexes stays."""
+        self._lists.put(ready=(), inflight=())
+        self.hold.confirm()
+        self.storage.delete_prefix(METADATA_TABLE)
+
     def begin(self, snapshot: Snapshot) -> None:
         """Create the metadata table where there is none; else undo its dead compactions and compact it when due."""
         config = snapshot.config
@@ -174,8 +183,8 @@ class MetadataTableUpkeep:
             table = open_metadata_table(self.storage, self.zone)
         if remove_pending_compactions(table, confirm=self.hold.confirm):
             table = open_metadata_table(self.storage, self.zone)
-        newest = table.timeline.newest or ""
-        if newest > (snapshot.timeline.newest or ""):
+        newest = self._newest(table.timeline) or ""
+        if newest > (self._newest(snapshot.timeline) or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
         # What is being built has no base file yet, and must not get one that hides those to come.
@@ -209,7 +218,11 @@ class MetadataTableUpkeep:
                 snapshot, requested, metadata, facts, self.executor, finds_keys=self.finds_keys
             )  # fmt: skip
             changes = chain(changes, derived)
-        self._writer(facts).apply(requested, changes)
+        try:
+            self._writer(facts).apply(requested, changes)
+        except GroupsGone as error:
+            self._drop_gone(error)
+            return self.before_completion(requested, metadata)
         self._drop_others(config, facts)
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
@@ -223,8 +236,24 @@ class MetadataTableUpkeep:
             snapshot = read_snapshot(self.storage, self.zone, open_listing)
             facts = self._facts(snapshot, config)
             changes = chain(changes, clean_changes(snapshot, metadata, facts))
-        self._writer(facts).apply(requested, changes)
+        try:
+            self._writer(facts).apply(requested, changes)
+        except GroupsGone as error:
+            self._drop_gone(error)
+            return self.before_clean(requested, metadata)
         self._drop_others(config, facts)
+
+    def _drop_gone(self, error: GroupsGone) -> None:
+        """Drop an index whose folder somebody took away: nobody can keep it true. One that is being built stays."""
+        config = self._config()
+        if error.partition not in config.metadata_partitions:
+            raise error
+        gone = {error.partition, *dependents({error.partition}, config.metadata_partitions_named)}
+        log.warning(
+            "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
+            self.storage.location.uri, ", ".join(sorted(gone)),
+        )  # fmt: skip
+        self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
         """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
@@ -251,6 +280,7 @@ class MetadataTableUpkeep:
             self.issue_instant,
             self.hold.confirm,
         )
+        build |= self._lost_indexes(config)
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
             build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
@@ -262,6 +292,11 @@ class MetadataTableUpkeep:
             config = self._config()
         self._name_columns(snapshot, config)
         return config
+
+    def _lost_indexes(self, config: TableConfig) -> set[str]:
+        """The indexes that are to be built anew, but those that the options switch off."""
+        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {FILES}
+        return {name for name in missing if not self.indexes.switched_off_by(name)}
 
     def _name_columns(self, snapshot: Snapshot, config: TableConfig) -> None:
         """Name the columns of statistics that were switched on before the table had any."""
@@ -301,6 +336,9 @@ class MetadataTableUpkeep:
         if config.metadata_partitions_named:
             log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
             self.drop()
+
+    def _newest(self, timeline: Timeline) -> str | None:
+        return newest_heeded(timeline, self.clock, self.zone)
 
     def _config(self) -> TableConfig:
         return self._lists.config()

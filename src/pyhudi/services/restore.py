@@ -18,6 +18,7 @@ from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.pending import is_clustering
 from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import issue_instant
 from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
 from pyhudi.txn.restore_plan import plan_restore
@@ -99,7 +100,8 @@ def clear_the_way(session: WriteSession) -> Snapshot:
             log.warning("%s: the indexing '%s' is undone", access.location.uri, indexing.instant.requested)
             undo(session, indexing)
     if snapshot.config.has_metadata_table:
-        newest = open_metadata_table(access.storage, snapshot.zone).timeline.newest
+        timeline = open_metadata_table(access.storage, snapshot.zone).timeline
+        newest = newest_heeded(timeline, access.clock, snapshot.zone)
         issue_instant(access.clock, snapshot.zone, after=newest)
     return access.snapshot()
 

@@ -1,4 +1,4 @@
-"""Taking back the newest write of a table: what is refused before the first byte, and what is told of it.
+"""Taking back the newest write of a table, or a pending service: what is refused first, and what is told of it.
 
 Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/rollback_completed.py`.
 """
@@ -13,6 +13,7 @@ from pyhudi.services.restore import clear_the_way, make_metadata_table, refuse_b
 from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.commits import read_commit
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.pending_services import take_off
 from pyhudi.txn.rollback import RolledBack
 from pyhudi.txn.rollback_completed import roll_back_completed
 from pyhudi.txn.session import WriteSession
@@ -32,12 +33,17 @@ class RollbackResult:
 
 
 def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
-    """Take back the newest write, under the guard; one that had died was rolled back when the session began."""
+    """Take back the newest write, or a pending service, under the guard.
+
+    A write that had died was rolled back when the session began.
+    """
     died = [of for of in session.rolled_back if of.target == requested]
     if died:
         return _result(died[0], ())
     snapshot = session.snapshot
     target = _find(snapshot.timeline, requested)
+    if not target.is_completed:
+        return _result(take_off(session, target), ())
     _refuse(session, target)
     before = snapshot.config.metadata_partitions_named
     now = clear_the_way(session)
@@ -54,11 +60,6 @@ def _find(timeline: Timeline, requested: str) -> Instant:
     found = next((i for i in timeline if i.requested == requested and i.comparable_action in WRITE_ACTIONS), None)
     if found is None:
         raise NotFound(f"rollback of '{requested}': expected a write on the active timeline, found none")
-    if not found.is_completed:
-        raise Invalid(
-            f"rollback of '{requested}': expected a write, found a {found.action} that is planned, and changes no row; "
-            "compact() carries out what is pending"
-        )
     return found
 
 
@@ -75,9 +76,13 @@ def _refuse(session: WriteSession, target: Instant) -> None:
         raise Invalid(
             f"rollback of '{requested}': expected the newest commit, found that '{newer[-1]}' came after it{instead}"
         )
-    planned = [f"{i.action} '{i.requested}'" for i in timeline.pending_services if i.requested > requested]
+    planned = [i for i in timeline.pending_services if i.requested > requested]
     if planned:
-        raise Invalid(f"rollback of '{requested}': expected no plan made since then, found {planned[0]}{instead}")
+        raise Invalid(
+            f"rollback of '{requested}': expected no plan made since then, found "
+            f"{planned[0].action} '{planned[0].requested}'; rollback('{planned[0].requested}') takes it off the "
+            f"timeline{instead}"
+        )
     operation = read_commit(session.access.storage, timeline, target).operation_type
     if operation in REWRITES | MOVES:
         raise Invalid(

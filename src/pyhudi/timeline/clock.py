@@ -5,8 +5,8 @@ from datetime import tzinfo
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from pyhudi.errors import Unavailable
-from pyhudi.format.instants import format_instant, parse_instant_ms
+from pyhudi.errors import Invalid, Unavailable
+from pyhudi.format.instants import INSTANT_DIGITS, format_instant, parse_instant_ms
 
 SKEW_MAX_MS = 60_000
 """A clock that stands further behind the newest instant than this is an error, not a wait."""
@@ -32,15 +32,16 @@ def issue_instant(clock: Clock, zone: tzinfo, *, after: str | None) -> str:
     Waits while the clock stands before `after` (another writer's clock ran ahead).
     Raises: Unavailable when it stands behind by more than `SKEW_MAX_MS`.
     """
-    floor_ms = parse_instant_ms(after, zone) if after is not None else 0
     with _issuing:
         now_ms = clock.now_ms()
+        floor_ms = _moment_ms(after, zone) if after is not None else 0
         behind_ms = floor_ms - now_ms
         if behind_ms > SKEW_MAX_MS:
             raise Unavailable(
                 f"the clock stands {behind_ms:,} ms behind the newest instant '{after}' of the table: expected at "
                 f"most {SKEW_MAX_MS:,} ms; set the clock, or the time zone of a table whose "
-                "hoodie.table.timeline.timezone is LOCAL"
+                "hoodie.table.timeline.timezone is LOCAL; where the clock of another writer was wrong, `rollback` "
+                "takes back the commit that it made, or the compaction that it planned"
             )
         floor_ms = max(floor_ms, _last_issued_ms.get(clock, 0))
         while now_ms <= floor_ms:
@@ -48,3 +49,13 @@ def issue_instant(clock: Clock, zone: tzinfo, *, after: str | None) -> str:
             now_ms = clock.now_ms()
         _last_issued_ms[clock] = now_ms
         return format_instant(now_ms, zone)
+
+
+def _moment_ms(instant: str, zone: tzinfo) -> int:
+    """As `parse_instant_ms`. A text of digits that no calendar has, such as `9999…`, counts as the end of its year."""
+    try:
+        return parse_instant_ms(instant, zone)
+    except Invalid:
+        if not instant[:INSTANT_DIGITS].isdigit():
+            raise
+        return parse_instant_ms(f"{instant[:4]}1231000000000", zone)

@@ -14,8 +14,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Protocol, assert_never
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Protocol, assert_never, runtime_checkable
 
 from pyhudi.errors import Conflict, Unavailable, Unsupported
 from pyhudi.storage.open import open_versioned
@@ -32,6 +32,10 @@ else:
     import fcntl
 
 GUARD_FILE = ".hoodie/.pyhudi_guard"
+LINE_FILE = ".hoodie/.pyhudi_line"
+"""Locked by the first of those who wait for the guard. Made when somebody waits for the first time."""
+RUNNING = ".hoodie/.pyhudi_running"
+"""The folder with a locked file for each service that runs without the guard, called after its instant."""
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _LOCKED_BYTE = 1 << 30  # Windows locks bytes, and keeps others from reading them: not those of the text
@@ -49,11 +53,65 @@ class Guard(Protocol):
         """
 
 
+@runtime_checkable
+class Line(Protocol):
+    """A guard at which writers can stand in line."""
+
+    def first_in_line(self) -> AbstractContextManager[None]:
+        """Be the one who is next, while the context lasts. Raises: Conflict while somebody else is."""
+
+    def is_awaited(self) -> bool:
+        """Whether somebody is the next."""
+
+
+@runtime_checkable
+class Lives(Protocol):
+    """A guard that knows which services are running: a service that died is known at once, not by its heartbeat."""
+
+    def running(self, requested: str) -> AbstractContextManager[None]:
+        """Run the service of this instant, while the context lasts. Raises: Conflict while another process runs it."""
+
+    def is_running(self, requested: str) -> bool | None:
+        """Whether a process runs it. None where nobody can say: it was begun where locks do not reach, or long ago."""
+
+
+@contextmanager
+def running(guard: Guard, requested: str) -> Iterator[None]:
+    """Run the service of an instant while the context lasts, so that others know at once when this process dies.
+
+    A process that stood still until its heartbeat ran out, and whose service is done anew, may have it: then the
+    heartbeat alone says that the service runs.
+    """
+    with ExitStack() as life:
+        if isinstance(guard, Lives):
+            with suppress(Conflict):
+                life.enter_context(guard.running(requested))
+        yield
+
+
+def is_surely_dead(guard: Guard, requested: str) -> bool:
+    """Whether the process that began the service of an instant has ended. False: only the heartbeat can say."""
+    return isinstance(guard, Lives) and guard.is_running(requested) is False
+
+
+def forget_running(guard: Guard, requested: str) -> None:
+    """Remove what a service that was taken off the timeline left behind."""
+    if isinstance(guard, Lives) and guard.is_running(requested) is False:
+        with running(guard, requested):
+            pass
+
+
 class MemoryGuard:
     """The guard of `memory://NAME`."""
 
     def __init__(self, name: str) -> None:
         self._key = f"memory://{name}"
+
+    def first_in_line(self) -> AbstractContextManager[None]:
+        return _held_in_process(f"{self._key}#line", Holder.this_process("waiting", ""), table=self._key)
+
+    def is_awaited(self) -> bool:
+        return f"{self._key}#line" in _holders
 
     @contextmanager
     def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
@@ -73,9 +131,38 @@ class LocalGuard:
     @contextmanager
     def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
         holder = Holder.this_process(purpose, now)
-        key = os.path.realpath(self._root)
-        with _held_in_process(key, holder, table=self._root), _locked_file(self._root, holder):
+        with self._locked("", GUARD_FILE, holder):
             yield CertainHold()
+
+    def first_in_line(self) -> AbstractContextManager[None]:
+        return self._locked("#line", LINE_FILE, Holder.this_process("waiting", ""))
+
+    def is_awaited(self) -> bool:
+        return f"{self._key}#line" in _holders or bool(_is_locked(self._path(LINE_FILE)))
+
+    @contextmanager
+    def running(self, requested: str) -> Iterator[None]:
+        file = f"{RUNNING}/{requested}"
+        with self._locked(f"#{requested}", file, Holder.this_process(requested, "")):
+            yield
+            with suppress(OSError):  # what stays is a file that nobody has locked
+                os.unlink(self._path(file))
+
+    def is_running(self, requested: str) -> bool | None:
+        return True if f"{self._key}#{requested}" in _holders else _is_locked(self._path(f"{RUNNING}/{requested}"))
+
+    @property
+    def _key(self) -> str:
+        return os.path.realpath(self._root)
+
+    def _path(self, file: str) -> str:
+        return os.path.join(self._root, *file.split("/"))
+
+    @contextmanager
+    def _locked(self, what: str, file: str, holder: Holder) -> Iterator[None]:
+        in_process = _held_in_process(f"{self._key}{what}", holder, table=self._root)
+        with in_process, _locked_file(self._path(file), self._root, holder):
+            yield
 
 
 class NoGuard:
@@ -147,8 +234,7 @@ def _held_in_process(key: str, holder: Holder, *, table: str) -> Iterator[None]:
 
 
 @contextmanager
-def _locked_file(root: str, holder: Holder) -> Iterator[None]:
-    path = os.path.join(root, *GUARD_FILE.split("/"))
+def _locked_file(path: str, root: str, holder: Holder) -> Iterator[None]:
     try:
         descriptor = _lock_file(path, root)
     except OSError as error:
@@ -174,8 +260,9 @@ def _lock_file(path: str, root: str) -> int:
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     for _ in range(_TRIES):
-        descriptor = os.open(path, _OPEN_GUARD, 0o666)
+        descriptor = os.open(path, _OPEN_GUARD, 0o600)
         try:
+            _keep_readers_out(descriptor, os.path.dirname(path))
             if not _try_lock(descriptor):
                 raise _conflict(root, Holder.decode(_read_text(descriptor)))
             with suppress(FileNotFoundError):
@@ -186,6 +273,42 @@ def _lock_file(path: str, root: str) -> int:
             raise
         os.close(descriptor)
     raise Unavailable(f"{path}: expected to stay, found it deleted {_TRIES} times; nothing may delete it")
+
+
+def _is_locked(path: str) -> bool | None:
+    """Whether somebody has locked a file; None where there is none. It is locked for a moment to find out."""
+    try:
+        descriptor = os.open(path, _OPEN_GUARD & ~os.O_CREAT)
+    except OSError:
+        return None
+    try:
+        is_free = _try_lock(descriptor)
+        if is_free:
+            _unlock(descriptor)
+        return not is_free
+    finally:
+        os.close(descriptor)
+
+
+def _keep_readers_out(descriptor: int, folder: str) -> None:
+    """Let those open the locked file who may write its folder, and nobody else: who can read a file can lock it.
+
+    A file of another user stays as it is: its owner sees to it.
+    """
+    if sys.platform == "win32":
+        return
+    file, place = os.fstat(descriptor), os.stat(folder)
+    if file.st_uid != os.geteuid():
+        return
+    if file.st_gid != place.st_gid:
+        with suppress(OSError):
+            os.fchown(descriptor, -1, place.st_gid)
+            file = os.fstat(descriptor)
+    is_of_group = file.st_gid == place.st_gid and bool(place.st_mode & 0o020)
+    mode = 0o600 | (0o060 if is_of_group else 0) | (0o006 if place.st_mode & 0o002 else 0)
+    if file.st_mode & 0o777 != mode:
+        with suppress(OSError):
+            os.fchmod(descriptor, mode)
 
 
 def _read_text(descriptor: int) -> bytes:

@@ -17,6 +17,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.pending import FileGroup
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.commit import complete, completion_time, settle
+from pyhudi.txn.guard import is_surely_dead
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
@@ -58,8 +59,13 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:
-    """Raises: Conflict while another process runs a pending service, by its heartbeat. One request."""
+    """Raises: Conflict while another process runs a pending service.
+
+    Its heartbeat says so, unless the guard knows that its process has ended. One request.
+    """
     now_ms, expires_ms = session.access.clock.now_ms(), session.heartbeat.expires_ms
+    if is_surely_dead(session.access.guard, instant.requested):
+        return
     beat = session.access.storage.head(heartbeat_path(instant.requested))
     if beat is not None and now_ms - beat.modified_ms <= expires_ms:
         raise Conflict(

@@ -4,11 +4,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import get_args
 
 from pyhudi.errors import Conflict, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
-from pyhudi.format.instants import format_instant
 from pyhudi.index.choice import IndexType
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
@@ -20,6 +19,7 @@ from pyhudi.table.properties_file import read_table_properties, recover_table_pr
 from pyhudi.table.restores import read_restore_plan
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
 from pyhudi.timeline.active import read_timeline
+from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.commit import complete, completion_time, settle
 from pyhudi.txn.guard import Guard
@@ -31,6 +31,7 @@ from pyhudi.txn.participants import CommitParticipant
 from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore
 from pyhudi.txn.rollback import RolledBack, find_dead_writes, remove_leftovers, run_rollback
 from pyhudi.txn.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
 
@@ -184,25 +185,30 @@ def write_session(
     participants: Participants,
     is_write: bool = True,
     takes_over: str | None = None,
+    takes_back: str | None = None,
+    wait_ms: int = 0,
 ) -> Iterator[WriteSession]:
     """Take the table's guard, finish or undo what the dead left, and give the table as it then is.
 
     `is_write` False: for what adds no files, so that participants need not get ready for any. `takes_over`: of which
-    instant a restore is finished that another writer left pending, which is refused otherwise.
+    instant a restore is finished that another writer left pending, which is refused otherwise. `takes_back`: which
+    instant is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write it.
     """
-    now_ms = access.clock.now_ms()
-    with access.guard.acquire(purpose, format_instant(now_ms, UTC)) as hold:
+    with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms) as hold:
+        now_ms = access.clock.now_ms()
         recover_table_properties(access.storage)
         snapshot = access.snapshot()
         refuse_unwritable(snapshot.config, access.location.uri)
-        newest = [snapshot.timeline.newest or ""]
+        newest = [newest_heeded(snapshot.timeline, access.clock, snapshot.zone, taken_back=takes_back) or ""]
 
         def issue() -> str:
             newest[0] = issue_instant(access.clock, snapshot.zone, after=newest[0] or None)
             return newest[0]
 
         taking_part = participants(snapshot, issue, hold)
+        if snapshot.config.has_metadata_table and snapshot.listing.source == "storage":
+            snapshot = access.snapshot()  # a participant has given up a metadata table that is gone
         restored = _finish_restores(access, snapshot, issue, taking_part, hold, takes_over)
         has_dropped = drop_unbegun_rollbacks(access.storage, snapshot.timeline, confirm=hold.confirm)
         if restored or has_dropped:

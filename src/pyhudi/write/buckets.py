@@ -17,6 +17,7 @@ from pyhudi.index.bucket import (
     refuse_unsaid_buckets,
 )
 from pyhudi.index.consistent_buckets import RingBuckets, open_rings, refuse_replaced_nodes
+from pyhudi.model.instant import Instant
 from pyhudi.model.option_names import canonical_name
 from pyhudi.table.bucket_facts import BUCKET_COUNT, BUCKET_COUNT_DEFAULT, ENGINE, INDEX_TYPE, BucketFacts
 from pyhudi.table.file_system_view import FileSlice
@@ -43,7 +44,7 @@ class PartitionBuckets:
         """As where all of its file groups are replaced."""
         return replace(self, live={})
 
-    def refuse_resizing(self, partition: str, frozen: Iterable[FileGroup]) -> None:
+    def refuse_resizing(self, partition: str, frozen: Mapping[FileGroup, Instant]) -> None:
         """Raises: Conflict while a clustering is about to give the partition another ring."""
         if not isinstance(self.rule, RingBuckets):
             return
@@ -51,7 +52,7 @@ class PartitionBuckets:
         if clash is not None:
             raise Conflict(
                 f"partition '{partition}': file group '{clash[1]}' is being clustered, which may resize the ring of "
-                "the partition; run or roll back the pending clustering, then retry"
+                f"the partition; let Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
             )
 
 

@@ -1,6 +1,6 @@
 """One write, from its input to its commit, the same on every engine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.read_plan import log_reading, table_rules
 from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.pending_services import take_off_dead
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
@@ -149,6 +150,14 @@ def _checked_columns(
     return schema, text, is_partial
 
 
+def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
+    """Whether the table's schema has changed since a write was prepared, to another one than the write brings itself.
+
+    The input is then to be checked and counted anew. All else that a write goes by is read when it holds the table.
+    """
+    return snapshot.schema_text not in (prepared.schema_before, prepared.schema_text)
+
+
 def run_write(
     session: WriteSession,
     source: WriteSource,
@@ -163,8 +172,9 @@ def run_write(
     a global index (upsert and delete; nothing by bucket), one read and write a file group that changes, and a dozen
     small timeline files.
     """
+    session = _without_dead_services(session, prepared.operation, prepared.counts)
     snapshot = session.snapshot
-    if snapshot.schema_text not in (prepared.schema_before, prepared.schema_text):
+    if is_stale(prepared, snapshot):
         raise Conflict(
             f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
         )
@@ -188,7 +198,9 @@ def run_delete_partitions(
 
     Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
     """
-    snapshot, operation = session.snapshot, Operation.DELETE_PARTITION
+    operation = Operation.DELETE_PARTITION
+    session = _without_dead_services(session, operation, partitions)
+    snapshot = session.snapshot
     chosen = find_partitions(snapshot.listing.partitions(), partitions)
     refuse_replacing_rings(snapshot, chosen)
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
@@ -197,6 +209,15 @@ def run_delete_partitions(
     return commit_write(
         session, operation, WritePlan(()), extra_metadata=extra, replaced=replaced, write=lambda requested: []
     )
+
+
+def _without_dead_services(session: WriteSession, operation: Operation, partitions: Collection[str]) -> WriteSession:
+    """The session after dead services that stand in the way of a replacement were rolled back."""
+    if not operation.replaces_groups or not session.snapshot.timeline.pending_services:
+        return session
+    chosen = None if operation is Operation.INSERT_OVERWRITE_TABLE else frozenset(partitions)
+    has_changed = take_off_dead(session, chosen)
+    return replace(session, snapshot=session.access.snapshot()) if has_changed else session
 
 
 def nothing_to_do(operation: Operation) -> WriteResult:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from pyhudi.errors import Conflict
+from pyhudi.model.instant import Instant
 from pyhudi.table.bucket_facts import BucketFacts
 from pyhudi.table.commits import read_commit
 from pyhudi.table.file_system_view import FileSlice
@@ -55,7 +56,7 @@ def _by_buckets(
     prepared: PreparedWrite,
     facts: BucketFacts,
     slices: Slices,
-    frozen: frozenset[FileGroup],
+    frozen: Mapping[FileGroup, Instant],
     *,
     replaces: bool,
     searches: bool,
@@ -82,7 +83,7 @@ def _by_keys(
     source: WriteSource,
     prepared: PreparedWrite,
     stored: SliceCatalog,
-    frozen: frozenset[FileGroup],
+    frozen: Mapping[FileGroup, Instant],
     settings: WriteSettings,
     *,
     joins: bool,
@@ -115,12 +116,12 @@ def _by_keys(
     return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
 
 
-def _refuse_frozen(frozen: frozenset[FileGroup], groups: Iterable[FileGroup]) -> None:
+def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGroup]) -> None:
     clash = min((key for key in groups if key in frozen), default=None)
     if clash is not None:
         raise Conflict(
-            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered; run or roll back the pending "
-            "clustering, then retry"
+            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}'; let "
+            f"Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
         )
 
 

@@ -35,7 +35,7 @@ def plan_replacement(
         if partition in chosen:
             raise Conflict(
                 f"partition '{partition}': {instant.action} '{instant.requested}' is pending and is about to rewrite "
-                f"its file group '{file_id}'; run or roll back that service, then retry"
+                f"its file group '{file_id}'; {_way_out(instant)}, then retry"
             )
     return {
         partition: tuple(piece.file_id for piece in snapshot.slices(partition)) if partition in existing else ()
@@ -43,9 +43,15 @@ def plan_replacement(
     }
 
 
-def clustering_groups(pending: Mapping[FileGroup, Instant]) -> frozenset[FileGroup]:
+def _way_out(instant: Instant) -> str:
+    """The calls that end a pending service."""
+    runs = {"compaction": "compact() carries it out, ", "logcompaction": "log_compact() carries it out, "}
+    return f"{runs.get(instant.action, '')}rollback('{instant.requested}') takes it off the timeline"
+
+
+def clustering_groups(pending: Mapping[FileGroup, Instant]) -> dict[FileGroup, Instant]:
     """File groups of pending clusterings, which must not be written to."""
-    return frozenset(group for group, of in pending.items() if of.action in ("clustering", "replacecommit"))
+    return {group: of for group, of in pending.items() if of.action in ("clustering", "replacecommit")}
 
 
 def requested_content(operation: Operation) -> bytes:

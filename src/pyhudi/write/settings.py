@@ -52,6 +52,8 @@ class WriteSettings:
     `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
     `metadata_log_blocks_min`: blocks that make a log of the metadata table worth a log compaction; None: there is none.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
+    `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Ten seconds, in which most
+    writes end. One wait covers all tries, so Apache Hudi's counts of retries have nothing to say here.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin so go into the commit; empty: none do.
@@ -92,6 +94,7 @@ class WriteSettings:
     indexes: IndexSettings = field(default_factory=IndexSettings)
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
+    lock_wait_ms: int = 10_000
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -143,6 +146,7 @@ class WriteSettings:
             indexes=IndexSettings.from_options(options),
             heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
             heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
+            lock_wait_ms=o.count("hoodie.write.lock.wait_time_ms", d.lock_wait_ms, least=0),
         )
 
     @property

@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> str:
 
 
 def replace_and_fail(path: str, error: BaseException) -> None:
-    with replacing_table(path) as staged:
+    with replacing_table(path, wait_ms=0) as staged:
         make_other(staged)
         raise error
 
@@ -46,7 +46,7 @@ def assert_old(path: str) -> None:
 
 
 def test_the_new_table_takes_the_place_of_the_old_one(path: str) -> None:
-    with replacing_table(path) as staged:
+    with replacing_table(path, wait_ms=0) as staged:
         make_other(staged)
         assert HudiTable.open(path).name == "t"  # readers see the old one until the end
 
@@ -61,7 +61,7 @@ def test_a_link_to_the_table_stays_a_link(path: str, tmp_path: Path) -> None:
     link.parent.mkdir()
     link.symlink_to(path)
 
-    with replacing_table(str(link)) as staged:
+    with replacing_table(str(link), wait_ms=0) as staged:
         make_other(staged)
 
     assert link.is_symlink()
@@ -79,7 +79,7 @@ def test_beside_a_writer_the_old_table_stays(path: str) -> None:
     with (
         LocalGuard(path).acquire("upsert", "20261121093000000"),
         pytest.raises(Conflict),
-        replacing_table(path) as staged,
+        replacing_table(path, wait_ms=0) as staged,
     ):
         make_other(staged)
 
@@ -91,7 +91,10 @@ def test_beside_a_writer_of_apache_hudi_the_old_table_stays(path: str) -> None:
     beat.parent.mkdir(exist_ok=True)
     beat.touch()
 
-    with pytest.raises(Conflict, match="'20261121093000000' with a living heartbeat"), replacing_table(path) as staged:
+    with (
+        pytest.raises(Conflict, match="'20261121093000000' with a living heartbeat"),
+        replacing_table(path, wait_ms=0) as staged,
+    ):
         make_other(staged)
 
     assert_old(path)
@@ -104,16 +107,16 @@ def test_what_an_overwrite_left_that_died_is_swept(path: str, monkeypatch: pytes
             replace_and_fail(path, LightsOut())
     assert len(os.listdir(os.path.dirname(path))) == 2
 
-    with pytest.raises(ZeroDivisionError), replacing_table(path):
+    with pytest.raises(ZeroDivisionError), replacing_table(path, wait_ms=0):
         raise ZeroDivisionError
 
     assert_old(path)
 
 
 def test_what_a_living_overwrite_holds_is_not_swept(path: str) -> None:
-    with replacing_table(path) as first:
+    with replacing_table(path, wait_ms=0) as first:
         make_other(first)
-        with pytest.raises(ZeroDivisionError), replacing_table(path):
+        with pytest.raises(ZeroDivisionError), replacing_table(path, wait_ms=0):
             raise ZeroDivisionError
         assert HudiTable.exists(first)
 
@@ -125,12 +128,15 @@ def test_where_folders_cannot_change_places_the_old_table_stays(
     path: str, monkeypatch: pytest.MonkeyPatch, number: str, error: type[Exception]
 ) -> None:
     monkeypatch.setattr("pyhudi.storage.exchange._exchange", lambda one, other: getattr(errno, number))
-    with pytest.raises(error), replacing_table(path) as staged:
+    with pytest.raises(error), replacing_table(path, wait_ms=0) as staged:
         make_other(staged)
 
     assert_old(path)
 
 
 def test_on_an_object_store_nothing_is_begun() -> None:
-    with pytest.raises(Unsupported, match="cannot replace a table in one step"), replacing_table("s3://bucket/t"):
+    with (
+        pytest.raises(Unsupported, match="cannot replace a table in one step"),
+        replacing_table("s3://bucket/t", wait_ms=0),
+    ):
         raise AssertionError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyhudi import Conflict, HudiTable, Invalid
+from pyhudi import HudiTable, Invalid
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import StepClock, problems_on, seeded_uuids
 from tests.support.promotions import KEYS, WITHIN_OTHERS, WRITABLE, Promotion, rows
@@ -130,14 +130,18 @@ class _Meanwhile:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def test_a_schema_that_changes_while_the_input_is_read_is_a_conflict() -> None:
+def test_a_write_follows_a_schema_that_changes_while_its_input_is_read() -> None:
+    """The input is checked again, against the schema that the table has when it is held."""
     table = new_table()
     table.upsert(rows(pa.int32(), (1, 2, 3, 4), KEYS, "oslo"))
     other = rows(pa.int64(), (2**40,), ("k1",), "oslo")
     mine = _Meanwhile(rows(pa.int32(), (9,), ("k0",), "oslo"), lambda: table.upsert(other))
-    with pytest.raises(Conflict, match="schema changed"):
-        table.upsert(mine)
-    assert read(table)["oslo", "k0"] == 1
+    assert table.upsert(mine).updated == 1
+    assert read(table)["oslo", "k0"] == 9
+    assert read(table)["oslo", "k1"] == 2**40
+    narrower = _Meanwhile(rows(pa.string(), ("9",), ("k0",), "oslo"), lambda: table.upsert(other))
+    with pytest.raises(Invalid):
+        table.upsert(narrower)
     # A write that wants what the table has become by now is none.
     again = rows(pa.int64(), (9,), ("k0",), "oslo")
     assert table.upsert(_Meanwhile(again, lambda: table.upsert(other))).updated == 1

@@ -123,8 +123,8 @@ def test_what_a_rollback_would_break_stops_it() -> None:
     plan = table.schedule_compaction()
     with pytest.raises(Invalid, match="no plan made since then, found compaction"):
         table.rollback(commits[2])
-    with pytest.raises(Invalid, match="compact\\(\\) carries out"):
-        table.rollback(plan.requested or "")
+    assert table.rollback(plan.requested or "").rolled_back == plan.requested
+    assert not table.timeline()[-1].action.startswith("compaction")
     done = table.compact()
     with pytest.raises(Invalid, match="expected a write of rows, found COMPACT"):
         table.rollback(done.requested or "")

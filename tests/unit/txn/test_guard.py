@@ -260,3 +260,20 @@ def test_a_holder_is_read_back() -> None:
     holder = Holder(7, "höst", "upsert", NOW)
 
     assert Holder.decode(holder.encode()) == holder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes")
+@pytest.mark.parametrize("folder, file", [(0o755, 0o600), (0o775, 0o660), (0o700, 0o600), (0o777, 0o666)])
+def test_only_those_who_may_write_the_folder_can_open_the_guard_and_lock_it(
+    tmp_path: Path, folder: int, file: int
+) -> None:
+    """Who can read a file can lock it. An old guard, which all could read, is closed by its owner."""
+    root = tmp_path / "t"
+    guard = root / ".hoodie/.pyhudi_guard"
+    guard.parent.mkdir(parents=True)
+    guard.parent.chmod(folder)
+    for before in (None, 0o644):
+        if before is not None:
+            guard.chmod(before)
+        with LocalGuard(str(root)).acquire("a write", "now"):
+            assert guard.stat().st_mode & 0o777 == file

@@ -14,6 +14,7 @@ from pyhudi.format.names import PROPERTIES, BaseFileName
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
 from pyhudi.index.bucket import FixedBuckets
 from pyhudi.index.consistent_buckets import RingBuckets
+from pyhudi.model.instant import Instant
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
@@ -289,7 +290,7 @@ def test_a_delete_makes_no_rings() -> None:
 
 def test_a_pending_clustering_may_be_a_resizing() -> None:
     ring = RingBuckets(HashingMetadata.initial("p", 4), ("id",))
-    resizing = frozenset({("p", "f")})
+    resizing = {("p", "f"): Instant("20260101000000000", "clustering", "REQUESTED")}
     with pytest.raises(Conflict, match="file group 'f' is being clustered, which may resize the ring"):
         PartitionBuckets(ring, {}, is_new=False).refuse_resizing("p", resizing)
     PartitionBuckets(ring, {}, is_new=False).refuse_resizing("q", resizing)

@@ -74,6 +74,7 @@ EACH = [
     ("logs", "hoodie.merge.small.file.group.candidates.limit", "0", LogSettings(small_groups_max=0)),
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
+    ("lock_wait_ms", "hoodie.write.lock.wait_time_ms", "0", 0),
     *(
         ("indexes", f"hoodie.metadata.{option}", text, IndexSettings(**field))
         for option, text, field in (

@@ -43,6 +43,17 @@ class _LogTask:
     deletes: pa.Array
 
 
+class GroupsGone(Conflict):
+    """A partition of the metadata table is named, and has no file groups. `partition`: which."""
+
+    def __init__(self, table: str, partition: str) -> None:
+        self.partition = partition
+        super().__init__(
+            f"{table}/{partition}: expected file groups, found none: another writer is about to build this index; "
+            f"retry in a moment, or drop_index('{partition}') if its builder is dead"
+        )
+
+
 def write_deltacommit(
     table: MetadataTable,
     requested: str,
@@ -79,10 +90,7 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
     if makes_groups:
         groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
     if not groups:
-        raise Conflict(
-            f"{table.storage.location.uri}/{change.partition}: expected file groups, found none: another writer is "
-            "about to build this index; retry in a moment, or drop it if its builder is dead"
-        )
+        raise GroupsGone(table.storage.location.uri, change.partition)
     logs = by_name.new_logs(table, change.partition) if by_name.names_slices(table.config) else {}
     hashing = spreading.hashing(change.partition)
     cells = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), hashing)

@@ -1,0 +1,89 @@
+"""Waiting for a table that another writer holds.
+
+Who waits asks again and again, after short pauses of unequal length. A writer that writes in a loop would nearly always
+take the table again before a waiting one asks. Where a guard has a line, the first in the line keeps newcomers back:
+whoever finds somebody waiting joins the line. So the table goes round, and of two writers in loops each gets its share.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TypeVar
+
+from pyhudi.errors import Conflict
+from pyhudi.format.instants import format_instant
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.guard import Guard, Line
+from pyhudi.txn.hold import Hold
+
+T = TypeVar("T")
+
+WAIT_OPTION = "hoodie.write.lock.wait_time_ms"
+
+_LINE_PAUSE_MS = 2
+_PAUSE_MS = 50
+"""The shortest pause between two tries: at a guard with a line, where a try is a local call, and at any other."""
+
+
+@contextmanager
+def awaited_hold(guard: Guard, purpose: str, *, clock: Clock, wait_ms: int) -> Iterator[Hold]:
+    """Hold the guard as soon as it is free. `wait_ms`: how long to wait at most; 0: not at all.
+
+    Raises: as `Guard.acquire`; Conflict, naming the holder, once the wait is over.
+    """
+    with ExitStack() as held:
+
+        def acquire() -> Hold:
+            return held.enter_context(guard.acquire(purpose, format_instant(clock.now_ms(), UTC)))
+
+        yield _acquire(guard, acquire, clock, wait_ms)
+
+
+def _acquire(guard: Guard, acquire: Callable[[], Hold], clock: Clock, wait_ms: int) -> Hold:
+    if not wait_ms:
+        return acquire()
+    if not isinstance(guard, Line):
+        return _Patience(clock, wait_ms, _PAUSE_MS).ask(acquire)
+    if not guard.is_awaited():
+        with suppress(Conflict):
+            return acquire()
+    patience = _Patience(clock, wait_ms, _LINE_PAUSE_MS)
+    with ExitStack() as line:
+        with suppress(Conflict):  # the time is over: the last try names the holder
+            patience.ask(lambda: line.enter_context(guard.first_in_line()))
+        return patience.ask(acquire)
+
+
+@dataclass
+class _Patience:
+    """What is left of a wait. `spent_ms`: the pauses alone, which count where a clock stands still."""
+
+    clock: Clock
+    wait_ms: int
+    pause_ms: int
+    spent_ms: int = 0
+    tries: int = 0
+
+    def __post_init__(self) -> None:
+        self._until_ms = self.clock.now_ms() + self.wait_ms
+
+    def ask(self, take: Callable[[], T]) -> T:
+        """What `take` gives, once it no longer conflicts. One try more where the wait is over."""
+        while True:
+            try:
+                return take()
+            except Conflict as error:
+                if self.spent_ms >= self.wait_ms or self.clock.now_ms() >= self._until_ms:
+                    raise Conflict(f"{error} (waited {self.wait_ms:,} ms: {WAIT_OPTION})") from error
+            self._pause()
+
+    def _pause(self) -> None:
+        """One to three times the shortest pause. Two who began to wait at the same moment do not stay in step."""
+        self.tries += 1
+        number = (os.getpid() * 31 + threading.get_ident() // 64 + self.tries) * 2_654_435_761 % 4_294_967_296
+        pause_ms = self.pause_ms + number * 2 * self.pause_ms // 4_294_967_296
+        self.spent_ms += pause_ms
+        self.clock.sleep_ms(pause_ms)

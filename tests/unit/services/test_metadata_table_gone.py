@@ -1,0 +1,103 @@
+"""Somebody could delete the metadata table, or a part of it, and leave a table that cannot be read, or reads as empty.
+
+Whatever part goes: readers find every row, the next write goes through and doubles none, and what is named is true.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.engine.local import SerialExecutor
+from pyhudi.errors import NotFound
+from pyhudi.metadata.check import DifferenceKind
+from pyhudi.storage.memory import MemoryStorage
+
+ROWS = pa.table({"k": ["a", "b"], "p": ["x", "y"], "v": [1, 2]})
+CHANGES = pa.table({"k": ["a", "c"], "p": ["x", "y"], "v": [3, 4]})
+ALL = {"column_stats", "files", "record_index"}
+
+
+@pytest.fixture
+def warnings(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.WARNING, logger="pyhudi"):
+        yield caplog
+
+
+def indexed(version: int) -> tuple[MemoryStorage, HudiTable]:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        storage.location.uri, name="t", record_key="k", partition_by="p", table_version=version, storage=storage,
+        executor=SerialExecutor(),
+    )  # fmt: skip
+    table.upsert(ROWS)
+    table.build_index("record_index")
+    table.build_index("column_stats")
+    return storage, table
+
+
+def keys(table: HudiTable, where: str | None = None) -> list[str]:
+    return sorted(table.scan(where=where).to_arrow().column("k").to_pylist())
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("gone", ["", "/.hoodie", "/.hoodie/hoodie.properties", "/files", "/.hoodie/timeline"])
+def test_rows_are_found_without_it_and_the_next_write_makes_it_anew(
+    version: int, gone: str, warnings: pytest.LogCaptureFixture
+) -> None:
+    storage, table = indexed(version)
+    storage.delete_prefix(f".hoodie/metadata{gone}")
+    storage.delete(f".hoodie/metadata{gone}")
+
+    if (version, gone) != (6, "/.hoodie/timeline"):  # which it does not have
+        assert keys(table) == ["a", "b"]
+        assert keys(table, "k = 'a' AND v = 1") == ["a"]
+        assert table.lookup(["b"]).column("v").to_pylist() == [2]
+        assert "the next write makes the metadata table anew" in warnings.text
+    result = table.upsert(CHANGES)
+
+    assert (result.inserted, result.updated) == (1, 1)
+    assert keys(table) == ["a", "b", "c"]
+    assert set(table.metadata.partitions_in_use) == ALL
+    assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("index", ["record_index", "column_stats"])
+def test_an_index_that_is_gone_is_not_asked_and_the_next_write_drops_it(
+    index: str, warnings: pytest.LogCaptureFixture
+) -> None:
+    storage, table = indexed(8)
+    storage.delete_prefix(f".hoodie/metadata/{index}")
+
+    assert keys(table, "k = 'a' AND v = 1") == ["a"]
+    assert table.lookup(["b"]).column("v").to_pylist() == [2]
+    assert [found.kind for found in table.metadata.validate().differences] == [DifferenceKind.GONE]
+    assert table.upsert(CHANGES).updated == 1
+
+    assert set(table.metadata.partitions_in_use) == ALL - {index}
+    assert f"dropping the metadata partitions {index}, of which nothing is left" in warnings.text
+    table.build_index(index)
+    assert table.metadata.validate().is_valid
+
+
+def test_the_calls_of_the_metadata_table_say_that_it_is_gone_and_make_it_anew() -> None:
+    storage, table = indexed(8)
+    storage.delete_prefix(".hoodie/metadata")
+
+    with pytest.raises(NotFound, match=r"which is gone; `metadata update`, or the next write"):
+        table.metadata.validate()
+    assert set(table.metadata.update().after) == ALL
+    assert table.metadata.validate().is_valid
+
+
+def test_a_write_is_taken_back_without_it() -> None:
+    storage, table = indexed(8)
+    newest = table.upsert(CHANGES).requested or ""
+    storage.delete_prefix(".hoodie/metadata")
+
+    table.rollback(newest)
+
+    assert keys(table) == ["a", "b"]
+    assert table.upsert(CHANGES).updated == 1
