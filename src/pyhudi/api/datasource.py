@@ -24,6 +24,7 @@ from pyhudi.storage.open import parse_location
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.config import table_config
 from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.table.incremental import OnCleaned
 from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW, bare_name
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
 from pyhudi.write.settings import WriteSettings
@@ -66,7 +67,8 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
     table = HudiTable.open(path, options={METADATA: request.metadata_enabled, **skipping})
     if request.query_type == "incremental":
-        return table.incremental(request.start, request.end, where=where).to_spark(spark)
+        on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
+        return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)
     return table.scan(as_of=request.as_of, query=request.query_type, where=where).to_spark(spark)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.config import TableConfig
 from pyhudi.table.creation import NewTable, column_names, new_table_properties, write_new_table
-from pyhudi.table.incremental import commit_range, plan_incremental
+from pyhudi.table.incremental import OnCleaned, commit_range, plan_incremental
 from pyhudi.table.key_properties import bare_name
 from pyhudi.table.predicate import parse_predicate
 from pyhudi.table.read_plan import plan_snapshot, select_columns
@@ -247,12 +247,19 @@ class HudiTable(TableIndexes):
         columns: Sequence[str] | None = None,
         where: Where | None = None,
         meta_fields: bool = True,
+        on_cleaned: OnCleaned = "error",
     ) -> Scan:
         """The rows that commits in `(start, end]` wrote last, as they stood at its end.
 
         By completion time (by requested time on table version 6). `start` None, `"earliest"` or `"000"`:
         from the beginning; `end` None: to the latest. Deleted rows do not appear.
+
+        `on_cleaned`: what to do where files of the range were cleaned away after their rows had changed again:
+        `"error"`, or `"rows"`, which gives the rows of the range that are left.
+        Raises: NotFound then, with the earliest start that can be answered; Invalid for a start after the end.
         """
+        if on_cleaned not in get_args(OnCleaned):
+            raise Invalid(f"on_cleaned={on_cleaned!r}: expected 'error' or 'rows'")
         snapshot = self._access.snapshot()
         shown = snapshot.shown_columns("incremental")
         schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
@@ -265,6 +272,7 @@ class HudiTable(TableIndexes):
             predicate=predicate,
             where=None if where is None else str(where),
             shown=shown,
+            on_cleaned=on_cleaned,
         )
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema import META_FIELDS, arrow_from_avro
-from pyhudi.model.commit import CommitMetadata, WriteStat
+from pyhudi.model.commit import REWRITES, CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.table.commits import SCHEMA
 from pyhudi.table.file_system_view import BaseFile, FileSlice, LogFile
@@ -15,9 +15,6 @@ from pyhudi.table.log_reading import LogReading
 from pyhudi.table.read_plan import log_reading
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
-
-REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
-"""Operations that write rows anew and change none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,10 @@ NEW_FILE_GROUP = "null"
 """The `prev_commit` of a file that opens its file group: this text, not a null."""
 
 
+REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
+"""Operations that write rows anew and change none."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:
     """Milliseconds that a write spent on scanning, creating and updating."""

@@ -7,7 +7,7 @@ READS: dict[str, Entry] = {
         (
             "hoodie.datasource.query.type", "as.of.instant", "hoodie.datasource.read.begin.instanttime",
             "hoodie.datasource.read.end.instanttime", "hoodie.enable.data.skipping",
-            "hoodie.fileIndex.dataSkippingFailureMode",
+            "hoodie.fileIndex.dataSkippingFailureMode", "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         ),
         Entry(Kind.READ),
     ),

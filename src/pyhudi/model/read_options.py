@@ -20,6 +20,7 @@ END = "hoodie.datasource.read.end.instanttime"
 METADATA = "hoodie.metadata.enable"
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 DATA_SKIPPING_FAILURE = "hoodie.fileIndex.dataSkippingFailureMode"
+FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 WHERE = "pyhudi.where"
 """pyhudi's own: the predicate of a query, which Spark's readers have no word for."""
 
@@ -47,6 +48,7 @@ class ReadRequest:
     """`as_of`: of a snapshot, None for the newest. `start`, `end`: of an incremental query, `(start, end]`.
 
     Times are texts as the caller gave them. `metadata_enabled`: files may be listed by the metadata table.
+    `takes_what_is_left`: of a range whose files were cleaned away; otherwise it is refused.
     """
 
     query_type: QueryType = "snapshot"
@@ -54,6 +56,7 @@ class ReadRequest:
     start: str | None = None
     end: str | None = None
     metadata_enabled: bool = True
+    takes_what_is_left: bool = False
 
 
 def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
@@ -86,7 +89,10 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
                 )
             if as_of is not None:
                 raise Invalid(f"option '{AS_OF}'='{as_of}': expected none with '{QUERY_TYPE}'='{query}'; use '{END}'")
-            return ReadRequest("incremental", start=start, end=end, metadata_enabled=metadata_enabled)
+            return ReadRequest(
+                "incremental", start=start, end=end, metadata_enabled=metadata_enabled,
+                takes_what_is_left=parse_flag(FALLBACK, texts.get(FALLBACK, "") or "false"),
+            )  # fmt: skip
         case "cdc":
             raise Unsupported(f"option '{QUERY_TYPE}'='{query}': change data come with a later release")
         case _:

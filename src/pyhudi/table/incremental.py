@@ -3,19 +3,25 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from pyhudi.errors import NotFound, Unsupported
+from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.format.instants import EARLIEST_WORDS, instant_from_user
 from pyhudi.format.names import join
+from pyhudi.model.commit import REWRITES
 from pyhudi.model.instant import Instant
+from pyhudi.model.read_options import FALLBACK
 from pyhudi.table.cleaned import paths_being_cleaned
 from pyhudi.table.commits import read_commit, written_files
 from pyhudi.table.predicate import Predicate
 from pyhudi.table.read_plan import PlannedFile, ReadPlan, make_plan, partitions_that_can_hold, planned_slice
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.snapshot import Snapshot
+
+OnCleaned: TypeAlias = Literal["error", "rows"]
+"""What an incremental query does where files of its range were cleaned away: refuse, or give the rows that are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ def commit_range(
     is_earliest = start is None or (isinstance(start, str) and start.lower() in EARLIEST_WORDS)
     first = None if is_earliest else instant_from_user(start, snapshot.zone, what="start")  # type: ignore[arg-type]
     last = None if end is None else instant_from_user(end, snapshot.zone, what="end")
+    if first is not None and last is not None and first > last:
+        raise Invalid(f"incremental: expected a start at or before the end, found start='{start}', end='{end}'")
     return CommitRange(first, last)
 
 
@@ -48,12 +56,9 @@ def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
 
     Spec: format/timeline.md section 8.
     """
-    by_completion = snapshot.config.layout.has_completion_times
     chosen = []
     for instant in (*_archived_in(snapshot, span), *snapshot.timeline.completed_writes):
-        time = instant.completed if by_completion else instant.requested
-        assert time is not None
-        if span.covers(time):
+        if span.covers(_time(snapshot, instant)):
             chosen.append(instant)
     return sorted(chosen, key=lambda instant: instant.requested)
 
@@ -82,28 +87,37 @@ def plan_incremental(
     predicate: Predicate | None,
     where: str | None,
     shown: ShownColumns = AS_STORED,
+    on_cleaned: OnCleaned = "error",
 ) -> ReadPlan:
     """Rows that a commit of the range wrote last, as they stood at its end.
 
-    Of each file group the range's last file is read and its rows chosen by `_hoodie_commit_time`;
-    groups that the range replaced are left out. Where such a file was cleaned away, the newest later
-    file of its group stands in: rows that were written again after the range are then missing.
+    Of each file group the range's last file is read, and its rows are chosen by `_hoodie_commit_time`. Groups that the
+    range replaced are left out.
 
-    Spec: format/queries.md section 2. Raises: Unsupported when the table has no meta fields; NotFound where not even a
-    later file is left.
+    `on_cleaned`: what happens where such a file was cleaned away. With `rows` the newest file of its group stands in:
+    rows that were written again after the range are then missing, and so are those of a group that was replaced since.
+    With `error` a range that lacks rows so is refused. A file that only compactions have followed lacks none.
+
+    Spec: format/queries.md section 2. Raises: Unsupported when the table has no meta fields; NotFound for a range that
+    is refused, with the earliest start that can be answered.
     """
     if not snapshot.config.has_meta_fields:
         raise Unsupported(
             "incremental: the table has hoodie.populate.meta.fields=false, so its rows carry no commit time"
         )
+
     chosen = instants_in(snapshot, span)
     latest = _latest_files(snapshot, chosen)
-    partitions = sorted({file.partition for file in latest.values()})
-    kept = set(partitions_that_can_hold(snapshot, predicate, partitions, shown))
-    wanted = {key: file for key, file in latest.items() if file.partition in kept}
     then = snapshot.at(chosen[-1].requested) if chosen else snapshot
     has_logs = snapshot.config.table_type == "MERGE_ON_READ"
-    files = _slices_at(then, wanted, snapshot) if has_logs else _present(snapshot, wanted)
+    cleaned = _cleaned_groups(then if has_logs else None, latest, snapshot)
+    if cleaned and on_cleaned == "error":
+        _refuse_lost_rows(snapshot, span, {group: latest[group] for group in cleaned})
+
+    partitions = sorted({partition for partition, _ in latest})
+    kept = set(partitions_that_can_hold(snapshot, predicate, partitions, shown))
+    wanted = {group: last for group, last in latest.items() if group[0] in kept}
+    files = _slices_at(then, wanted, cleaned, snapshot) if has_logs else _present(snapshot, wanted, cleaned)
     return make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=f"incremental {span}",
         commit_times=frozenset(i.requested for i in chosen), partitions=len(partitions),
@@ -111,9 +125,21 @@ def plan_incremental(
     )  # fmt: skip
 
 
-def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[tuple[str, str], PlannedFile]:
-    """By partition and file id the last file that these writes wrote, without groups that they replaced."""
-    latest: dict[tuple[str, str], PlannedFile] = {}
+@dataclass(frozen=True, slots=True)
+class _LastFile:
+    """The last file of a group that the range wrote, and who wrote it."""
+
+    file: PlannedFile
+    instant: Instant
+
+
+Group: TypeAlias = tuple[str, str]
+"""Partition path and file id."""
+
+
+def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, _LastFile]:
+    """The last file of each group that these writes wrote, without groups that they replaced."""
+    latest: dict[Group, _LastFile] = {}
     for instant in chosen:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
         for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
@@ -121,66 +147,102 @@ def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[tuple[s
                 latest.pop((partition, file_id), None)
         for file in written_files(metadata):
             if not file.path.endswith(".cdc"):
-                latest[file.partition, file.file_id] = PlannedFile(file.path, file.partition, file.size_bytes)
+                planned = PlannedFile(file.path, file.partition, file.size_bytes)
+                latest[file.partition, file.file_id] = _LastFile(planned, instant)
     return latest
 
 
-def _slices_at(then: Snapshot, latest: Mapping[tuple[str, str], PlannedFile], now: Snapshot) -> list[PlannedFile]:
+def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], now: Snapshot) -> set[Group]:
+    """The groups whose files, as a reader at the end of the range saw them, a clean took away or is taking.
+
+    `then`: the table at that end, where slices have logs; None: base files alone count.
+    """
+    cleaned: set[Group] = set()
+    for partition, kept in _kept_paths(now, latest):
+        past = {} if then is None else _slices(then, partition)
+        for of, file_id in (group for group in latest if group[0] == partition):
+            needed = [latest[of, file_id].file.path]
+            if then is not None:
+                needed = [*past[file_id].paths, *needed] if file_id in past else [""]
+            if not kept.issuperset(needed):
+                cleaned.add((of, file_id))
+    return cleaned
+
+
+def _refuse_lost_rows(snapshot: Snapshot, span: CommitRange, cleaned: Mapping[Group, _LastFile]) -> None:
+    """Raises: NotFound where rows of the range may be in no file any more: their group was written again or replaced.
+
+    Requests: a get for each write after the range.
+    """
+    changed: set[Group] = set()
+    for instant in instants_in(snapshot, CommitRange(span.end, None)) if span.end is not None else ():
+        metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
+        if metadata.operation_type not in REWRITES:
+            changed |= {(file.partition, file.file_id) for file in written_files(metadata)}
+        for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
+            changed |= {(partition, file_id) for file_id in file_ids}
+
+    lost = {group: last for group, last in cleaned.items() if group in changed}
+    if not lost:
+        return
+    partition, file_id = min(lost)
+    start = max(_time(snapshot, last.instant) for last in lost.values())
+    raise NotFound(
+        f"incremental {span}: files that the range wrote were cleaned away after their rows had changed again, such "
+        f"as those of file group '{file_id}' in partition '{partition}'; the earliest start that can be answered with "
+        f"this end is '{start}'; begin there, let the range end later, or take what is left with on_cleaned='rows' "
+        f"(on Spark the option '{FALLBACK}')"
+    )
+
+
+def _time(snapshot: Snapshot, instant: Instant) -> str:
+    """The time of an instant by which ranges go."""
+    time = instant.completed if snapshot.config.layout.has_completion_times else instant.requested
+    assert time is not None
+    return time
+
+
+def _slices(snapshot: Snapshot, partition: str) -> dict[str, PlannedFile]:
+    """The newest slices of a partition with their logs, by file id."""
+    planned = ((piece.file_id, planned_slice(piece, with_logs=True)) for piece in snapshot.slices(partition))
+    return {file_id: file for file_id, file in planned if file is not None}
+
+
+def _slices_at(
+    then: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set[Group], now: Snapshot
+) -> list[PlannedFile]:
     """The slices of these file groups as a reader of then sees them, to be merged with their logs.
 
-    Where such a slice was cleaned away, the newest one of its group stands in, as for base files; not an older one that
-    a savepoint kept, which does not have the last file of the range.
+    Where such a slice was cleaned away, the newest one of its group stands in, if there is one. An older one that a
+    savepoint kept does not: it lacks the last file of the range.
     """
     files: list[PlannedFile] = []
-    for partition, kept in _kept_paths(now, latest):
-        newest = {piece.file_id: planned_slice(piece, with_logs=True) for piece in now.slices(partition)}
-        past = {piece.file_id: planned_slice(piece, with_logs=True) for piece in then.slices(partition)}
-        for file_id in sorted(file_id for of, file_id in latest if of == partition):
-            found = past.get(file_id)
-            if found is None or not kept.issuperset([*found.paths, latest[partition, file_id].path]):
-                found = newest.get(file_id)
-            if found is None:
-                raise _gone(partition, file_id)
-            files.append(found)
+    for partition in sorted({partition for partition, _ in latest}):
+        file_ids = sorted(file_id for of, file_id in latest if of == partition)
+        past = _slices(then, partition)
+        newest = _slices(now, partition) if any((partition, file_id) in cleaned for file_id in file_ids) else {}
+        for file_id in file_ids:
+            found = newest.get(file_id) if (partition, file_id) in cleaned else past[file_id]
+            if found is not None:
+                files.append(found)
     return files
 
 
-def _present(snapshot: Snapshot, latest: Mapping[tuple[str, str], PlannedFile]) -> list[PlannedFile]:
-    """The files, each replaced by the newest of its group where it was cleaned away."""
-    files: list[PlannedFile] = []
-    for partition, kept in _kept_paths(snapshot, latest):
-        wanted = {file_id: file for (of, file_id), file in latest.items() if of == partition}
-        missing = {file_id for file_id, file in wanted.items() if file.path not in kept}
-        files += [file for file_id, file in wanted.items() if file_id not in missing]
-        if missing:
-            files += _stand_ins(snapshot, partition, missing)
+def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set[Group]) -> list[PlannedFile]:
+    """The files, each replaced by the newest of its group where it was cleaned away, if there is one."""
+    files = [last.file for group, last in latest.items() if group not in cleaned]
+    for partition in sorted({partition for partition, file_id in latest if (partition, file_id) in cleaned}):
+        for piece in snapshot.slices(partition):
+            if piece.base_file is not None and (partition, piece.file_id) in cleaned & latest.keys():
+                name = piece.base_file.name.format()
+                files.append(PlannedFile(join(partition, name), partition, piece.base_file.size_bytes))
     return files
 
 
-def _kept_paths(snapshot: Snapshot, latest: Mapping[tuple[str, str], PlannedFile]) -> Iterator[tuple[str, set[str]]]:
+def _kept_paths(snapshot: Snapshot, latest: Mapping[Group, _LastFile]) -> Iterator[tuple[str, set[str]]]:
     """Each partition of these files, in order, with the paths in it that no clean took away or is taking."""
     if not latest:
         return
     going = paths_being_cleaned(snapshot)
     for partition in sorted({partition for partition, _ in latest}):
         yield partition, {join(partition, file.name) for file in snapshot.listing.files(partition)} - going
-
-
-def _stand_ins(snapshot: Snapshot, partition: str, missing: set[str]) -> list[PlannedFile]:
-    """The newest files of file groups whose files of the range were cleaned away.
-
-    Raises: NotFound for a group that was replaced after the range, and is gone: its rows are nowhere.
-    """
-    newest = {piece.file_id: piece.base_file for piece in snapshot.slices(partition) if piece.base_file is not None}
-    gone = sorted(missing - newest.keys())
-    if gone:
-        raise _gone(partition, gone[0])
-    found = (newest[file_id] for file_id in sorted(missing))
-    return [PlannedFile(join(partition, file.name.format()), partition, file.size_bytes) for file in found]
-
-
-def _gone(partition: str, file_id: str) -> NotFound:
-    return NotFound(
-        f"incremental: the files of file group '{file_id}' in partition '{partition}', which the range wrote, were "
-        "replaced after it and cleaned away; let the range end later, or take a snapshot"
-    )

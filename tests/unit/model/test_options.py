@@ -18,7 +18,7 @@ from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import ALIASES, canonical_name, known_names
 from pyhudi.model.option_table import find_entry
 from pyhudi.model.options import check_known, check_table_facts, find_fact, merge_options
-from pyhudi.model.read_options import ReadRequest, read_request_from_options
+from pyhudi.model.read_options import FALLBACK, ReadRequest, read_request_from_options
 from pyhudi.model.table_facts import Fact, TableFacts
 
 FACTS = TableFacts(
@@ -481,6 +481,10 @@ END = "hoodie.datasource.read.end.instanttime"
         ({BEGIN: "000"}, ReadRequest()),
         ({"hoodie.metadata.enable": False}, ReadRequest(metadata_enabled=False)),
         ({"hoodie.index.type": "BLOOM", "hoodie.enable.data.skipping": "true"}, ReadRequest()),
+        (
+            {QUERY_TYPE: "incremental", BEGIN: "000", FALLBACK: True},
+            ReadRequest("incremental", start="000", takes_what_is_left=True),
+        ),
     ],
 )
 def test_read_options_become_a_request(given: dict[str, object], request_: ReadRequest) -> None:
