@@ -1,11 +1,12 @@
 """The docs could promise what is not so: examples that do not run, tests that do not exist, broken links.
 
-Python examples under the comment `<!-- run -->` are run, those of one page in one go and in a folder of their
-own. Claims of compatibility.md that no other test shows are tested here.
+Python examples under the comment `<!-- run -->` are run, those of one page in one go. All pages run in one folder,
+and each runs twice, as a reader does. Claims of compatibility.md that no other test shows are tested here.
 """
 
 import ast
 import re
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,22 +36,33 @@ def examples(page: Path) -> list[str]:
     return ["\n" * text[: match.start(1)].count("\n") + match[1] for match in _EXAMPLE.finditer(text)]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.name)
-def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
+@pytest.fixture(scope="module")
+def readers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which a reader runs one page after the other."""
+    return tmp_path_factory.mktemp("reader")
 
-    for example in examples(page):
-        exec(compile(example, str(page), "exec"), names)
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)], ids=lambda page: page.name)
+def test_examples_run_again_and_beside_those_of_other_pages(
+    page: Path, readers_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(readers_folder)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    for _ in range(2):
+        names: dict[str, object] = {"__name__": "__main__"}
+        for example in examples(page):
+            exec(compile(example, str(page), "exec"), names)
 
     assert list(tmp_path.iterdir())  # they made a table
+    assert list(readers_folder.iterdir()) == []  # and left nothing behind
 
 
 def test_the_pages_with_examples_are_these() -> None:
     """A mark that is spelled otherwise would silently run nothing."""
     with_examples = {
         *("README.md", "tables.md", "writing.md", "reading.md", "merging.md", "compaction.md", "indexes.md"),
-        "savepoints.md",
+        *("savepoints.md", "from-delta.md"),
     }
     assert {page.name for page in PAGES if examples(page)} == with_examples
     assert sum(text_of(page).count("<!--") for page in PAGES) == sum(len(examples(page)) for page in PAGES)

@@ -37,17 +37,26 @@ _mergers: dict[str, Callable[[], RecordMerger]] = {}
 def register_merger(strategy_id: str, factory: Callable[[], RecordMerger]) -> None:
     """Let tables of this merge strategy be merged by what `factory` makes: a class, as a rule.
 
-    To be called in every process that opens such a table, before it does. Again with the same factory is harmless.
-    Raises: Invalid for an id that is no UUID, is Apache Hudi's own, or is taken.
+    Call it in every process that opens such a table, before it does. A definition that runs again, as a cell of a
+    notebook does, takes the place of the earlier one: it has the same module and the same name.
+    Raises: Invalid for an id that is no UUID, is Apache Hudi's own, or is taken by another definition.
     """
     name = strategy_id.strip().lower()
     if _ID.fullmatch(name) is None:
         raise Invalid(f"merge strategy '{strategy_id}': expected a UUID, as hoodie.record.merge.strategy.id holds it")
     if name in (EVENT_TIME_ID, COMMIT_TIME_ID, PAYLOAD_ID):
         raise Invalid(f"merge strategy '{strategy_id}': expected an id of your own, this one is Apache Hudi's")
-    if _mergers.get(name, factory) is not factory:
-        raise Invalid(f"merge strategy '{strategy_id}': already registered with {_mergers[name]!r}")
+    taken = _mergers.get(name)
+    if taken is not None and _definition(taken) != _definition(factory):
+        raise Invalid(f"merge strategy '{strategy_id}': already registered with {taken!r}")
     _mergers[name] = factory
+
+
+def _definition(factory: Callable[[], RecordMerger]) -> object:
+    """What tells one factory from another: its module and name, or the object itself where it has none."""
+    name = getattr(factory, "__qualname__", None)
+    is_named = name is not None and "<lambda>" not in name
+    return (factory.__module__, name) if is_named else factory
 
 
 def find_merger(strategy_id: str) -> RecordMerger | None:

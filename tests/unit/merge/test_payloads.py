@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.merge import mergers
-from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, register_merger
+from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, register_merger
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeRules, commit_time, custom, event_time
 
@@ -215,6 +215,17 @@ def test_a_strategy_has_one_merger() -> None:
 
     with pytest.raises(Invalid, match=f"{MINE}.*NewerMerger"):
         register_merger(MINE, type("Other", (NewerMerger,), {}))
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_definition_that_runs_again_takes_the_place_of_the_earlier_one() -> None:
+    """As the cell of a notebook does."""
+    again = type("NewerMerger", (NewerMerger,), {"__module__": __name__})
+    register_merger(MINE, NewerMerger)
+
+    register_merger(MINE, again)
+
+    assert type(find_merger(MINE)) is again
 
 
 def test_columns_to_read_are_those_wanted_and_those_that_decide() -> None:
