@@ -11,7 +11,7 @@ from pyhudi.api.access import attempt_number, commit_texts, metadata_upkeep
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.engine.arrow_source import ArrowSource
 from pyhudi.engine.local import LocalSliceWork
-from pyhudi.errors import Invalid
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.model.options import PAYLOAD_CLASS, check_table_facts, is_delete_payload, merge_options
 from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
@@ -189,6 +189,8 @@ class TableWrites(ABC):
             prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
             readers = self._readers(frames.cluster_of(data))
             with self._commit(access, settings, merged, operation, readers) as session:
+                if session.snapshot.config.facts() != snapshot.config.facts():
+                    raise Conflict(f"table '{self.name}' was made anew while the input was read; open it again")
                 if is_stale(prepared, session.snapshot):
                     prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
                 result = run_write(

@@ -5,12 +5,13 @@ The old table and its history must be there until the new one is, and no leftove
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from pyhudi import Conflict, HudiTable, Unavailable, Unsupported
+from pyhudi import Conflict, HudiTable, NotFound, Unavailable, Unsupported
 from pyhudi.api.overwrite import replacing_table
 from pyhudi.txn.guard import LocalGuard
 
@@ -140,3 +141,20 @@ def test_on_an_object_store_nothing_is_begun() -> None:
         replacing_table("s3://bucket/t", wait_ms=0),
     ):
         raise AssertionError
+
+
+def test_a_write_that_was_planned_on_the_old_table_does_not_go_to_the_new_one(path: str) -> None:
+    """Its keys are other columns. The table changes while the input of the write is read."""
+    table = HudiTable.open(path)
+    rows = pa.table({"id": ["b"], "v": [1]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with replacing_table(path, wait_ms=0) as staged:
+            HudiTable.create(staged, name="t", record_key="v").bulk_insert(rows)
+        yield from rows.to_batches()
+
+    with pytest.raises((Conflict, NotFound), match="made anew|expected a file, found none"):
+        table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
+
+    assert HudiTable.open(path).record_key == ("v",)
+    assert HudiTable.open(path).scan().to_arrow().num_rows == 1
