@@ -153,7 +153,7 @@ def test_a_write_that_was_planned_on_the_old_table_does_not_go_to_the_new_one(pa
             HudiTable.create(staged, name="t", record_key="v").bulk_insert(rows)
         yield from rows.to_batches()
 
-    with pytest.raises((Conflict, NotFound), match="made anew|expected a file, found none"):
+    with pytest.raises((Conflict, NotFound), match=r"made anew|expected a file, found none"):
         table.upsert(pa.RecordBatchReader.from_batches(rows.schema, batches()))
 
     assert HudiTable.open(path).record_key == ("v",)
