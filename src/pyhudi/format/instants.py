@@ -39,7 +39,7 @@ def parse_instant_ms(instant: str, zone: tzinfo) -> int:
     metadata tables and bootstraps begin with `00000000000000…`. Raises: Invalid for anything that is no instant.
     """
     digits = instant[:INSTANT_DIGITS]
-    if digits.isdigit() and digits.startswith(_NO_YEAR):
+    if _DIGITS.fullmatch(digits) and digits.startswith(_NO_YEAR):
         return 0
     if len(digits) == 14:
         digits += "999"

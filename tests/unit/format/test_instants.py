@@ -40,10 +40,18 @@ def test_texts_compare_as_their_moments_do(epoch_ms: int, later_ms: int) -> None
     assert format_instant(epoch_ms, UTC) < format_instant(epoch_ms + later_ms, UTC)
 
 
-@pytest.mark.parametrize("text", ["", "2026", "2026112110591712", "20261321105917123", "20261121105917x23", "0" * 17])
+@pytest.mark.parametrize(
+    "text", ["", "2026", "2026112110591712", "20261321105917123", "20261121105917x23", "0000", "0" * 13 + "x"]
+)
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match=f"instant '{text}'"):
         parse_instant_ms(text, UTC)
+
+
+@pytest.mark.parametrize("text", ["0" * 17, "0" * 15 + "10", "00000000000001"])
+def test_texts_of_the_year_0_stand_before_every_moment(text: str) -> None:
+    """Metadata tables and bootstraps of Apache Hudi begin with such instants."""
+    assert parse_instant_ms(text, UTC) == 0
 
 
 @pytest.mark.parametrize(
