@@ -135,9 +135,29 @@ def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
     return f"{name}={text}" if spec.is_hive_style else text
 
 
+PARTITION_LEVELS_MAX, PARTITION_BYTES_MAX, PARTITION_PART_BYTES_MAX = 100, 900, 255
+"""Folders and UTF-8 bytes of a partition path, and bytes of one folder's name. File systems take names of 255 bytes,
+object stores 1,024 for a whole path, of which file names need a hundred.
+"""
+
+
 def check_partition_path(path: str) -> None:
-    """Refuse a partition path that does not name a folder of its own below the table."""
+    """Refuse a partition path that does not name a folder of its own below the table, or that is too long or deep.
+
+    Raises: Invalid. One row is enough for a path: it must not make a table that nobody can list or clean.
+    """
     parts = path.split("/")
+    sizes = [len(part.encode()) for part in parts]
+    if (
+        len(parts) > PARTITION_LEVELS_MAX
+        or sum(sizes) + len(parts) > PARTITION_BYTES_MAX
+        or max(sizes) > PARTITION_PART_BYTES_MAX
+    ):
+        raise Invalid(
+            f"partition path '{path[:60]}...': expected at most {PARTITION_LEVELS_MAX} folders, {PARTITION_BYTES_MAX} "
+            f"bytes, and {PARTITION_PART_BYTES_MAX} bytes a folder, found {len(parts):,} folders, "
+            f"{sum(sizes) + len(parts) - 1:,} bytes, and a folder of {max(sizes):,} bytes; change the values"
+        )
     if path and any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
         raise Invalid(
             f"partition path '{path}': expected folder names below the table, found an empty, '.', '..' or '.hoodie' "

@@ -18,6 +18,7 @@ from pyhudi.table.cleaned import planned_names
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.data_files import only_data_files
 from pyhudi.txn.hold import Hold
 from pyhudi.txn.participants import CommitParticipant
 
@@ -79,7 +80,8 @@ def carry_out_clean(
         for partition, of in planned_names(plan).items()
     }
     run.hold.confirm()
-    storage.delete_many(join(partition, name) for partition, of in names.items() for name in of)
+    paths = [join(partition, name) for partition, of in names.items() for name in of]
+    storage.delete_many(only_data_files(paths, of=f"the plan of clean '{requested}'"))
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
     metadata = CleanMetadata(
         start_clean_time=requested,

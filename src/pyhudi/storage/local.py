@@ -10,7 +10,6 @@ read a table that both write. Listings show neither checksums nor temporary file
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,11 +18,11 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 from pyhudi.errors import NotFound
+from pyhudi.storage.below import delete_folder, open_file, refuse_links
 from pyhudi.storage.local_files import (
     delete_checksum,
     file_info,
     link_new,
-    not_found,
     open_temporary,
     read_errors,
     replace_with,
@@ -61,6 +60,7 @@ class LocalStorage:
     def __init__(self, root: str) -> None:
         self._root = os.path.abspath(root)
         self._base = self._root.rstrip("/") + "/"
+        self._top = self._root.rstrip("/") or "/."
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
@@ -72,48 +72,50 @@ class LocalStorage:
     def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         check_range(start, end)
         full = self._file(path)
-        with read_errors(full, "read"), open(full, "rb") as file:
+        with (
+            read_errors(full, "read"),
+            open_file(self._top, path) as descriptor,
+            open(descriptor, "rb", closefd=False) as file,
+        ):
             if start:
                 file.seek(start)
             return file.read() if end is None else file.read(end - start)
 
     def open_input(self, path: str) -> BinaryIO:
         full = self._file(path)
-        with read_errors(full, "open"):
-            try:
-                return cast(BinaryIO, LocalInput(full))
-            except OSError as error:
-                if os.path.isdir(full):  # Arrow's error for a folder has no number
-                    raise not_found(full) from error
-                raise
+        with read_errors(full, "open"), open_file(self._top, path) as descriptor:
+            # Arrow opens by name. This name is of the very file that is open.
+            name = f"/proc/self/fd/{descriptor}"
+            return cast(BinaryIO, LocalInput(name if os.path.exists(name) else full))
 
     def head(self, path: str) -> FileInfo | None:
         full = self._file(path)
         with suppress(NotFound), read_errors(full, "look at"):
-            status = os.stat(full)
-            return None if stat.S_ISDIR(status.st_mode) else file_info(path, status)
+            refuse_links(self._top, path)
+            status = os.lstat(full)
+            return file_info(path, status) if stat.S_ISREG(status.st_mode) else None
         return None
 
     def list(self, prefix: str, *, recursive: bool = False) -> Iterator[FileInfo]:
-        files, folders = scan_files(self._folder(prefix), prefix)
+        files, folders = scan_files(self._top, check_folder_path(prefix))
         while recursive and folders:
             folder = folders.pop()
-            files_below, folders_below = scan_files(self._base + folder, folder)
+            files_below, folders_below = scan_files(self._top, folder)
             files += files_below
             folders += folders_below
         files.sort(key=lambda file: file.path)
         return iter(files)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
-        return iter(sorted(scan_folders(self._folder(prefix), prefix)))
+        return iter(sorted(scan_folders(self._top, check_folder_path(prefix))))
 
     def make_folder(self, path: str) -> None:
-        full = self._folder(path)
+        full = self._to_write(path)
         with write_errors(full, "make"):
             os.makedirs(full, exist_ok=True)
 
     def put_new(self, path: str, content: bytes) -> bool:
-        full = self._file(path)
+        full = self._to_write(path)
         with write_errors(full, "create"):
             if os.path.isdir(full):
                 raise not_a_folder(full)
@@ -126,13 +128,13 @@ class LocalStorage:
         return is_new
 
     def put(self, path: str, content: bytes) -> None:
-        full = self._file(path)
+        full = self._to_write(path)
         with write_errors(full, "write"), temporary_file(full, content) as temporary:
             replace_with(temporary, full)
 
     @contextmanager
     def put_stream(self, path: str) -> Iterator[BinaryIO]:
-        full = self._file(path)
+        full = self._to_write(path)
         with write_errors(full, "write"):
             temporary, descriptor = open_temporary(full)
             try:
@@ -148,7 +150,7 @@ class LocalStorage:
                 unlink(temporary)
 
     def delete(self, path: str) -> bool:
-        full = self._file(path)
+        full = self._to_write(path)
         with write_errors(full, "delete"):
             delete_checksum(full)
             try:
@@ -161,7 +163,7 @@ class LocalStorage:
     def delete_prefix(self, prefix: str) -> None:
         full = self._folder(prefix)
         with write_errors(full, "delete"), suppress(FileNotFoundError, NotADirectoryError):
-            shutil.rmtree(full)
+            delete_folder(self._top, prefix)
 
     def delete_many(self, paths: Iterable[str]) -> None:
         for path in paths:
@@ -169,11 +171,21 @@ class LocalStorage:
 
     def sweep(self, folder: str, *, written_before_ms: int) -> int:
         full = self._folder(folder)
+        refuse_links(self._top, folder)
         with write_errors(full, "sweep"):
             return sweep_temporaries(full, written_before_ms)
 
     def _file(self, path: str) -> str:
         return self._base + check_file_path(path)
+
+    def _to_write(self, path: str) -> str:
+        """The place of a file that is about to be made, replaced or deleted; no part above it may be a link.
+
+        The last part may be one: it is replaced or deleted itself.
+        """
+        full = self._file(path)
+        refuse_links(self._top, path.rpartition("/")[0])
+        return full
 
     def _folder(self, prefix: str) -> str:
         return self._base + check_folder_path(prefix)

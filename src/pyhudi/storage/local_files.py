@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pyhudi.errors import Invalid, NotFound, Unavailable
+from pyhudi.storage.below import scan_folder
 from pyhudi.storage.paths import not_a_folder
 from pyhudi.storage.protocol import FileInfo
 
@@ -60,33 +61,34 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") and (name.endswith(".crc") or name.startswith(TEMPORARY_PREFIX))
 
 
-def scan_files(full: str, folder: str) -> tuple[list[FileInfo], list[str]]:
-    """Files and folders directly in `folder`, which lies at `full`, unsorted; none where there is no folder.
+def scan_files(root: str, folder: str) -> tuple[list[FileInfo], list[str]]:
+    """Files and folders directly in `folder` below the root, unsorted; none where there is no folder.
 
-    What vanishes meanwhile is left out. Requests: one scan, and one `stat` a file.
+    What vanishes meanwhile is left out, and so is what is neither a regular file nor a folder: links, pipes, devices.
+    Requests: one scan, and one `stat` a file.
     """
     above = f"{folder}/" if folder else ""
     files: list[FileInfo] = []
     folders: list[str] = []
-    with suppress(NotFound), read_errors(full, "list"), os.scandir(full) as entries:
+    with suppress(NotFound), read_errors(f"{root}/{folder}", "list"), scan_folder(root, folder) as entries:
         for entry in entries:
             name = entry.name
-            if entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 folders.append(above + name)
-            elif name[0] != "." or not is_hidden(name):
+            elif entry.is_file(follow_symlinks=False) and (name[0] != "." or not is_hidden(name)):
                 try:
-                    status = entry.stat()
+                    status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
                 files.append(FileInfo(above + name, status.st_size, status.st_mtime_ns // _NS_PER_MS))
     return files, folders
 
 
-def scan_folders(full: str, folder: str) -> list[str]:
-    """Folders directly in `folder`, unsorted, without a `stat` a file."""
+def scan_folders(root: str, folder: str) -> list[str]:
+    """Folders directly in `folder` below the root, unsorted, without a `stat` a file."""
     above = f"{folder}/" if folder else ""
-    with suppress(NotFound), read_errors(full, "list"), os.scandir(full) as entries:
-        return [above + entry.name for entry in entries if entry.is_dir()]
+    with suppress(NotFound), read_errors(f"{root}/{folder}", "list"), scan_folder(root, folder) as entries:
+        return [above + entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     return []
 
 

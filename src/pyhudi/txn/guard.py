@@ -11,6 +11,7 @@ Programs that a writer starts get no copy (`O_CLOEXEC`).
 """
 
 import os
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from typing import Protocol, assert_never, runtime_checkable
 
 from pyhudi.errors import Conflict, Unavailable, Unsupported
+from pyhudi.storage.below import refuse_links
 from pyhudi.storage.open import open_versioned
 from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
@@ -38,6 +40,7 @@ RUNNING = ".hoodie/.pyhudi_running"
 """The folder with a locked file for each service that runs without the guard, called after its instant."""
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_GUARD |= getattr(os, "O_NOFOLLOW", 0)  # or a link's target would be truncated
 _LOCKED_BYTE = 1 << 30  # Windows locks bytes, and keeps others from reading them: not those of the text
 _TRIES = 10
 
@@ -258,10 +261,13 @@ def _lock_file(path: str, root: str) -> int:
 
     A file that was deleted between our opening and our locking it guards nothing: then try anew.
     """
+    refuse_links(root, os.path.relpath(path, root))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     for _ in range(_TRIES):
         descriptor = os.open(path, _OPEN_GUARD, 0o600)
         try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Unavailable(f"{path}: expected a regular file to lock, found none; remove what is there")
             _keep_readers_out(descriptor, os.path.dirname(path))
             if not _try_lock(descriptor):
                 raise _conflict(root, Holder.decode(_read_text(descriptor)))

@@ -7,6 +7,7 @@ from pyhudi.format.log.delete import no_deletes
 from pyhudi.format.log.writer import encode_delete_block
 from pyhudi.format.names import MarkerName, marker_folder
 from pyhudi.storage.protocol import Storage
+from pyhudi.txn.data_files import only_data_files
 
 _TYPE_FILE = "MARKERS.type"
 
@@ -40,11 +41,12 @@ def remove_lost_files(storage: Storage, requested: str, markers: Iterable[Marker
     Logs that are called after their slice are emptied before that: without a marker nobody would void their blocks.
     """
     lost = list(markers)
+    data = set(only_data_files((marker.data_path for marker in lost), of=f"a marker of '{requested}'"))
     for marker in lost:
-        if marker.kind == "APPEND":
+        if marker.kind == "APPEND" and marker.data_path in data:
             storage.put(marker.data_path, empty_log(requested))
     storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
-    storage.delete_many(marker.data_path for marker in lost)
+    storage.delete_many(marker.data_path for marker in lost if marker.data_path in data)
 
 
 def remove_markers(storage: Storage, requested: str) -> None:

@@ -16,6 +16,7 @@ from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.data_files import only_data_files
 from pyhudi.txn.markers import read_markers
 from pyhudi.txn.rollback_blocks import partition_logs, requests_by_blocks
 
@@ -68,7 +69,8 @@ def deletions(storage: Storage, by_partition: Mapping[str, Iterable[str]]) -> tu
 def delete_files(storage: Storage, plan: RollbackPlan) -> None:
     """Delete the files that a plan names, wherever the table lay when it was made. Can be repeated."""
     for request in plan.rollback_requests or ():
-        storage.delete_many(join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted)
+        paths = [join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted]
+        storage.delete_many(only_data_files(paths, of="the plan of a rollback"))
 
 
 def written_at(name: str) -> str | None:

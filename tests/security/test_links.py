@@ -1,0 +1,181 @@
+"""A table's folder could hold links, pipes and made-up plans that lead reads and deletions out of the table.
+
+Each test puts one there, as whoever may write into the folder could, and looks at what is outside.
+"""
+
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiError, HudiTable, Unavailable, Unsupported
+from pyhudi.model.commit import InstantInfo, RollbackPlan, RollbackRequest
+from pyhudi.storage.local import LocalStorage
+from pyhudi.txn.rollback_plan import delete_files
+
+
+def rows(*keys: str, ts: int = 1) -> pa.Table:
+    return pa.table({"id": list(keys), "city": ["oslo"] * len(keys), "ts": [ts] * len(keys)})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> HudiTable:
+    made = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by="city", ordering="ts")
+    made.bulk_insert(rows("a", "b"))
+    return made
+
+
+def test_the_target_of_a_link_in_the_guards_place_is_not_touched(table: HudiTable, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.write_text("secret")
+    guard = Path(table.path) / ".hoodie" / ".pyhudi_guard"
+    guard.unlink()
+    guard.symlink_to(private)
+
+    with pytest.raises((Unavailable, Unsupported), match="pyhudi_guard"):
+        table.upsert(rows("a", ts=2))
+
+    assert private.read_text() == "secret"
+
+
+def test_a_base_file_that_is_a_link_is_not_copied(table: HudiTable, tmp_path: Path) -> None:
+    (base,) = (Path(table.path) / "oslo").glob("*.parquet")
+    private = tmp_path / "private.parquet"
+    base.rename(private)
+    base.symlink_to(private)
+
+    for call in (lambda: table.scan().to_arrow(), lambda: table.upsert(rows("a", ts=2))):
+        with pytest.raises(HudiError, match=r"found a link; pyhudi follows none|expected a file, found none"):
+            call()
+
+    assert [file for file in (Path(table.path) / "oslo").glob("*.parquet") if not file.is_symlink()] == []
+
+
+def test_a_partition_that_is_a_link_is_not_read_or_cleaned(table: HudiTable, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    partition = Path(table.path) / "oslo"
+    partition.rename(outside)
+    partition.symlink_to(outside)
+    before = sorted(os.listdir(outside))
+    storage = LocalStorage(table.path)
+
+    (name,) = (name for name in before if name.endswith(".parquet"))
+    calls: list[Callable[[], object]] = [
+        lambda: storage.get(f"oslo/{name}"),
+        lambda: storage.open_input(f"oslo/{name}"),
+        lambda: storage.put("oslo/new", b"x"),
+        lambda: storage.put_new("oslo/new", b"x"),
+        lambda: storage.make_folder("oslo/new"),
+        lambda: storage.delete(f"oslo/{name}"),
+        lambda: storage.delete_prefix("oslo"),
+        lambda: list(storage.list("oslo")),
+        lambda: table.scan().to_arrow(),
+    ]
+    for call in calls:
+        with pytest.raises(Unsupported, match=r"oslo: expected a regular file or folder, found a link"):
+            call()
+
+    assert sorted(os.listdir(outside)) == before
+    assert "oslo" not in storage.list_folders("")
+
+
+def test_loops_and_pipes_are_no_part_of_a_listing(table: HudiTable) -> None:
+    folder = Path(table.path) / "oslo"
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe")
+    storage = LocalStorage(table.path)
+
+    assert {file.path.rpartition("/")[2] for file in storage.list("", recursive=True)}.isdisjoint({"loop", "pipe"})
+    assert table.scan().to_arrow().num_rows == 2
+    with pytest.raises(Unsupported, match="a device, pipe or socket"):
+        storage.get("oslo/pipe")
+
+
+def test_a_folder_goes_without_what_its_links_lead_to(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept")
+    storage = LocalStorage(str(tmp_path / "t"))
+    storage.put("p/q/file", b"x")
+    (tmp_path / "t" / "p" / "link").symlink_to(outside)
+
+    storage.delete_prefix("p")
+
+    assert (outside / "kept").exists()
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_the_root_may_be_a_link(table: HudiTable, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(table.path)
+
+    linked = HudiTable.open(link)
+    linked.upsert(rows("c"))
+
+    assert linked.scan().to_arrow().num_rows == 3
+
+
+def test_folders_may_be_deeper_than_python_recurses(tmp_path: Path) -> None:
+    """With a limit of recursion that is lower here, for deep folders take long to make."""
+    path = tmp_path
+    for _ in range(150):
+        path /= "d"
+        path.mkdir()
+    (path / "file").write_bytes(b"x")
+    storage = LocalStorage(str(tmp_path))
+
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
+    try:
+        assert len(list(storage.list("", recursive=True))) == 1
+        storage.delete_prefix("d")
+    finally:
+        sys.setrecursionlimit(usual)
+
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("value", ["/".join(["d"] * 1_000), "x" * 256, "/".join(["x" * 200] * 5)])
+def test_a_row_cannot_make_a_partition_that_nobody_can_delete(table: HudiTable, value: str) -> None:
+    before = sorted(str(path) for path in Path(table.path).rglob("*"))
+
+    with pytest.raises(HudiError, match="expected at most 100 folders"):
+        table.upsert(pa.table({"id": ["z"], "city": [value], "ts": [1]}))
+
+    assert sorted(str(path) for path in Path(table.path).rglob("*")) == before
+    assert table.upsert(rows("c")).inserted == 1
+
+
+def test_plans_delete_data_files_only(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
+    storage = LocalStorage(table.path)
+    storage.put("oslo/notes.txt", b"mine")
+    plan = RollbackPlan(
+        InstantInfo("20261121093000000", "commit"),
+        (
+            RollbackRequest(".hoodie", files_to_be_deleted=("/x/.hoodie/hoodie.properties",)),
+            RollbackRequest("oslo", files_to_be_deleted=("/x/oslo/notes.txt",)),
+        ),
+    )
+
+    delete_files(storage, plan)
+
+    assert storage.head(".hoodie/hoodie.properties") is not None
+    assert storage.get("oslo/notes.txt") == b"mine"
+    assert "is no data file: it stays" in caplog.text
+
+
+def test_a_marker_of_the_properties_deletes_nothing(table: HudiTable) -> None:
+    """A writer that died left markers; one was put beside them."""
+    storage = LocalStorage(table.path)
+    requested = "20261121093000000"
+    storage.put(f".hoodie/timeline/{requested}.commit.requested", b"")
+    storage.put(f".hoodie/.heartbeat/{requested}", b"pyhudi")
+    storage.put(f".hoodie/.temp/{requested}/.hoodie/hoodie.properties.marker.CREATE", b"")
+
+    table.upsert(rows("c"))
+
+    assert HudiTable.open(table.path).scan().to_arrow().num_rows == 3
