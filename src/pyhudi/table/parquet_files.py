@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.missing_files import told_as_missing
 
 BATCH_ROWS = 65_536
 
@@ -57,9 +58,11 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
 
     Raises: CorruptFile when it is no whole Parquet file.
     """
-    source = storage.open_input(path).__enter__()
+    with told_as_missing(path):
+        source = storage.open_input(path).__enter__()
     try:
-        return StoredParquet(source, path)
+        with told_as_missing(path):  # stores that open a file only when it is read
+            return StoredParquet(source, path)
     except HudiError:
         raise
     except _BROKEN as error:

@@ -1,5 +1,6 @@
 """A file of the table that is cut or scrambled could be taken for less than it says: rows would vanish in silence."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi import CorruptFile, HudiTable
+from pyhudi import CorruptFile, HudiTable, NotFound
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_cut_base_file_is_named_by_reads_and_by_writes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("at", (4, 40, 176))
+@pytest.mark.parametrize("at", [4, 40, 176])
 def test_damaged_pages_are_of_a_named_file_whoever_meets_them(tmp_path: Path, at: int, table_type: str) -> None:
     table = HudiTable.create(
         tmp_path / "t", name="t", record_key="id", ordering="n", table_type=table_type,
@@ -93,4 +94,17 @@ def test_damaged_pages_are_of_a_named_file_whoever_meets_them(tmp_path: Path, at
             call()
             continue
         with pytest.raises(CorruptFile, match=base_file.name):
+            call()
+
+
+@pytest.mark.parametrize("pattern", ["*.parquet", ".*.log.*"])
+def test_of_a_data_file_that_is_gone_the_instant_is_told(tmp_path: Path, pattern: str) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", table_type="MERGE_ON_READ")
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    of = {"*.parquet": table.bulk_insert(rows), ".*.log.*": table.upsert(rows)}[pattern]
+    (gone,) = (tmp_path / "t").glob(pattern)
+    gone.unlink()
+
+    for call in (table.scan().to_arrow, table.compact):
+        with pytest.raises(NotFound, match=f"{re.escape(gone.name)}.*{of.requested}.*put it back"):
             call()
