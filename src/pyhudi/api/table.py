@@ -272,7 +272,9 @@ class HudiTable(TableIndexes):
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def lookup(self, keys: Any) -> pa.Table:
-        """The rows of these record keys: their texts, or Arrow data with the key columns. An absent key gives no row.
+        """The rows of these record keys: their texts, values of a single key column, or Arrow data with the key columns.
+
+        An absent key gives no row.
 
         Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
         index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.

@@ -16,7 +16,7 @@ BATCH_ROWS = 65_536
 _BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
-class StoredParquet(pq.ParquetFile):
+class StoredParquet(pq.ParquetFile):  # type: ignore[misc]  # PyArrow states no types
     """An open base file. Reading a damaged page of it raises CorruptFile, which names the file.
 
     The footer is read when a file is opened, a page when its rows are: only then does a page show that it is damaged.
