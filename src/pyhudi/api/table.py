@@ -272,7 +272,7 @@ class HudiTable(TableIndexes):
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def lookup(self, keys: Any) -> pa.Table:
-        """The rows of these record keys: their texts, values of a single key column, or Arrow data with the key columns.
+        """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
 
         An absent key gives no row.
 
