@@ -3,6 +3,7 @@
 The steps of Apache Hudi's quick start, in its own option names; other formats must not notice anything.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pyspark.sql import functions as f
 
 import pyhudi.spark
-from pyhudi import HudiTable, Invalid
+from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.format.schema import META_FIELDS
 
 pytestmark = pytest.mark.spark
@@ -206,3 +207,33 @@ def test_other_formats_do_not_notice(registered: Any, tmp_path: Path) -> None:
     assert registered.read.format("hudi").format("parquet").load(f"{root}/parquet").count() == 6
     with pytest.raises(Exception, match=r"already exists|PATH_ALREADY_EXISTS"):
         rows.write.parquet(f"{root}/parquet")
+
+
+REFUSED = {
+    "readStream": (lambda spark, path: spark.readStream.format("hudi"), "'incremental'"),
+    "readStream.load": (lambda spark, path: spark.readStream.load(path, format="hudi"), "'incremental'"),
+    "writeStream": (
+        lambda spark, path: spark.readStream.format("rate").load().writeStream.format("Hudi"),
+        "foreachBatch",
+    ),
+    "saveAsTable": (lambda spark, path: spark.range(1).write.format("hudi").saveAsTable("t"), "save(path)"),
+    "saveAsTable of a format": (lambda spark, path: spark.range(1).write.saveAsTable("t", format="hudi"), "save(path)"),
+    "insertInto": (lambda spark, path: spark.range(1).write.format("hudi").insertInto("t"), "save(path)"),
+    "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_there_says_what_to_use(what: str, registered: Any, tmp_path: Path) -> None:
+    call, text = REFUSED[what]
+
+    with pytest.raises(Unsupported, match=re.escape(text)):
+        call(registered, str(tmp_path))
+
+
+def test_the_name_of_the_format_is_taken_in_any_case_of_letters(registered: Any, tmp_path: Path) -> None:
+    rows, path = trips(registered, (1, "a", 1.0, "oslo")), str(tmp_path / "trips")
+
+    rows.write.format("HUDI").options(**OPTIONS).mode("append").save(path)
+
+    assert fares(registered.read.format("Hudi").load(path)) == {"a": 1.0}

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import HudiTable, Invalid
 from tests.support.compare import assert_same_rows
 from tests.support.promotions import KEYS, PROMOTIONS, WRITABLE, Promotion
 from tests.support.spark_frames import collected, on_spark
@@ -92,3 +92,16 @@ def test_a_write_on_spark_changes_the_schema_as_one_in_this_process(
     there.upsert(on_spark(spark, again, tmp_path), options=fill)
     here.upsert(again, options=fill)
     assert_same_rows(there.scan().to_arrow().drop_columns(META), here.scan().to_arrow().drop_columns(META))
+
+
+def test_a_column_of_nulls_takes_the_type_of_the_table(spark: Any, tmp_path: Path) -> None:
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id")
+    nulls = spark.sql("select 'b' as id, null as n, named_struct('x', null) as s")
+    with pytest.raises(Invalid, match="column 'n' of type null"):
+        table.upsert(nulls)
+    table.upsert(pa.table({"id": ["a"], "n": [1], "s": [{"x": "y"}]}))
+
+    table.upsert(nulls)
+
+    rows = table.scan().to_arrow().select(["id", "n", "s"]).sort_by("id").to_pylist()
+    assert rows == [{"id": "a", "n": 1, "s": {"x": "y"}}, {"id": "b", "n": None, "s": {"x": None}}]

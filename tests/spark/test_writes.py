@@ -444,7 +444,7 @@ ERRORS: list[tuple[str, str, str]] = [
     ("select 'a' id, 'p' part, 1 ts", "upsert", "column 'v'.*missing"),
     ("select 'a' id, 'p' part, 1 ts, 1 v, 2 w", "bulk_insert", "column 'w'.*not in the table"),
     ("select 'a' id, 'p' part, 1 ts, interval '1' day v", "upsert", "'v' of Spark type interval"),
-    ("select 'a' id, 'p' part, 1 ts, null v", "upsert", "'v' of Spark type void"),
+    ("select 'a' id, 'p' part, 1 ts, 1 v, null w", "upsert", "'w' of type null"),
     ("select 'a' id, '../x' part, 1 ts, 1 v", "upsert", "partition path"),
     ("select 'a' id", "delete", "partition"),
 ]

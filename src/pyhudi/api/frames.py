@@ -55,11 +55,21 @@ def arrow_table(data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data).read_all()
+        return _stream(data).read_all()
     raise Invalid(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame or anything with "
         "__arrow_c_stream__ (pyarrow, pandas 2.2 and later, Polars, DuckDB, ...)"
     )
+
+
+def _stream(data: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowInvalid, TypeError) as error:
+        kind = type(data)
+        raise Invalid(
+            f"data of type {kind.__module__}.{kind.__qualname__}: expected rows of named columns: {error}"
+        ) from error
 
 
 def arrow_schema(schema: Any) -> pa.Schema:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api import frames
+from pyhudi.engine.input_columns import plain_rows
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
@@ -30,6 +31,7 @@ from pyhudi.table.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.read_plan import make_plan, planned_slice, select_columns
 from pyhudi.table.snapshot import Snapshot
+from pyhudi.write.input_schema import fits
 
 log = logging.getLogger("pyhudi")
 
@@ -55,7 +57,7 @@ class SoughtKeys:
 
 
 def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
-    """What a caller asks for: texts of record keys, or Arrow data with the key columns.
+    """What a caller asks for: texts of record keys, values of the one key column, or Arrow data with the key columns.
 
     With all of the partition columns, where paths are made of their texts, a key is looked for in its partition only.
     Raises: Invalid.
@@ -64,8 +66,8 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     if isinstance(keys, str):
         raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
     if not frames.is_arrow(keys):
-        return SoughtKeys(_distinct(pa.array(list(keys), pa.string())))
-    rows = frames.arrow_table(keys)
+        return SoughtKeys(_distinct(_texts_of(snapshot, list(keys))))
+    rows = plain_rows(frames.arrow_table(keys))
     if spec.makes_keys:
         raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
     missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
@@ -81,6 +83,30 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
         for number, path in enumerate(paths.dictionary.to_pylist())
     }
     return SoughtKeys(_distinct(texts), by_path)
+
+
+def _texts_of(snapshot: Snapshot, keys: list[object]) -> pa.Array:
+    """Record keys as texts. Values of another type than text are spelled as those of the table's key column are."""
+    spec = snapshot.key_spec
+    columns = spec.record_key
+    try:
+        found = pa.array(keys)
+        if pa.types.is_null(found.type) or pa.types.is_string(found.type):
+            return found.cast(pa.string())
+        if spec.makes_keys or len(columns) != 1 or snapshot.schema_text is None:
+            raise Invalid(
+                f"keys: expected texts of record keys, found {found.type}; give texts, or rows of the key columns"
+            )
+        kind = snapshot.schema.field(columns[0]).type
+        is_number = pa.types.is_integer(found.type) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+        if not is_number and not fits(found.type, kind):
+            raise Invalid(f"keys: expected texts, or {kind} as in the key column '{columns[0]}', found {found.type}")
+        values = found.drop_null().cast(kind)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise Invalid(
+            f"keys: expected texts of record keys, or values of one key column, found others: {error}"
+        ) from error
+    return one_array(record_keys(pa.table({columns[0]: values}), spec))
 
 
 def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], executor: Executor) -> pa.Table:

@@ -59,6 +59,7 @@ def time_listings(
     manifest = _manifest(table)
     started = time.perf_counter()
     known = read_files_partition(table, snapshot.timeline)
+    known.expect(known.partitions())  # nothing is read before it is asked for
     open_ms = _since_ms(started)
     stored = StorageListing(snapshot.storage)
     existing_ms, _ = _timed(stored.partitions)

@@ -20,7 +20,7 @@ from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.instants import instant_from_user
 from pyhudi.format.names import PROPERTIES
-from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name
+from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -36,6 +36,7 @@ from pyhudi.table.read_plan import plan_snapshot, select_columns
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard
 from pyhudi.txn.session import TableAccess
+from pyhudi.write.input_schema import refuse_unordered_types
 from pyhudi.write.key_settings import refuse_unwritable_keys
 from pyhudi.write.settings import WriteSettings
 
@@ -104,6 +105,8 @@ class HudiTable(TableIndexes):
         text, columns = None, None
         if schema is not None:
             columns = canonical_arrow(frames.arrow_schema(schema))
+            refuse_names_alike(columns)
+            refuse_unordered_types(columns, order)
             for what, names in (
                 ("record_key", keys),
                 ("partition_by", map(bare_name, partitions)),
@@ -277,7 +280,9 @@ class HudiTable(TableIndexes):
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def lookup(self, keys: Any) -> pa.Table:
-        """The rows of these record keys: their texts, or Arrow data with the key columns. An absent key gives no row.
+        """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
+
+        An absent key gives no row.
 
         Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
         index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.

@@ -44,8 +44,9 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete the metadata table. The data stay; readers list the storage until the next write makes it anew."""
-    if not yes:
-        typer.confirm(f"Delete the metadata table of {path}?", abort=True, err=True)
+    if not yes and not typer.confirm(f"Delete the metadata table of {path}?", err=True):
+        typer.echo("Nothing was deleted.", err=True)
+        return
     _change(path, storage_option, json, lambda of: of.delete(options=pairs(option, option="--option")))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.engine.code_order import rows_by_code
+from pyhudi.engine.input_columns import input_column
 from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.partition_rows import PartitionRows
 from pyhudi.engine.partitioned import PartitionedInput
@@ -14,7 +15,6 @@ from pyhudi.format.keys import partition_paths, record_keys
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.conform import conform_array
 from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import InputSpec, RowOrder, Tagging
@@ -40,7 +40,7 @@ class ArrowSource:
         return self._executor
 
     def count(self, spec: InputSpec) -> Mapping[str, int]:
-        columns = [_conform(self._input, field) for field in spec.schema]
+        columns = [input_column(self._input, field) for field in spec.schema]
         rows = pa.Table.from_arrays(columns, schema=spec.schema)
         refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
         refuse_null_required({name: rows.column(name).null_count for name in spec.required})
@@ -79,16 +79,3 @@ def by_partition(rows: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
         return {paths[0]: PartitionRows(rows, key_column)}
     parts = rows_by_code(np.asarray(encoded.indices), len(paths))
     return {path: PartitionRows(rows, key_column, of) for path, of in zip(paths, parts, strict=True) if len(of)}
-
-
-def _conform(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    """A column as the table has it; null where the input lacks it."""
-    if field.name not in rows.column_names:
-        return pa.chunked_array([pa.nulls(len(rows), field.type)])
-    column = rows.column(field.name)
-    if column.type == field.type:
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    chunks = [conform_array(chunk, field.type, path="input", name=field.name) for chunk in column.chunks]
-    return pa.chunked_array(chunks, type=field.type)

@@ -58,6 +58,54 @@ def canonical_arrow(schema: pa.Schema) -> pa.Schema:
     return pa.schema(_fields(list(schema), ""))
 
 
+def typed_nulls(schema: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """The schema with the table's type for each column, field or item that has nothing but nulls."""
+    return pa.schema(_typed_nulls(list(schema), list(table)))
+
+
+def _typed_nulls(fields: list[pa.Field], stored: list[pa.Field]) -> list[pa.Field]:
+    known = {one.name: one.type for one in stored}
+    return [one.with_type(_typed(one.type, known[one.name])) if one.name in known else one for one in fields]
+
+
+def _typed(kind: pa.DataType, stored: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(kind):
+        return stored
+    if pa.types.is_struct(kind) and pa.types.is_struct(stored):
+        return pa.struct(_typed_nulls(list(kind), list(stored)))
+    if any(is_kind(kind) for is_kind in _LISTS) and pa.types.is_list(stored):
+        item = kind.value_field
+        return pa.list_(item.with_type(_typed(item.type, stored.value_type)))
+    if pa.types.is_map(kind) and pa.types.is_map(stored):
+        item = kind.item_field
+        return pa.map_(kind.key_type, item.with_type(_typed(item.type, stored.item_type)))
+    return kind
+
+
+def refuse_names_alike(schema: pa.Schema, path: str = "") -> None:
+    """Raises: Invalid for columns, or fields of a struct, that differ by capital letters only. `path`: of the struct.
+
+    Spark and SQL do not tell such names apart: they could not read the table.
+    """
+    _refuse_alike(list(schema), path)
+
+
+def _refuse_alike(fields: list[pa.Field], path: str) -> None:
+    folded: dict[str, str] = {}
+    for field in fields:
+        alike = folded.setdefault(field.name.lower(), field.name)
+        if alike != field.name:
+            raise Invalid(
+                f"column '{path}{field.name}' differs from column '{path}{alike}' by capital letters only: Spark could "
+                "not read the table; rename one of them"
+            )
+        kind = field.type
+        while any(is_kind(kind) for is_kind in _LISTS) or pa.types.is_map(kind):
+            kind = kind.item_type if pa.types.is_map(kind) else kind.value_type
+        if pa.types.is_struct(kind):
+            _refuse_alike(list(kind), f"{path}{field.name}.")
+
+
 def _fields(fields: list[pa.Field], path: str) -> list[pa.Field]:
     names = [one.name for one in fields]
     for name in names:

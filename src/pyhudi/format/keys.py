@@ -158,9 +158,17 @@ def check_partition_path(path: str) -> None:
             f"bytes, and {PARTITION_PART_BYTES_MAX} bytes a folder, found {len(parts):,} folders, "
             f"{sum(sizes) + len(parts) - 1:,} bytes, and a folder of {max(sizes):,} bytes; change the values"
         )
-    if path and any(part in ("", ".", "..") or part.startswith(".hoodie") for part in parts):
+
+    for part in parts:
+        if part in (".", ".."):
+            raise Invalid(
+                f"partition path '{path}': expected folder names below the table, found '{part}', which no folder can "
+                "have as its name; change the values, or create the table with "
+                "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+            )
+    if path and any(not part or part.startswith(".hoodie") for part in parts):
         raise Invalid(
-            f"partition path '{path}': expected folder names below the table, found an empty, '.', '..' or '.hoodie' "
+            f"partition path '{path}': expected folder names below the table, found an empty or '.hoodie' "
             "part; change the values or create the table with "
             "properties={'hoodie.datasource.write.partitionpath.urlencode': 'true'}"
         )

@@ -41,6 +41,9 @@ def table_checksum(properties: Mapping[str, str]) -> str:
     return str(zlib.crc32(name.encode()))
 
 
+_REWRITE = "Put it back from a copy, or write it anew as it was."
+
+
 def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
     """`hoodie.properties`, checked.
 
@@ -52,18 +55,18 @@ def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
     except ValueError as error:
         raise CorruptFile(
             path, 0, expected="Java properties text", found=f"a broken escape ({error})",
-            hint="The file is torn; restore it from hoodie.properties.backup or rewrite it.",
+            hint=f"The file is torn. {_REWRITE}",
         ) from error  # fmt: skip
     if not properties.get("hoodie.table.name"):
         raise CorruptFile(
             path, 0, expected="a property 'hoodie.table.name'", found=f"{len(content):,} bytes without it",
-            hint="The file is torn; restore it from hoodie.properties.backup or rewrite it.",
+            hint=f"The file is torn. {_REWRITE}",
         )  # fmt: skip
     found = properties.get(CHECKSUM)
     if found is not None and found != table_checksum(properties):
         raise CorruptFile(
             path, 0, expected=f"{CHECKSUM}={table_checksum(properties)}", found=f"{CHECKSUM}={found}",
-            hint="The file is torn or was edited by hand; restore it from hoodie.properties.backup.",
+            hint=f"The file is torn or was edited by hand. {_REWRITE}",
         )  # fmt: skip
     return properties
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.arrow_types import can_promote, canonical_arrow
+from pyhudi.format.arrow_types import can_promote, canonical_arrow, refuse_names_alike, typed_nulls
 from pyhudi.format.avro.types import DECIMAL_DIGITS_MAX, arrow_field, find_wide_union, parse_schema, record_schema
 from pyhudi.format.avro_text import Json, field, optional, record, schema_text
 
@@ -27,7 +27,9 @@ __all__ = [
     "can_promote",
     "canonical_arrow",
     "record_name",
+    "refuse_names_alike",
     "select_fields",
+    "typed_nulls",
     "with_meta_fields",
     "without_meta_fields",
 ]

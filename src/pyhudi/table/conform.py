@@ -26,6 +26,8 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
     if array.type == target:
         return array
     kind = array.type
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array), target)
     if pa.types.is_struct(kind) and pa.types.is_struct(target):
         return _conform_struct(array, target, path=path, name=name)
     if pa.types.is_list(kind) and pa.types.is_list(target):

@@ -72,7 +72,7 @@ def find_places(
     place = np.full(len(distinct), -1, np.int64)
     start = matched = 0
     present = [name for name in schema.names if name in base.schema_arrow.names]
-    for batch in read_row_groups(base, range(base.metadata.num_row_groups), present, path=path, use_threads=False):
+    for batch in read_row_groups(base, range(base.metadata.num_row_groups), present, use_threads=False):
         rows = keyed(conform_batch(batch, schema, path=path), reading.keys)
         found = match_rows(rows.column(RECORD_KEY), distinct)
         at = np.flatnonzero(found >= 0)

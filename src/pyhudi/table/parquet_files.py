@@ -1,15 +1,56 @@
 """Opening base files, and what to say of those that do not open."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.missing_files import told_as_missing
 
 BATCH_ROWS = 65_536
+
+_BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
+
+
+class StoredParquet(pq.ParquetFile):  # type: ignore[misc]  # PyArrow states no types
+    """An open base file. Reading a damaged page of it raises CorruptFile, which names the file.
+
+    The footer is read when a file is opened, a page when its rows are: only then does a page show that it is damaged.
+    """
+
+    def __init__(self, source: Any, path: str) -> None:
+        super().__init__(source, pre_buffer=True)
+        self._stored_path = path
+
+    def iter_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
+        with _named(self._stored_path):
+            yield from super().iter_batches(*args, **kwargs)
+
+    def read(self, *args: Any, **kwargs: Any) -> pa.Table:
+        with _named(self._stored_path):
+            return super().read(*args, **kwargs)
+
+    def read_row_group(self, *args: Any, **kwargs: Any) -> pa.Table:
+        with _named(self._stored_path):
+            return super().read_row_group(*args, **kwargs)
+
+    def read_row_groups(self, *args: Any, **kwargs: Any) -> pa.Table:
+        with _named(self._stored_path):
+            return super().read_row_groups(*args, **kwargs)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        yield
+    except HudiError:
+        raise
+    except _BROKEN as error:
+        raise corrupt_parquet(path, error) from error
 
 
 def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
@@ -17,12 +58,14 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
 
     Raises: CorruptFile when it is no whole Parquet file.
     """
-    source = storage.open_input(path).__enter__()
+    with told_as_missing(path):
+        source = storage.open_input(path).__enter__()
     try:
-        return pq.ParquetFile(source, pre_buffer=True)
+        with told_as_missing(path):  # stores that open a file only when it is read
+            return StoredParquet(source, path)
     except HudiError:
         raise
-    except (pa.ArrowInvalid, OSError) as error:
+    except _BROKEN as error:
         source.close()
         raise corrupt_parquet(path, error) from error
 
@@ -43,7 +86,7 @@ def read_stored_batches(
     with closing(open_parquet(storage, path)) as file:
         present = [name for name in columns if name in file.schema_arrow.names]
         groups = range(file.metadata.num_row_groups) if choose is None else choose(file)
-        yield from read_row_groups(file, groups, present, path=path, use_threads=use_threads)
+        yield from read_row_groups(file, groups, present, use_threads=use_threads)
 
 
 def read_row_groups(
@@ -51,16 +94,12 @@ def read_row_groups(
     groups: Sequence[int],
     columns: Sequence[str],
     *,
-    path: str,
     use_threads: bool,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these row groups of an open file, of these of its columns. Raises: CorruptFile."""
-    try:
-        if len(groups):
-            yield from file.iter_batches(batch_rows, groups, columns, use_threads=use_threads)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise corrupt_parquet(path, error) from error
+    if len(groups):
+        yield from file.iter_batches(batch_rows, groups, columns, use_threads=use_threads)
 
 
 def corrupt_parquet(path: str, error: Exception) -> CorruptFile:

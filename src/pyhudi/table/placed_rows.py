@@ -232,7 +232,7 @@ def _columns_at(file: pq.ParquetFile, at: np.ndarray, wanted: pa.Schema, path: s
         return []
     present = [name for name in wanted.names if name in file.schema_arrow.names]
     parts, start = [wanted.empty_table()], 0
-    for batch in read_row_groups(file, range(file.metadata.num_row_groups), present, path=path, use_threads=False):
+    for batch in read_row_groups(file, range(file.metadata.num_row_groups), present, use_threads=False):
         low, high = np.searchsorted(at, [start, start + len(batch)])
         rows = conform_batch(batch.take(pa.array(at[low:high] - start)), wanted, path=path)
         parts.append(pa.Table.from_batches([rows]))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pyhudi.errors import CorruptFile, NotFound, Unavailable
-from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
+from pyhudi.format.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import CHECKSUM, decode_table_properties, encode_table_properties
 from pyhudi.storage.protocol import Storage
 
@@ -30,10 +30,18 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
     if doubtful is not None:
         return doubtful
     if torn is not None:
-        raise torn
-    raise NotFound(
-        f"{storage.location.uri}: expected a Hudi table, found no '{PROPERTIES}'; create one with HudiTable.create"
-    )
+        raise _with_backup_told(torn, storage)
+    rest = next(storage.list(HOODIE, recursive=True), None)
+    hint = "create one with HudiTable.create" if rest is None else f"'{rest.path}' is there: put the properties back"
+    raise NotFound(f"{storage.location.uri}: expected a Hudi table, found no '{PROPERTIES}'; {hint}")
+
+
+def _with_backup_told(torn: CorruptFile, storage: Storage) -> CorruptFile:
+    """The error, and that the backup is no help where there is one: a whole one would have been read."""
+    if torn.path != _shown(storage, PROPERTIES) or storage.head(PROPERTIES_BACKUP) is None:
+        return torn
+    hint = f"{torn.hint} Its backup, '{PROPERTIES_BACKUP}', is damaged too."
+    return CorruptFile(torn.path, torn.offset, expected=torn.expected, found=torn.found, hint=hint)
 
 
 def replace_table_properties(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:

@@ -103,7 +103,7 @@ def _read_matching(
     first = pa.schema([plan.stored_schema.field(name) for name in asked])
     others = pa.schema([field for field in plan.schema_read if field.name not in asked])
     with closing(open_parquet(storage, file.path)) as opened:
-        read = partial(read_row_groups, opened, path=file.path, use_threads=use_threads)
+        read = partial(read_row_groups, opened, use_threads=use_threads)
         present = [[name for name in of.names if name in opened.schema_arrow.names] for of in (first, others)]
         for group in matching_row_groups(opened, plan):
             shown = (shown_batch(plan, file, batch, first) for batch in read([group], present[0]))

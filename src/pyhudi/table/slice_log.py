@@ -12,6 +12,7 @@ from pyhudi.format.log.source import LogSource, MemoryLog
 from pyhudi.format.names import join
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.missing_files import told_as_missing
 
 log = logging.getLogger("pyhudi")
 
@@ -31,14 +32,16 @@ class StoredLog:
     path: str
 
     def read_at(self, offset: int, size: int) -> bytes:
-        return self.storage.get(self.path, offset, offset + size)
+        with told_as_missing(self.path):
+            return self.storage.get(self.path, offset, offset + size)
 
 
 def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSource, int]:
     """A log file as `slice_blocks` takes it: a small one read at once, a large one by ranges."""
     if size_bytes > ONE_GET_SIZE_MAX:
         return path, StoredLog(storage, path), size_bytes
-    content = storage.get(path)
+    with told_as_missing(path):
+        content = storage.get(path)
     return path, MemoryLog(content), len(content)
 
 

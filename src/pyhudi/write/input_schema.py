@@ -11,7 +11,14 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.schema import META_FIELDS, can_promote, canonical_arrow, required_columns
+from pyhudi.format.schema import (
+    META_FIELDS,
+    can_promote,
+    canonical_arrow,
+    refuse_names_alike,
+    required_columns,
+    typed_nulls,
+)
 from pyhudi.format.schema_evolution import evolve_avro
 from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
@@ -88,7 +95,7 @@ def evolved_schema(
     never null; all of them named.
     """
     refuse_doubled(incoming)
-    given = canonical_arrow(without_meta(incoming))
+    given = canonical_arrow(typed_nulls(without_meta(incoming), table.schema))
     check = _Comparison(table, settings)
     stored = [field for field in table.schema if not is_partial or field.name in given.names]
     columns = {field.name: field for field in check.members(list(given), stored, "")}
@@ -115,7 +122,7 @@ def columns_for_delete(
             f"found no '{missing[0]}' among {', '.join(incoming.names)}"
         )
     wanted = pa.schema([table.field(name) for name in names])
-    given = canonical_arrow(pa.schema([incoming.field(name) for name in names]))
+    given = canonical_arrow(typed_nulls(pa.schema([incoming.field(name) for name in names]), table))
     problems = [
         f"column '{found.name}': expected {field.type}, found {found.type}"
         for found, field in zip(given, wanted, strict=True)
@@ -132,6 +139,7 @@ def first_schema(incoming: pa.Schema) -> pa.Schema:
     schema = canonical_arrow(without_meta(incoming))
     if not schema.names:
         raise Invalid("input: expected columns, found none")
+    refuse_names_alike(schema)
     return schema
 
 
@@ -139,6 +147,16 @@ def refuse_doubled(incoming: pa.Schema) -> None:
     doubled = sorted({name for name in incoming.names if incoming.names.count(name) > 1})
     if doubled:
         raise Invalid(f"input: expected distinct column names, found '{doubled[0]}' twice")
+
+
+def refuse_unordered_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
+    """Raises: Invalid for an ordering column of lists, structs or maps: of two such values none is the greater."""
+    for name in ordering:
+        if name in schema.names and pa.types.is_nested(schema.field(name).type):
+            raise Invalid(
+                f"ordering column '{name}' of type {schema.field(name).type}: expected values that compare: numbers, "
+                "text, dates or timestamps; order by another column"
+            )
 
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
@@ -227,6 +245,7 @@ class _Comparison:
     ) -> list[pa.Field]:
         """New fields; with fields missing beside them they are named too, for they may be those under a new name."""
         folded = {field.name.lower(): field.name for field in stored}
+        refuse_names_alike(pa.schema(added), path)
         for field in added:
             where = f"{path}{field.name}"
             alike = folded.setdefault(field.name.lower(), field.name)

@@ -35,6 +35,7 @@ from pyhudi.write.input_schema import (
     columns_for_delete,
     evolved_schema,
     first_schema,
+    refuse_unordered_types,
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
@@ -362,6 +363,7 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
 def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema, operation: Operation) -> None:
     """The key, partition and ordering columns must be among the columns written."""
     ordering = () if operation is Operation.DELETE else config.ordering
+    refuse_unordered_types(schema, config.ordering)
     for what, names in (
         ("record key", keys.record_key),
         ("partition", keys.partition_by),

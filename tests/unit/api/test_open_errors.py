@@ -68,6 +68,25 @@ def test_torn_properties_are_corrupt_and_the_file_is_named(path: Path) -> None:
         HudiTable.open(path)
 
 
+def test_torn_properties_name_a_backup_only_where_there_is_one(path: Path) -> None:
+    change_properties(path, lambda text: text[:20])
+    with pytest.raises(CorruptFile) as alone:
+        HudiTable.open(path)
+    (path / ".hoodie" / "hoodie.properties.backup").write_text("hood")
+    with pytest.raises(CorruptFile, match=r"backup'?, '\.hoodie/hoodie\.properties\.backup', is damaged too"):
+        HudiTable.open(path)
+
+    assert "backup" not in str(alone.value)
+
+
+def test_a_table_without_its_properties_is_not_to_be_created_anew(path: Path) -> None:
+    (path / ".hoodie" / "timeline" / "20260101000000000_20260101000000001.commit").touch()
+    (path / ".hoodie" / "hoodie.properties").unlink()
+
+    with pytest.raises(NotFound, match="put the properties back"):
+        HudiTable.open(path)
+
+
 def test_torn_properties_with_a_good_backup_open(path: Path) -> None:
     folder = path / ".hoodie"
     shutil.copy(folder / "hoodie.properties", folder / "hoodie.properties.backup")

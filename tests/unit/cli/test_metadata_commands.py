@@ -3,6 +3,7 @@ as JSON, compared with what the files on disk show; and damage could pass for an
 
 import json
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pyhudi import HudiTable
+from pyhudi.api import metadata_perf
 from pyhudi.cli.app import app
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.files_partition import MetadataListing
 from tests.support.golden_tables import GoldenTables
 
 RUNNER = CliRunner()
@@ -113,6 +116,33 @@ def test_perf_has_the_rows_of_the_specification(golden: GoldenTables) -> None:
     assert "getLatestUnCompactedFileSlices" in run("perf", path).stdout
 
 
+def test_perf_counts_reading_the_metadata_table_as_opening_it(
+    golden: GoldenTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    read = MetadataListing._look_up
+
+    def noting(self: MetadataListing, keys: Iterable[str]) -> None:
+        before = (self._loaded, len(self._looked_up))
+        read(self, keys)
+        if (self._loaded, len(self._looked_up)) != before:
+            reads.append(len(rows))
+
+    rows: list[object] = []
+    timed = metadata_perf._timed
+
+    def counting(call: Callable[[], object]) -> object:
+        rows.append(call)
+        return timed(call)
+
+    monkeypatch.setattr(MetadataListing, "_look_up", noting)
+    monkeypatch.setattr(metadata_perf, "_timed", counting)
+    ask("perf", golden.get(ALL_PARTITIONS).path)
+
+    assert reads
+    assert set(reads) == {0}
+
+
 @pytest.mark.parametrize("name", [ALL_PARTITIONS, "mor_mdt_all_v6_h0150", "cow_mdt_all_v9_h120"])
 def test_a_true_metadata_table_is_valid(golden: GoldenTables, name: str) -> None:
     found = ask("validate", golden.get(name).path)
@@ -181,7 +211,7 @@ def test_create_heals_what_validate_finds(own_copy: Path) -> None:
 
 def test_delete_asks_then_readers_list_the_storage(own_copy: Path) -> None:
     expected = data_files(own_copy)
-    run("delete", own_copy, answer="n\n", code=1)
+    assert "Nothing was deleted" in run("delete", own_copy, answer="n\n").stderr
     assert (own_copy / ".hoodie" / "metadata").exists()
 
     assert "none (before: files)" in run("delete", own_copy, answer="y\n").stdout

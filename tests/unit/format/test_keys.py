@@ -251,6 +251,8 @@ def test_a_value_that_leaves_its_folder_is_refused(value: str) -> None:
 def test_url_encoding_does_not_let_a_folder_out(value: str) -> None:
     with pytest.raises(Invalid, match="partition path"):
         paths({"p": [value]}, is_url_encoded=True)
+    with pytest.raises(Invalid, match="urlencode" if value == ".hoodie" else "hive_style"):  # what helps
+        paths({"p": [value]})
     assert paths({"p": [value]}, is_url_encoded=True, is_hive_style=True) == [f"p={value}"]
 
 

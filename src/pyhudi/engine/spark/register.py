@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_streams
 from pyhudi.errors import Invalid
 
-_FORMATS = frozenset({"hudi", "org.apache.hudi"})
 _STATE = "_pyhudi_state"
 _MARK = "_pyhudi_wrapped"
 
@@ -20,7 +20,11 @@ Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
 def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
     """Wrap the classes of the session's kind, once a process."""
     is_connect = session_class.__module__.startswith("pyspark.sql.connect")
-    module = importlib.import_module("pyspark.sql.connect.readwriter" if is_connect else "pyspark.sql.readwriter")
+    package = "pyspark.sql.connect" if is_connect else "pyspark.sql"
+    module = importlib.import_module(f"{package}.readwriter")
+    if not module.DataFrameWriter.__dict__.get(_MARK):
+        refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
+        refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: _state(writer)["format"])
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
             continue
@@ -85,7 +89,7 @@ def _end_load(kind: type, load: Load) -> None:
     @functools.wraps(original)
     def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
         state = _state(self)
-        if (format or state["format"]) not in _FORMATS:
+        if not is_hudi(format or state["format"]):
             return original(self, path, format, schema, **options)
         given = {**state["options"], **options}
         if schema is not None or state.get("schema") is not None:
@@ -108,7 +112,7 @@ def _end_save(kind: type, save: Save) -> None:
         **options: object,
     ) -> Any:
         state = _state(self)
-        if (format or state["format"]) not in _FORMATS:
+        if not is_hudi(format or state["format"]):
             return original(self, path, format, mode, partitionBy, **options)
         given = {**state["options"], **options}
         columns = partitionBy or state["partition_by"]

@@ -49,6 +49,8 @@ def arrow_schema(schema: t.StructType) -> pa.Schema:
 def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
     """The Arrow type of a Spark type."""
     match kind:
+        case t.NullType():  # a table's column has a type: the check of the input gives it that
+            return pa.null()
         case t.BooleanType():
             return pa.bool_()
         case t.ByteType() | t.ShortType() | t.IntegerType():

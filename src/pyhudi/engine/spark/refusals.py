@@ -1,0 +1,62 @@
+"""What PySpark offers for a format and this release does not for `hudi`: each says what to use instead."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pyhudi.errors import Unsupported
+
+FORMATS = frozenset({"hudi", "org.apache.hudi"})
+
+_FROM_STREAM = (
+    "readStream of Hudi tables comes with a later release: read what is new since an instant with "
+    "spark.read.format('hudi').option('hoodie.datasource.query.type', 'incremental')"
+    ".option('hoodie.datasource.read.begin.instanttime', instant).load(path)"
+)
+_TO_STREAM = (
+    "writeStream to Hudi tables comes with a later release: write each batch with writeStream.foreachBatch("
+    "lambda rows, number: rows.write.format('hudi').options(**options).mode('append').save(path))"
+)
+_NO_CATALOG = (
+    "no catalog knows Hudi tables in this release: write with .mode('append').save(path); for SQL, "
+    "spark.read.format('hudi').load(path).createOrReplaceTempView(name)"
+)
+
+
+def is_hudi(source: object) -> bool:
+    """Whether a format's name is that of Hudi, in any case of letters, as Spark takes names."""
+    return isinstance(source, str) and source.lower() in FORMATS
+
+
+def refuse_streams(readwriter: Any) -> None:
+    """Refuse the format in PySpark's module of streaming readers and writers."""
+    _refuse(readwriter.DataStreamReader, ("format", "load"), _FROM_STREAM)
+    _refuse(readwriter.DataStreamWriter, ("format", "start", "toTable"), _TO_STREAM)
+
+
+def refuse_catalog(writer: type, writer_of_tables: type, stated: Callable[[Any], object]) -> None:
+    """Refuse what writes by a table's name. `stated`: the format that a writer was told before."""
+    _refuse(writer, ("saveAsTable", "insertInto"), _NO_CATALOG, stated)
+    _refuse(writer_of_tables, ("using",), _NO_CATALOG)
+
+
+def _refuse(
+    kind: type, names: Iterable[str], instead: str, stated: Callable[[Any], object] = lambda builder: None
+) -> None:
+    for name in names:
+        if name in kind.__dict__:
+            setattr(kind, name, _refusing(kind.__dict__[name], instead, stated))
+
+
+def _refusing(original: Callable[..., Any], instead: str, stated: Callable[[Any], object]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(self, *args, **kwargs).arguments
+        if is_hudi(given.get("format") or given.get("source") or given.get("provider") or stated(self)):
+            raise Unsupported(instead)
+        return original(self, *args, **kwargs)
+
+    return call
