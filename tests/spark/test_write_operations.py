@@ -179,7 +179,8 @@ def test_a_script_overwrites_partitions_and_tables(script: Script) -> None:
     table = HudiTable.open(script.path)
     assert [i.action for i in table.timeline()] == ["commit", *["replacecommit"] * 3], "the table was made anew"
     script.save(STORED, mode="overwrite")
-    assert [i.action for i in HudiTable.open(script.path).timeline()] == ["commit"]
+    assert [i.action for i in HudiTable.open(script.path).timeline()] == ["commit", *["replacecommit"] * 4]
+    assert len(script.fares()) == len({row[1] for row in STORED})
 
 
 def test_a_script_overwrites_a_table_that_is_not_there_yet(spark: Any, tmp_path: Path) -> None:
