@@ -27,6 +27,8 @@ from tests.support.spark_frames import collected
 
 pytestmark = pytest.mark.spark
 
+BLOCK_FORMAT = "hoodie.logfile.data.block.format"
+
 GOLDEN = (
     *("mor_avro_v6_h0150", "mor_avro_v8_h102", "mor_event_time_v9_h120", "mor_commit_time_v8_h102"),
     *("mor_delete_field_v9_h120", "mor_is_deleted_v9_h120", "mor_hfile_log_v6_h0150", "mor_parquet_log_v9_h120"),
@@ -98,7 +100,7 @@ def random_table(path: Path, seed: int, ordering: str | None) -> HudiTable:
 
     table = HudiTable.create(
         path, name="t", record_key="id", partition_by="part", ordering=ordering, table_type="MERGE_ON_READ",
-        properties={"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"},
+        properties={"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0", BLOCK_FORMAT: "parquet"},
     )  # fmt: skip
     table.bulk_insert(rows(list(range(200))))
     for _ in range(4):

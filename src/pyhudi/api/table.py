@@ -24,6 +24,7 @@ from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name, 
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.services.many_logs import tell_of_logs
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.cleaned import refuse_cleaned
@@ -241,6 +242,7 @@ class HudiTable(TableIndexes):
             with_logs=query == "snapshot",
             skipping=skipping,
         )
+        tell_of_logs(self._access.location.uri, plan.files)
         return Scan(self._access.storage, plan, self._executor, self._to_spark)
 
     def incremental(

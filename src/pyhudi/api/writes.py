@@ -18,6 +18,8 @@ from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, 
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.compaction import CompactionJob
 from pyhudi.services.compaction_inputs import CompactionKind
+from pyhudi.services.compaction_settings import CompactionSettings
+from pyhudi.services.many_logs import tell_of_commits
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
 from pyhudi.write.compaction_handle import SliceWork
@@ -201,6 +203,9 @@ class TableWrites(ABC):
             source.close()
         self._tell(result, callback, on_commit)
         if snapshot.config.table_type == "MERGE_ON_READ":
+            if result.updated or result.deleted:
+                compaction = CompactionSettings.from_options(merged)
+                tell_of_commits(access.location.uri, session.snapshot.timeline, compaction)
             self._compact_after(access, settings, merged, data)
         return result
 

@@ -22,6 +22,10 @@ _COUNT_64 = struct.Struct("<Q")
 _COUNT = struct.Struct("<I")
 _SHORT = struct.Struct("<H")
 
+_FEW = struct.Struct("<QIIIHHI")
+"""All that stands before the numbers of the only container of the only bitmap."""
+_FEW_OFFSET: Final = 16
+
 _PLAIN: Final = 12_346
 _WITH_RUNS: Final = 12_347
 _OFFSETS_MIN: Final = 4
@@ -36,6 +40,9 @@ def decode_roaring(content: bytes | memoryview, *, count_max: int) -> Positions:
     Memory: 8 bytes a number; no more than `count_max` are made, as few bytes may stand for many numbers.
     Raises: ValueError for bytes that break the format, or stand for more numbers.
     """
+    few = _decode_few(content, count_max)
+    if few is not None:
+        return few
     reader = _Reader(memoryview(content).cast("B"))
     parts: list[Positions] = []
     left, before = count_max, -1
@@ -50,6 +57,26 @@ def decode_roaring(content: bytes | memoryview, *, count_max: int) -> Positions:
     if reader.at != len(reader.content):
         raise ValueError(f"expected the end at byte {reader.at:,}, found {len(reader.content):,} bytes")
     return np.concatenate([np.zeros(0, np.uint64), *parts])
+
+
+def _decode_few(content: bytes | memoryview, count_max: int) -> Positions | None:
+    """The numbers of one container that holds them as they are, as sets of few numbers are; None for any other bytes.
+
+    Logs of few rows have thousands of these.
+    """
+    if len(content) < _FEW.size:
+        return None
+    uppers, upper, cookie, containers, key, last, offset = _FEW.unpack_from(content)
+    size = last + 1
+    is_whole = len(content) == _FEW.size + _SHORT.size * size
+    if (uppers, cookie, containers, offset) != (1, _PLAIN, 1, _FEW_OFFSET) or not is_whole:
+        return None
+    if size > min(_ARRAY_MAX, count_max):
+        return None
+    numbers = np.frombuffer(content, "<u2", size, _FEW.size).astype(np.uint64)
+    if not (numbers[1:] > numbers[:-1]).all():
+        return None
+    return numbers | np.uint64(upper << 32 | key << 16)
 
 
 class _Reader:

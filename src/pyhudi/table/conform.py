@@ -13,6 +13,8 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
 
     Raises: CorruptFile for a stored type that the table's schema cannot be read from.
     """
+    if batch.schema.equals(schema):
+        return batch
     columns = []
     for field in schema:
         at = batch.schema.get_field_index(field.name)

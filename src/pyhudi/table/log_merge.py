@@ -1,15 +1,19 @@
 """What the blocks of a slice's log come to, merged with its base rows. Importing this imports numba."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
+from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import KeySpec, record_keys
 from pyhudi.format.log.block import BlockType, LogBlock
-from pyhudi.format.log.data import held_if_small, read_batches, read_row_count
+from pyhudi.format.log.data import held_if_small, read_batches, read_counted_batches
 from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions
+from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions, schema_text
+from pyhudi.format.log.joined import is_small_avro, join_avro
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.base import BaseMerge
@@ -18,6 +22,12 @@ from pyhudi.merge.rules import MergeRules
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.key_parts import ALL_KEYS, KeyPart
 from pyhudi.table.slice_log import LogTally, SliceFiles
+
+JOINED_BYTES: Final = 4 << 20
+"""Bytes of Avro blocks that are decoded at once."""
+
+JOINED_ROWS: Final = 8_192
+"""Rows of small blocks that a fold takes in at once: a block of its own costs as much as thousands of rows."""
 
 
 def merge_blocks(
@@ -63,44 +73,148 @@ def fold_blocks(
     """What the blocks come to, one record a key. Arguments: as for `merge_blocks`."""
     with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
-    for block in blocks:
-        tally.records += _take_in(fold, block, schema, keys, files, part)
+    taking = _Taking(fold, schema, keys, files, part)
+    for run in _runs(blocks):
+        tally.records += taking.take(run)
+    taking.hand_over()
     folded = fold.finish()
     tally.keys += len(folded)
     return folded
 
 
-def _take_in(
-    fold: LogFold, block: LogBlock, schema: pa.Schema, keys: KeySpec | None, files: SliceFiles, part: KeyPart
-) -> int:
-    """Take a block's records of these keys in. Returns how many they are."""
-    has_positions = files.base_path is not None and positions_base_instant(block) == files.base_instant
-    if block.type is BlockType.DELETE:
+class _Taking:
+    """Takes the records of blocks into a fold, in order; rows of small blocks that look alike together.
+
+    Memory: `JOINED_ROWS` rows, or those of a larger batch.
+    """
+
+    def __init__(
+        self, fold: LogFold, schema: pa.Schema, keys: KeySpec | None, files: SliceFiles, part: KeyPart
+    ) -> None:
+        self._fold, self._schema, self._keys, self._files, self._part = fold, schema, keys, files, part
+        self._waiting: list[pa.RecordBatch] = []
+        self._places: list[np.ndarray] = []
+        self._is_partial = False
+
+    def take(self, run: Sequence[LogBlock]) -> int:
+        """Take the records of the keys in of a run of `_runs`. Returns how many they are."""
+        if len(run) > 1:
+            taken = self._take_joined(run)
+            if taken is not None:
+                return taken
+        return sum(map(self._take_block, run))
+
+    def _take_block(self, block: LogBlock) -> int:
+        if block.type is BlockType.DELETE:
+            self.hand_over()
+            return self._take_deletes(block)
+        row_count, batches = read_counted_batches(held_if_small(block), self._schema.names)
+        positions = record_positions(block, row_count) if self._has_positions(block) else None
+        start = taken = 0
+        for batch in batches:
+            of = None if positions is None else positions[start : start + len(batch)]
+            start += len(batch)
+            taken += self._add(self._conformed(batch, block), of, is_partial(block))
+        return taken
+
+    def _take_joined(self, run: Sequence[LogBlock]) -> int | None:
+        """As `_take_block` of each; None, and nothing is taken, where one is damaged: which one is seen there."""
+        try:
+            joined = join_avro(run)
+            if joined is None:
+                return None
+            block, counts = joined
+            positions = None
+            if self._has_positions(block):
+                found = [record_positions(one, count) for one, count in zip(run, counts, strict=True)]
+                positions = np.concatenate([at for at in found if at is not None])
+            batches = list(read_batches(block, columns=self._schema.names))
+            rows = [self._conformed(batch, block) for batch in batches]
+        except CorruptFile:
+            return None
+        start = taken = 0
+        for batch in rows:
+            of = None if positions is None else positions[start : start + len(batch)]
+            start += len(batch)
+            taken += self._add(batch, of, is_partial(block))
+        return taken
+
+    def hand_over(self) -> None:
+        """Give the fold what waits."""
+        if not self._waiting:
+            return
+        rows = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+        positions = np.concatenate(self._places) if self._places else None
+        self._waiting, self._places = [], []
+        self._fold.add_rows(rows, is_partial=self._is_partial, positions=positions)
+
+    def _has_positions(self, block: LogBlock) -> bool:
+        files = self._files
+        return files.base_path is not None and positions_base_instant(block) == files.base_instant
+
+    def _conformed(self, batch: pa.RecordBatch, block: LogBlock) -> pa.RecordBatch:
+        """The rows with their keys, as columns of the schema; of a partial block those that it has."""
+        wanted = self._schema
+        if is_partial(block):
+            names = set(batch.schema.names)
+            wanted = pa.schema([field for field in wanted if field.name in names])
+        return keyed(conform_batch(batch, wanted, path=block.path), self._keys)
+
+    def _add(self, rows: pa.RecordBatch, positions: np.ndarray | None, partial: bool) -> int:
+        """Let the rows of the keys wait, behind others that look alike. Returns how many they are."""
+        of_part = self._part.mask(rows.column(RECORD_KEY))
+        if of_part is not None:
+            rows, positions = rows.filter(pa.array(of_part)), None if positions is None else positions[of_part]
+        if not len(rows):
+            return 0
+        if self._waiting and not self._fits(rows, positions, partial):
+            self.hand_over()
+        self._waiting.append(rows)
+        self._is_partial = partial
+        if positions is not None:
+            self._places.append(positions)
+        return len(rows)
+
+    def _fits(self, rows: pa.RecordBatch, positions: np.ndarray | None, partial: bool) -> bool:
+        """Whether the rows may be joined to those that wait."""
+        return (
+            sum(map(len, self._waiting)) + len(rows) <= JOINED_ROWS
+            and partial == self._is_partial
+            and (positions is not None) == bool(self._places)
+            and rows.schema.equals(self._waiting[0].schema)
+        )
+
+    def _take_deletes(self, block: LogBlock) -> int:
         deletes = read_deletes(block)
-        ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
-        positions = record_positions(block, len(deletes)) if has_positions else None
-        of_part = part.mask(deletes.column("record_key"))
+        types = self._fold.ordering_types
+        ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), types)
+        positions = record_positions(block, len(deletes)) if self._has_positions(block) else None
+        of_part = self._part.mask(deletes.column("record_key"))
         if of_part is not None:
             chosen = pa.array(of_part)
             deletes, ordering = deletes.filter(chosen), [column.filter(chosen) for column in ordering]
             positions = None if positions is None else positions[of_part]
-        fold.add_deletes(deletes.column("record_key"), ordering, positions=positions)
+        self._fold.add_deletes(deletes.column("record_key"), ordering, positions=positions)
         return len(deletes)
-    block = held_if_small(block)
-    positions = record_positions(block, read_row_count(block)) if has_positions else None
-    partial = is_partial(block)
-    start = taken = 0
-    for batch in read_batches(block, columns=schema.names):
-        wanted = schema if not partial else pa.schema([f for f in schema if f.name in batch.schema.names])
-        rows = keyed(conform_batch(batch, wanted, path=block.path), keys)
-        of = None if positions is None else positions[start : start + len(rows)]
-        start += len(rows)
-        of_part = part.mask(rows.column(RECORD_KEY))
-        if of_part is not None:
-            rows, of = rows.filter(pa.array(of_part)), None if of is None else of[of_part]
-        fold.add_rows(rows, is_partial=partial, positions=of)
-        taken += len(rows)
-    return taken
+
+
+def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
+    """The blocks in their order: small Avro blocks that differ in their rows only together, others alone."""
+    run: list[LogBlock] = []
+    size_bytes = 0
+    for block in blocks:
+        goes_on = run and is_small_avro(block) and _look(block) == _look(run[0]) and is_small_avro(run[0])
+        if run and not (goes_on and size_bytes + block.content_size <= JOINED_BYTES):
+            yield run
+            run, size_bytes = [], 0
+        run.append(block)
+        size_bytes += block.content_size
+    if run:
+        yield run
+
+
+def _look(block: LogBlock) -> tuple[str, bool, str | None]:
+    return schema_text(block), is_partial(block), positions_base_instant(block)
 
 
 def keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from pyhudi.table.key_parts import KeyPart
 from pyhudi.table.log_merge import merge_blocks
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.slice_log import LogTally, SliceFiles, StoredLog, slice_blocks, slice_files
+from pyhudi.table.slice_log import LogTally, SliceFiles, slice_blocks, slice_files, sources_of_logs
 
 _DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_DATA: 2, BlockType.DELETE: 4}
 """How many times its stored bytes a block may take in memory, by rule of thumb."""
@@ -66,9 +66,11 @@ def read_merged(
 def stored_blocks(
     storage: Storage, files: SliceFiles, reading: LogReading, tally: LogTally | None = None
 ) -> list[LogBlock]:
-    """The blocks of a slice's log that count for this reader, in the order in which they do."""
-    logs = ((path, StoredLog(storage, path), size_bytes) for path, size_bytes in files.logs)
-    return slice_blocks(logs, reading.timeline.is_committed, tally)
+    """The blocks of a slice's log that count for this reader, in the order in which they do.
+
+    Requests and memory: as `sources_of_logs`.
+    """
+    return slice_blocks(sources_of_logs(storage, files.logs), reading.timeline.is_committed, tally)
 
 
 def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:

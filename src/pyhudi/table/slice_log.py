@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +21,14 @@ DATA_TYPES = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 ONE_GET_SIZE_MAX: Final = 1 << 20
 """Bytes up to which a whole file is cheaper than ranges of it."""
+
+WHOLE_LOG_BYTES_MAX: Final = 64 << 10
+"""Bytes up to which a scan reads a log at once: so much its first request brings anyway."""
+
+HELD_BYTES_MAX: Final = 16 << 20
+"""Bytes of a slice's small logs that a scan holds."""
+
+REQUESTS_AT_ONCE: Final = 16
 
 Blocks = Mapping[str, Sequence[LogBlock]]
 
@@ -48,6 +57,38 @@ def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSo
 def log_sources(storage: Storage, piece: FileSlice) -> Iterator[tuple[str, LogSource, int]]:
     """The logs of a slice, oldest first."""
     return (log_source(storage, join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files)
+
+
+def sources_of_logs(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[tuple[str, LogSource, int]]:
+    """Log files (path, bytes) as `slice_blocks` takes them: small ones are read at once, as far as the memory goes.
+
+    Requests: one for each small log, from a distant store several at once; of the others none yet.
+    Memory: `HELD_BYTES_MAX`, as long as a block of theirs lives.
+    """
+    held: list[tuple[str, int]] = []
+    left_bytes = HELD_BYTES_MAX
+    for path, size_bytes in logs:
+        if len(MAGIC) <= size_bytes <= min(WHOLE_LOG_BYTES_MAX, left_bytes):
+            held.append((path, size_bytes))
+            left_bytes -= size_bytes
+    contents = dict(zip((path for path, _ in held), _get_whole(storage, held), strict=True))
+    for path, size_bytes in logs:
+        content = contents.get(path)
+        source = StoredLog(storage, path) if content is None else MemoryLog(content)
+        yield path, source, size_bytes
+
+
+def _get_whole(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[bytes]:
+    """The content of each log, up to the size that it was listed with."""
+
+    def get(log: tuple[str, int]) -> bytes:
+        return storage.get(log[0], 0, log[1])
+
+    if storage.location.is_near or len(logs) < 2:
+        yield from map(get, logs)
+        return
+    with ThreadPoolExecutor(min(REQUESTS_AT_ONCE, len(logs)), thread_name_prefix="pyhudi-logs") as pool:
+        yield from pool.map(get, logs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from pyhudi.write.compression import Compression, chosen_compression
 
 BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
 
+_BLOCK_FORMAT: Final = "hoodie.logfile.data.block.format"
+
 SMALL_BLOCK_BYTES: Final = 64 * 1024
 """As Arrow holds them."""
 
@@ -18,16 +20,18 @@ class LogSettings:
     """Settings of writes to the logs of merge-on-read tables. Sizes are bytes; where no reason is given, the default
     is Apache Hudi's.
 
-    `block_format`: Parquet, which is columns on both ways; Apache Hudi takes Avro unless told otherwise.
+    `block_format`: None: Parquet, which is columns on both ways, and Avro for blocks of less than `SMALL_BLOCK_BYTES`.
+    To open a Parquet block takes as long as to decode a thousand rows of Avro, and readers decode many small blocks of
+    Avro as one. Apache Hudi takes Avro unless told otherwise.
     `file_size_max_bytes`: a log that has reached it is ended and another begun.
     `block_size_max_bytes`: of rows as Arrow holds them, which bounds what a writer holds encoded.
     `writes_positions`: blocks say where in the base file their rows stand, where the index found that out.
-    `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`: zstd takes three times as long for as
-    many bytes there.
+    `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`, where Parquet is named: zstd takes
+    three times as long for as many bytes there.
     `small_groups_max`: of a partition's small file groups without logs so many take new rows, the smallest first.
     """
 
-    block_format: BlockFormat = "parquet"
+    block_format: BlockFormat | None = None
     file_size_max_bytes: int = 1_073_741_824
     block_size_max_bytes: int = 268_435_456
     writes_positions: bool = True
@@ -38,9 +42,10 @@ class LogSettings:
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """Raises: Invalid for a value that cannot be one."""
         o, d = OptionValues(options), cls()
-        named = o.choice("hoodie.logfile.data.block.format", d.block_format, get_args(BlockFormat))
+        formats = get_args(BlockFormat)
+        named = options.get(_BLOCK_FORMAT, "").strip()
         return cls(
-            block_format=named,
+            block_format=o.choice(_BLOCK_FORMAT, formats[0], formats) if named else d.block_format,
             file_size_max_bytes=o.count("hoodie.logfile.max.size", d.file_size_max_bytes),
             block_size_max_bytes=o.count("hoodie.logfile.data.block.max.size", d.block_size_max_bytes),
             writes_positions=o.flag("hoodie.write.record.positions", d.writes_positions),

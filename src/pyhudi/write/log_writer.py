@@ -148,14 +148,14 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
 
 
 def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, str]) -> bytes:
-    kind: BlockFormat = style.settings.block_format
+    size_bytes = rows.nbytes
+    is_small = size_bytes < SMALL_BLOCK_BYTES
+    kind: BlockFormat = style.settings.block_format or ("avro" if is_small else "parquet")
     batches = rows.to_batches(max_chunksize=BATCH_ROWS)
     match kind:
         case "avro":
             return encode_avro_block(batches, header)
         case "parquet":
-            size_bytes = rows.nbytes
-            is_small = size_bytes < SMALL_BLOCK_BYTES
             compression = style.settings.small_block_compression if is_small else style.compression
             dictionary = dictionary_columns(rows) if size_bytes >= _DICTIONARY_BYTES_MIN else ()
             return encode_parquet_block(

@@ -145,8 +145,22 @@ def test_small_blocks_are_compressed_by_what_is_quick_unless_a_codec_is_named(
     whole = pa.table({"id": [f"{n:05}" for n in range(rows)], "ts": [1] * rows})
     table = table_of(tmp_path / "t", whole)
 
-    table.upsert(whole, options={} if codec is None else {"hoodie.parquet.compression.codec": codec})
+    options = {"hoodie.logfile.data.block.format": "parquet"}
+    table.upsert(whole, options=options if codec is None else {**options, "hoodie.parquet.compression.codec": codec})
 
     (block,) = blocks(tmp_path / "t")
     footer = pq.ParquetFile(pa.BufferReader(block.read_content())).metadata
     assert footer.row_group(0).column(0).compression == compression
+
+
+@pytest.mark.parametrize("rows, kind", [(10, BlockType.AVRO_DATA), (5_000, BlockType.PARQUET_DATA)])
+def test_small_blocks_are_avro_unless_a_format_is_named(tmp_path: Path, rows: int, kind: BlockType) -> None:
+    """Opening a Parquet block takes as long as decoding a thousand rows of Avro."""
+    whole = pa.table({"id": [f"{n:05}" for n in range(rows)], "ts": [1] * rows})
+    table = table_of(tmp_path / "t", whole)
+
+    table.upsert(whole)
+
+    (block,) = blocks(tmp_path / "t")
+    assert block.type is kind
+    assert table.scan().to_arrow().num_rows == rows

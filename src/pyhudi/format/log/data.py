@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -35,8 +35,8 @@ WHOLE_BYTES_MAX: Final = 4 << 20
 KEY: Final = "key"
 """The field that the values of HFiles leave empty, as it is the cells' key."""
 
-_HEAD = struct.Struct(">ii")
-_VERSIONS: Final = (1, 2, 3)
+AVRO_HEAD = struct.Struct(">ii")
+AVRO_VERSIONS: Final = (1, 2, 3)
 _BROKEN_PARQUET: Final = (pa.ArrowException, OSError, UnicodeDecodeError)
 ROW_TYPES: Final = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.HFILE_DATA, BlockType.CDC_DATA)
 
@@ -50,21 +50,29 @@ class _Member:
     default: Field | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Reading:
     """What to read of rows of one schema."""
 
     members: tuple[_Member, ...]
     schema: pa.Schema
 
-    @property
+    @cached_property
     def stored(self) -> tuple[str, ...]:
-        return tuple(member.stored.name for member in self.members if member.stored is not None)
+        return tuple(self.stored_schema.names)
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """The columns as the block names them, of the answer's types."""
+        fields = zip(self.members, self.schema, strict=True)
+        return pa.schema([field.with_name(one.stored.name) for one, field in fields if one.stored is not None])
 
     def answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns read, in `stored`'s order, as the answer's."""
         if not self.members:
             return batch  # a batch made anew, of no columns, would forget the number of its rows
+        if batch.schema.equals(self.schema):
+            return batch
         columns, at = [], 0
         for member, field in zip(self.members, self.schema, strict=True):
             if member.default is not None:
@@ -100,18 +108,38 @@ def read_batches(
     each of these.
     Raises: CorruptFile; Invalid for a column that the reader's schema does not have.
     """
-    assert block.type in ROW_TYPES
     assert batch_size_bytes > 0
+    _, batches = _open_rows(block, columns, reader_schema, batch_size_bytes)
+    yield from batches
+
+
+def read_counted_batches(block: LogBlock, columns: Sequence[str]) -> tuple[int, Iterator[pa.RecordBatch]]:
+    """How many rows a data or CDC block holds, and the batches of `read_batches`. The block is opened once for both.
+
+    The batches are to be read to their end, or let go: an open block holds no more than its own content.
+    """
+    return _open_rows(block, columns, None, BATCH_SIZE_BYTES)
+
+
+def _open_rows(
+    block: LogBlock, columns: Sequence[str] | None, reader_schema: str | None, batch_size_bytes: int
+) -> tuple[int, Iterator[pa.RecordBatch]]:
+    assert block.type in ROW_TYPES
     text = headers.schema_text(block)
     match block.type:
         case BlockType.PARQUET_DATA:
-            yield from _parquet_batches(block, _reading(block, text, columns, reader_schema))
+            reading = _reading(block, text, columns, reader_schema)
+            file = _open_parquet(block)
+            return int(file.metadata.num_rows), _parquet_batches(file, block, reading)
         case BlockType.HFILE_DATA:
             reader = HFileReader(block.read_content(), path=block.path)
             text = reader.schema_text or text
-            yield from _hfile_batches(reader, block, text, _reading(block, text, columns, reader_schema))
+            reading = _reading(block, text, columns, reader_schema)
+            return reader.entry_count, _hfile_batches(reader, block, text, reading)
         case _:
-            yield from _avro_batches(block, text, _reading(block, text, columns, reader_schema), batch_size_bytes)
+            reading = _reading(block, text, columns, reader_schema)
+            count = _avro_row_count(block)
+            return count, _avro_batches(block, text, reading, count, batch_size_bytes)
 
 
 def read_parquet_footer(block: LogBlock) -> tuple[pa.Schema, pq.FileMetaData]:
@@ -148,12 +176,27 @@ def read_row_count(block: LogBlock) -> int:
 
 
 def _reading(block: LogBlock, written: str, columns: Sequence[str] | None, reader_schema: str | None) -> _Reading:
+    with _from_header(block):
+        _record(written)
+    asked = written, None if columns is None else tuple(columns), reader_schema, headers.is_partial(block)
+    _members_of(*asked)
+    with _from_header(block):
+        return _reading_of(*asked)
+
+
+@lru_cache(maxsize=64)  # the many blocks of a log have one schema, as a rule
+def _reading_of(written: str, columns: tuple[str, ...] | None, reader_schema: str | None, is_partial: bool) -> _Reading:
+    members = _members_of(written, columns, reader_schema, is_partial)
+    return _Reading(members, pa.schema([_member_field(member) for member in members]))
+
+
+@lru_cache(maxsize=64)
+def _members_of(
+    written: str, columns: tuple[str, ...] | None, reader_schema: str | None, is_partial: bool
+) -> tuple[_Member, ...]:
+    stored = {field.name: field for field in _record(written).fields}
     reader = None if reader_schema is None else _record(reader_schema)
-    with _from_header(block):
-        stored = {field.name: field for field in _record(written).fields}
-    members = _members(stored, reader, columns, is_partial=headers.is_partial(block))
-    with _from_header(block):
-        return _Reading(members, pa.schema([_member_field(member) for member in members]))
+    return _members(stored, reader, columns, is_partial=is_partial)
 
 
 @contextmanager
@@ -211,28 +254,32 @@ def _member_field(member: _Member) -> pa.Field:
 
 
 def _avro_row_count(block: LogBlock) -> int:
-    if block.content_size < _HEAD.size:
+    if block.content_size < AVRO_HEAD.size:
         found = f"{block.content_size} bytes"
         raise block.corrupt(0, expected="a data block's version and number of rows", found=found)
-    head = read_exactly(block.source, block.content_offset, _HEAD.size, path=block.path)
-    version, count = _HEAD.unpack(head)
-    if version not in _VERSIONS:
+    head = read_exactly(block.source, block.content_offset, AVRO_HEAD.size, path=block.path)
+    version, count = AVRO_HEAD.unpack(head)
+    if version not in AVRO_VERSIONS:
         raise block.corrupt(0, expected="a data block of version 1 to 3", found=f"version {version}")
-    count_max = (block.content_size - _HEAD.size) // SIZE_OF_SIZE
+    count_max = (block.content_size - AVRO_HEAD.size) // SIZE_OF_SIZE
     if not 0 <= count <= count_max:
         raise block.corrupt(4, expected=f"0 to {count_max:,} rows, which fit the content", found=f"{count:,}")
     return int(count)
 
 
-def _avro_batches(block: LogBlock, text: str, reading: _Reading, size_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Layout (big endian): i32 version; i32 n; n of (i32 size, a row of Avro). Version 0 has no count.
+def _avro_batches(
+    block: LogBlock, text: str, reading: _Reading, count: int, size_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Its `count` rows.
+
+    Layout (big endian): i32 version; i32 n; n of (i32 size, a row of Avro). Version 0 has no count.
 
     Seen: versions 1 to 3 differ in the delete blocks of the same release only.
     Spec: format/log-format.md section 2.1.
     """
-    left = _avro_row_count(block)
+    left = count
     decoder = row_decoder(text, None, reading.stored)
-    at = _HEAD.size
+    at = AVRO_HEAD.size
     while left:
         piece = _piece(block, at, size_bytes)
         starts, ends, used = find_first_rows(piece, left)
@@ -285,29 +332,31 @@ def _corrupt_parquet(block: LogBlock, error: Exception) -> CorruptFile:
     return block.corrupt(0, expected="a whole Parquet file", found=f"one that does not read ({error})")
 
 
-def _parquet_batches(block: LogBlock, reading: _Reading) -> Iterator[pa.RecordBatch]:
-    """A row group at a time, so that no more than its columns are read ahead."""
-    with _open_parquet(block) as file:
-        missing = [name for name in reading.stored if name not in file.schema_arrow.names]
+def _parquet_batches(file: pq.ParquetFile, block: LogBlock, reading: _Reading) -> Iterator[pa.RecordBatch]:
+    """The rows of an open block. A row group at a time, so that no more than its columns are read ahead."""
+    with file:
+        present = set(file.schema_arrow.names)
+        missing = [name for name in reading.stored if name not in present]
         if missing:
             raise block.corrupt(0, expected=f"a Parquet column '{missing[0]}', as in the header", found="none")
-        stored = pa.schema(
-            [
-                f.with_name(m.stored.name)
-                for m, f in zip(reading.members, reading.schema, strict=True)
-                if m.stored is not None
-            ]
-        )
         for group in range(file.num_row_groups):
             try:
                 for batch in file.iter_batches(
                     BATCH_ROWS, row_groups=[group], columns=list(reading.stored), use_threads=False
                 ):
-                    yield reading.answer(batch.select(stored.names).cast(stored) if stored.names else batch)
+                    yield reading.answer(_as_stored(batch, reading))
             except HudiError:
                 raise
             except _BROKEN_PARQUET as error:
                 raise _corrupt_parquet(block, error) from error
+
+
+def _as_stored(batch: pa.RecordBatch, reading: _Reading) -> pa.RecordBatch:
+    """The columns that are read in their order, of the types that the block's header says."""
+    stored = reading.stored_schema
+    if not stored.names or batch.schema.equals(stored):
+        return batch
+    return batch.select(stored.names).cast(stored)
 
 
 # HFile.

@@ -1,0 +1,53 @@
+"""Telling who reads or writes a table that its logs grow, once a table and process: nothing compacts them by itself."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from pyhudi.services.compaction_settings import CompactionSettings
+from pyhudi.services.compaction_trigger import since_compaction
+from pyhudi.table.read_plan import PlannedFile
+from pyhudi.timeline.active import Timeline
+
+log = logging.getLogger("pyhudi")
+
+LOGS_MANY: Final = 50
+"""Logs of a slice from which reading them takes several times as long as reading its base file, where that is small."""
+
+COMMITS_MANY: Final = 20
+"""Delta commits without a compaction; Apache Hudi's own default is to compact after five. An archival that runs by its
+defaults leaves at least so many on the timeline.
+"""
+
+_WHAT_TO_DO: Final = (
+    "each query merges their logs: call compact() now and then, or let a compaction follow writes by the option "
+    "hoodie.compact.inline=true"
+)
+_told: set[str] = set()
+_lock = threading.Lock()
+
+
+def tell_of_logs(uri: str, files: Sequence[PlannedFile]) -> None:
+    """Log a warning where a slice that a query reads has many logs."""
+    worst = max(files, key=lambda file: len(file.logs), default=None)
+    if worst is not None and len(worst.logs) >= LOGS_MANY and _is_first(uri):
+        log.warning("%s: '%s' has %d logs; %s", uri, worst.path, len(worst.logs), _WHAT_TO_DO)
+
+
+def tell_of_commits(uri: str, timeline: Timeline, settings: CompactionSettings) -> None:
+    """Log a warning where many writes to logs had no compaction, and none is planned or follows writes."""
+    if settings.is_inline or settings.is_scheduled_inline or settings.logs_inline:
+        return
+    if any(instant.action in ("compaction", "logcompaction") for instant in timeline.pending):
+        return
+    count = len(since_compaction(timeline).deltacommits)
+    if count >= COMMITS_MANY and _is_first(uri):
+        log.warning("%s: %d delta commits and more since the last compaction: %s", uri, count, _WHAT_TO_DO)
+
+
+def _is_first(uri: str) -> bool:
+    with _lock:
+        is_first = uri not in _told
+        _told.add(uri)
+    return is_first
