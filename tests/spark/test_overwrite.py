@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 import pyhudi.spark
-from pyhudi import Conflict, HudiError, HudiTable
+from pyhudi import Conflict, HudiError, HudiTable, Invalid
 from pyhudi.txn.guard import LocalGuard
 from pyhudi.txn.waiting import WAIT_OPTION
 
@@ -148,6 +148,23 @@ def test_no_rows_make_an_empty_table(registered: Any, tmp_path: Path, options: d
     save(rows(registered), path, options)
 
     assert HudiTable.open(path).scan().to_arrow().num_rows == 0
+
+
+@pytest.mark.parametrize("options", [OPTIONS, MERGE_ON_READ])
+def test_a_table_without_keys_is_overwritten_in_a_commit(
+    registered: Any, tmp_path: Path, options: dict[str, str]
+) -> None:
+    """Rows of other sources first, then rows of the table itself, which carry the keys that were made up."""
+    keyless = {name: text for name, text in options.items() if "recordkey" not in name}
+    path = made(registered, str(tmp_path / "t"), keyless)
+
+    save(rows(registered, (1, "x", 1.0, "oslo"), (1, "x", 1.0, "oslo")), path, keyless)
+    save(registered.read.format("hudi").load(path), path, keyless)
+
+    assert HudiTable.open(path).scan(columns=["uuid"]).to_arrow()["uuid"].to_pylist() == ["x", "x"]
+    assert [i.action for i in HudiTable.open(path).timeline()][-2:] == ["replacecommit", "replacecommit"]
+    with pytest.raises(Invalid, match="_hoodie_record_key"):
+        save(rows(registered), path, {**keyless, "hoodie.datasource.write.operation": "upsert"})
 
 
 def test_a_reader_under_way_reads_on(registered: Any, tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ from pyhudi.table.creation import NewTable, new_table_properties
 from pyhudi.table.incremental import OnCleaned
 from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW, bare_name
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
+from pyhudi.write.made_keys import refuse_without_keys
 from pyhudi.write.settings import WriteSettings
+from pyhudi.write.source import Operation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,9 +110,7 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
 
 
 def _write(table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str]) -> None:
-    if not options.get(_OPERATION) and not table.record_key:
-        # Seen: so does 1.0.2 where it makes keys up: rows of a query, with their keys, are changed, others are added.
-        operation = "upsert" if RECORD_KEY in dataframe.columns else "bulk_insert"
+    operation = _operation_without_keys(table, dataframe, operation, options)
     call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
 
     if operation == "delete_partition":
@@ -139,8 +139,12 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
 
     table = _find_same_table(dataframe, path, new)
     if table is not None:
+        operation = _operation_without_keys(table, dataframe, operation, options)
+        config = table_config(table.properties, path=path)
+        refuse_without_keys(config, Operation(operation.upper()), settings, dataframe.columns)
         call_options = {name: text for name, text in options.items() if name not in (_OPERATION, _TO_DELETE)}
-        table.insert_overwrite_table(dataframe, options={**call_options, **_as_first_write(operation, options)})
+        as_first = _as_first_write(operation, settings, makes_keys=not table.record_key)
+        table.insert_overwrite_table(dataframe, options={**call_options, **as_first})
         return
 
     told = {name: text for name, text in options.items() if name.startswith(CALLBACK_PREFIX)}
@@ -166,12 +170,28 @@ def _find_same_table(dataframe: "DataFrame", path: str, new: NewTable) -> HudiTa
     return table if is_same and not is_ring else None
 
 
-def _as_first_write(operation: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Options by which an overwrite stores what an operation stores in an empty table: one row a key, or all."""
-    settings = WriteSettings.from_options(options)
+def _as_first_write(operation: str, settings: WriteSettings, *, makes_keys: bool) -> dict[str, str]:
+    """Options by which an overwrite stores what an operation stores in an empty table: one row a key, or all.
+
+    Keys that the writer makes up are made anew, so no two rows share one.
+    """
     drops = settings.insert_duplicates != "none"
-    combines = settings.combine_before_upsert if operation == "upsert" else settings.combine_before_insert or drops
+    combines = settings.combine_before_insert or drops
+    if operation == "upsert":
+        combines = settings.combine_before_upsert and not makes_keys
     return {_COMBINE: str(combines).lower(), **_KEEPS_DUPLICATES}
+
+
+def _operation_without_keys(
+    table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str]
+) -> str:
+    """The operation, which on a table without key columns goes by the rows where options name none.
+
+    Seen: so does 1.0.2 where it makes keys up: rows of a query, with their keys, are changed, others are added.
+    """
+    if options.get(_OPERATION) or table.record_key:
+        return operation
+    return "upsert" if RECORD_KEY in dataframe.columns else "bulk_insert"
 
 
 def _operation(options: Mapping[str, str]) -> str:

@@ -2,11 +2,11 @@
 
 The new table is written whole to a folder beside the old one. Then the two change places in one step, under the guard
 of the old one. Until that step the old table is as it was; a crash leaves a folder that the next overwrite sweeps.
+What others wrote to the old table meanwhile would go with it unseen, so the two do not change places then.
 """
 
 import logging
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC
@@ -14,13 +14,14 @@ from datetime import UTC
 import pyarrow as pa
 
 from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
-from pyhudi.errors import Conflict, Unsupported
+from pyhudi.errors import Conflict, HudiError, Unsupported
 from pyhudi.format.instants import format_instant
-from pyhudi.format.names import HEARTBEATS
+from pyhudi.format.names import HEARTBEATS, HOODIE, METADATA_TABLE
 from pyhudi.format.schema import META_FIELDS, canonical_arrow
 from pyhudi.storage.exchange import exchange_folders
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.places import LocalPlace, parse_place
+from pyhudi.storage.protocol import FileInfo, Storage
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.config import TableConfig, table_config
 from pyhudi.table.creation import NewTable, new_table_properties
@@ -70,7 +71,8 @@ def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
     """Gives the path to write the new table to; it takes the place of the old one when the block ends well.
 
     `wait_ms`: how long to wait for a writer of the old table at most.
-    Raises: Conflict while somebody writes to the old table; Unsupported where places cannot be exchanged in one step.
+    Raises: Conflict while somebody writes to the old table, or has written to it during the block; Unsupported where
+    places cannot be exchanged in one step.
     """
     location = parse_location(path, None)
     place = parse_place(location.uri)
@@ -81,11 +83,19 @@ def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
             "table first, or keep its facts and columns"
         )
     root = os.path.realpath(place.root)
+    storage = open_storage(location)
     with _room_beside(root) as staged:
+        before = _timeline_files(storage)
         yield staged
+
         guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
         with awaited_hold(guard, _PURPOSE, clock=SYSTEM_CLOCK, wait_ms=wait_ms) as hold:
-            _refuse_living_writers(path)
+            _refuse_living_writers(path, storage)
+            if _timeline_files(storage) != before:
+                raise Conflict(
+                    f"{path}: expected no other writer, found that the table was changed while the new one was "
+                    "written; read it again, then overwrite again"
+                )
             hold.confirm()
             exchange_folders(root, staged)
 
@@ -100,7 +110,7 @@ def _room_beside(root: str) -> Iterator[str]:
         try:
             yield os.path.join(room, "table")
         finally:
-            shutil.rmtree(room, ignore_errors=True)
+            _delete(room)
     if os.path.exists(room):
         log.warning("%s: could not be deleted; the next overwrite of '%s' tries again", room, root)
 
@@ -111,12 +121,33 @@ def _sweep(parent: str, name: str) -> None:
         if not entry.name.startswith(f"{_PREFIX}{name}-") or not entry.is_dir(follow_symlinks=False):
             continue
         with suppress(Conflict), LocalGuard(entry.path).acquire(_PURPOSE, _now()):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            _delete(entry.path)
 
 
-def _refuse_living_writers(path: str) -> None:
+def _delete(room: str) -> None:
+    """Delete a folder however deep it is, or what can be deleted of it: the next overwrite tries again."""
+    with suppress(HudiError):
+        open_storage(parse_location(room, None)).delete_prefix("")
+
+
+def _timeline_files(storage: Storage) -> set[FileInfo]:
+    """What shows that a table was changed: its properties and its timeline, wherever in `.hoodie` that lies.
+
+    The listing reads no file, so it works for tables that pyhudi cannot read, too. Files and folders with a dot are
+    locks, heartbeats and markers.
+    """
+    folders = [folder for folder in storage.list_folders(HOODIE) if folder != METADATA_TABLE]
+    seen = [HOODIE, *(folder for folder in folders if not _is_hidden(folder))]
+    return {file for folder in seen for file in storage.list(folder) if not _is_hidden(file.path)}
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")
+
+
+def _refuse_living_writers(path: str, storage: Storage) -> None:
     """Raises: Conflict while Apache Hudi, which does not heed the guard, writes to the table."""
-    storage, now_ms = open_storage(parse_location(path, None)), SYSTEM_CLOCK.now_ms()
+    now_ms = SYSTEM_CLOCK.now_ms()
     for file in storage.list(HEARTBEATS):
         requested = file.path.rpartition("/")[2]
         if is_alive_elsewhere(storage, requested, now_ms=now_ms, expires_ms=_HEARTBEAT_EXPIRES_MS):

@@ -5,6 +5,7 @@ The old table and its history must be there until the new one is, and no leftove
 
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,15 @@ def path(tmp_path: Path) -> str:
     table.bulk_insert(pa.table({"id": ["a"], "v": [1]}))
     table.upsert(pa.table({"id": ["a"], "v": [2]}))
     return place
+
+
+@pytest.fixture
+def shallow_stack() -> Iterator[int]:
+    """A bound of recursion so low that folders as deep are made and deleted soon."""
+    before, bound = sys.getrecursionlimit(), 350
+    sys.setrecursionlimit(bound)
+    yield bound
+    sys.setrecursionlimit(before)
 
 
 def replace_and_fail(path: str, error: BaseException) -> None:
@@ -87,6 +97,40 @@ def test_beside_a_writer_the_old_table_stays(path: str) -> None:
     assert_old(path)
 
 
+def test_what_another_wrote_meanwhile_is_not_lost(path: str) -> None:
+    """Its commit is complete when the new table is: no lock and no heartbeat tells of it."""
+
+    def replace_beside_an_upsert() -> None:
+        with replacing_table(path, wait_ms=0) as staged:
+            make_other(staged)
+            HudiTable.open(path).upsert(pa.table({"id": ["b"], "v": [3]}))
+
+    with pytest.raises(Conflict, match="was changed while the new one was written"):
+        replace_beside_an_upsert()
+
+    table = HudiTable.open(path)
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == ["a", "b"]
+    assert len(table.timeline()) == 3
+    assert os.listdir(os.path.dirname(path)) == ["t"]
+
+
+def test_an_old_table_of_deep_folders_goes_whole(path: str, shallow_stack: int) -> None:
+    """A deletion that recurses would fail once the tables have changed places."""
+    folder = os.open(path, os.O_RDONLY)
+    for _ in range(shallow_stack):
+        os.mkdir("x", dir_fd=folder)
+        below = os.open("x", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+
+    with replacing_table(path, wait_ms=0) as staged:
+        make_other(staged)
+
+    assert HudiTable.open(path).name == "other"
+    assert os.listdir(os.path.dirname(path)) == ["t"]
+
+
 def test_beside_a_writer_of_apache_hudi_the_old_table_stays(path: str) -> None:
     beat = Path(path) / ".hoodie" / ".heartbeat" / "20261121093000000"
     beat.parent.mkdir(exist_ok=True)
@@ -103,7 +147,7 @@ def test_beside_a_writer_of_apache_hudi_the_old_table_stays(path: str) -> None:
 
 def test_what_an_overwrite_left_that_died_is_swept(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", lambda *args, **kwargs: None)  # the process died before it
+        patch.setattr("pyhudi.api.overwrite._delete", lambda room: None)  # the process died before it
         with pytest.raises(LightsOut):
             replace_and_fail(path, LightsOut())
     assert len(os.listdir(os.path.dirname(path))) == 2
