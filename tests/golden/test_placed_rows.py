@@ -80,6 +80,7 @@ def of_table(golden: GoldenTables, name: str) -> list[tuple[Storage, SliceFiles,
     return [(storage, files, plan) for storage, plan, files in slices(golden, name)]
 
 
+PARQUET = {"hoodie.logfile.data.block.format": "parquet"}
 BY_BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
 
 
@@ -92,7 +93,7 @@ def test_rows_of_our_tables_are_found_where_they_lie(
     rand = random.Random(seed)
     table = HudiTable.create(
         tmp_path, name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ",
-        properties={"hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
+        properties={**PARQUET, "hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
     )  # fmt: skip
 
     def rows(keys: list[int]) -> pa.Table:
@@ -143,7 +144,7 @@ def test_what_footers_settle_is_what_values_do(
     """Base rows of 5: where each row of the log wins, none is looked at; with a column that marks deletes, each is."""
     table = HudiTable.create(
         tmp_path, name="t", record_key="id", ordering=ordering, table_type="MERGE_ON_READ",
-        properties={"hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
+        properties={**PARQUET, "hoodie.compact.inline": "false", **(BY_BUCKET if by_keys else {})},
     )  # fmt: skip
 
     def rows(of: Upsert) -> pa.Table:
@@ -182,7 +183,7 @@ def test_without_positions_of_this_base_file_keys_say_where_rows_lie(golden: Gol
 def test_rows_of_a_base_file_that_share_a_key_have_no_place_of_their_own(tmp_path: Path) -> None:
     """Each of them becomes the row of the log."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a", "a", "b"], "n": [1, 2, 3]}))
     table.upsert(pa.table({"id": ["b"], "n": [4]}))
     assert _placed_of_only_slice(table) == [[2], []]
@@ -192,7 +193,7 @@ def test_rows_of_a_base_file_that_share_a_key_have_no_place_of_their_own(tmp_pat
 
 def test_a_record_without_a_key_is_told_of_where_rows_are_merged(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
-                             properties={"hoodie.metadata.enable": "false", **BY_BUCKET})  # fmt: skip
+                             properties={**PARQUET, "hoodie.metadata.enable": "false", **BY_BUCKET})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a", "b"], "n": [1, 2]}))
     table.upsert(pa.table({"id": ["b", "c"], "n": [3, 4]}))
     (file,) = table.scan()._plan.files
@@ -210,7 +211,7 @@ def test_a_record_without_a_key_is_told_of_where_rows_are_merged(tmp_path: Path)
 
 def test_keys_that_rows_do_not_hold_are_spelled(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path, name="t", record_key=["id", "at"], table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a", "a", "b"], "at": [1, 2, 1]}))
     table.upsert(pa.table({"id": ["a", "c"], "at": [2, 2]}))
     table.delete(pa.table({"id": ["b"], "at": [1]}))
@@ -246,7 +247,7 @@ def test_a_footer_settles_who_wins_as_the_rows_do(
 ) -> None:
     """Base rows of 5 and perhaps null, log rows from `first` on: whether the base file's values are read or not."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="at", table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
     width = kind.bit_width if not pa.types.is_floating(kind) else 64
 
     def rows(values: list[int | None]) -> pa.Table:
@@ -264,7 +265,7 @@ def test_a_footer_settles_who_wins_as_the_rows_do(
 def test_a_field_of_a_column_that_orders_is_compared(tmp_path: Path) -> None:
     """As tables of Apache Hudi may have it: footers of base files know leaves, not columns."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false", **BY_BUCKET})  # fmt: skip
 
     def rows(times: list[int]) -> pa.Table:
         inner = pa.array([{"at": time} for time in times], pa.struct([("at", pa.int64())]))
@@ -284,7 +285,7 @@ def test_a_field_of_a_column_that_orders_is_compared(tmp_path: Path) -> None:
 def test_a_column_that_orders_may_mark_deletes(tmp_path: Path) -> None:
     """As tables of Apache Hudi may have it: what its bounds say of who wins does not say who is deleted."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false"})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false"})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a", "b"], "ts": [5, 5]}))
     table.upsert(pa.table({"id": ["a", "b"], "ts": [6, 7]}))
     scan = table.scan()
@@ -304,7 +305,7 @@ def test_a_column_that_orders_may_mark_deletes(tmp_path: Path) -> None:
 def test_a_header_that_says_other_than_the_footer_is_believed(tmp_path: Path) -> None:
     """Rows are read by the header: ordering values that it does not tell of order nothing."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", ordering="ts", table_type="MERGE_ON_READ",
-                             properties={"hoodie.metadata.enable": "false"})  # fmt: skip
+                             properties={**PARQUET, "hoodie.metadata.enable": "false"})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a"], "ts": [5]}))
     table.upsert(pa.table({"id": ["a"], "ts": [6]}))
     (file,) = table.scan()._plan.files
@@ -333,7 +334,7 @@ def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
 def test_blocks_of_an_older_type_have_no_place(tmp_path: Path) -> None:
     """Spark would read them as the table's type of today, which not each of its releases can."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
-                             properties={"hoodie.compact.inline": "false"})  # fmt: skip
+                             properties={**PARQUET, "hoodie.compact.inline": "false"})  # fmt: skip
     table.bulk_insert(pa.table({"id": ["a", "b"], "n": pa.array([1, 2], pa.int32())}))
     table.upsert(pa.table({"id": ["a"], "n": pa.array([3], pa.int32())}))
     table.upsert(pa.table({"id": ["b"], "n": pa.array([4], pa.int64())}))
