@@ -203,8 +203,7 @@ def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
     run: list[LogBlock] = []
     size_bytes = 0
     for block in blocks:
-        goes_on = run and is_small_avro(block) and _look(block) == _look(run[0]) and is_small_avro(run[0])
-        if run and not (goes_on and size_bytes + block.content_size <= JOINED_BYTES):
+        if run and not (size_bytes + block.content_size <= JOINED_BYTES and _are_alike(run[0], block)):
             yield run
             run, size_bytes = [], 0
         run.append(block)
@@ -213,8 +212,15 @@ def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
         yield run
 
 
-def _look(block: LogBlock) -> tuple[str, bool, str | None]:
-    return schema_text(block), is_partial(block), positions_base_instant(block)
+def _are_alike(one: LogBlock, other: LogBlock) -> bool:
+    """Whether rows of both blocks may be decoded as those of one."""
+    return (
+        is_small_avro(one)
+        and is_small_avro(other)
+        and schema_text(one) == schema_text(other)
+        and is_partial(one) == is_partial(other)
+        and positions_base_instant(one) == positions_base_instant(other)
+    )
 
 
 def keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
