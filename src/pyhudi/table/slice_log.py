@@ -82,7 +82,7 @@ def _get_whole(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[by
     """The content of each log, up to the size that it was listed with."""
 
     def get(log: tuple[str, int]) -> bytes:
-        return storage.get(log[0], 0, log[1])
+        return StoredLog(storage, log[0]).read_at(0, log[1])
 
     if storage.location.is_near or len(logs) < 2:
         yield from map(get, logs)
