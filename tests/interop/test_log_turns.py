@@ -86,6 +86,29 @@ def test_ten_turns(
         assert all(of.values()), f"expected each of {what} by both, found {of}"
 
 
+@PAIRS
+def test_a_deleted_row_stays_deleted_when_we_write_an_older_one(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int, options: dict[str, Any]
+) -> None:
+    """Our upsert writes a base file instead of a log by which both would show the deleted row again."""
+    hudi: ReferenceHudi = request.getfixturevalue(name)
+    shared = SharedLogs(tmp_path / "rides", version=version)
+    keys = key_range(0, 40)
+    shared.bulk_insert(rows(keys, turn=50))
+    shared.delete(keys[:10])
+    shared.upsert(rows(keys[5:15], turn=7))
+    shared.check(hudi)
+    shared.hudi_write(hudi, "upsert", rows(keys[3:20:2], turn=60), **options)
+    shared.hudi_delete(hudi, keys[5:30:3], **options)
+    shared.check(hudi)
+    shared.upsert(rows(keys[4:40:2], turn=3))
+    shared.check(hudi)
+    shared.hudi_write(hudi, "upsert", rows(keys[::3], turn=70), **{**options, **COMPACTS})
+    shared.check(hudi)
+    shared.ours.compact()
+    shared.check(hudi)
+
+
 # Writers that died.
 
 

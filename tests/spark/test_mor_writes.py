@@ -182,3 +182,21 @@ def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: 
 
         assert twins.on_spark.scan().to_arrow().num_rows == 20
         assert_read_alike(spark, twins)
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_a_deleted_row_stays_deleted_when_an_older_one_comes(
+    spark: Any, tmp_path: Path, handover: str, index: str
+) -> None:
+    """Readers of its log would show the base row again, which is greater."""
+    properties = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2", **ONLY_LOGS}
+    twins = Twins(spark, tmp_path, **FACTS, ordering="ts", properties=properties)
+    twins.write("upsert", rows_of_all_types(0, 20, version=9))
+    twins.write("delete", rows_of_all_types(0, 10, version=0).select(["id", "part"]))
+
+    result = twins.write("upsert", rows_of_all_types(5, 15, version=4))
+
+    older = pc.equal(twins.here.scan().to_arrow().column("ts"), rows_of_all_types(0, 1, version=4).column("ts")[0])
+    assert pc.sum(older).as_py() == 5
+    assert result.inserted + result.updated == 10
+    assert_read_alike(spark, twins)

@@ -1,7 +1,7 @@
 """Reading a file slice with logs: its base rows, merged with what the log comes to."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -17,6 +17,10 @@ from pyhudi.table.slice_log import LogTally, SliceFiles, slice_blocks, slice_fil
 
 _DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_DATA: 2, BlockType.DELETE: 4}
 """How many times its stored bytes a block may take in memory, by rule of thumb."""
+
+
+ChooseRows = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Leaves rows of a base file out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,13 @@ def read_merged(
     *,
     use_threads: bool,
     tally: LogTally | None = None,
+    more: Sequence[LogBlock] = (),
+    choose: ChooseRows | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The merged rows of a slice, as these columns of the table's and perhaps others that merging needs.
 
-    `stored`: every column that rows of the table may have, as of today.
+    `stored`: every column that rows of the table may have, as of today. `more`: blocks that count after those of the
+    log. `choose`: which rows of the base file there are; log and base meet by their keys then.
     Memory: what the log comes to (`LogFold`), of the columns that are read, and a batch of the base file. A log that
     may decode to more than `log_size_bytes_max` is merged in several passes, each over a part of the keys, which reads
     base file and log once more.
@@ -54,12 +61,14 @@ def read_merged(
     own = () if reading.keys is None else reading.keys.record_key
     names = reading.rules.columns_needed([*columns, *own], stored.names)
     schema = pa.schema([stored.field(name) for name in names])
-    blocks = stored_blocks(storage, files, reading, tally)
+    blocks = [*stored_blocks(storage, files, reading, tally), *more]
+    if choose is not None:
+        files = replace(files, base_instant="")  # no block's positions are of the rows that are left
     if not blocks:
-        yield from _base_batches(storage, files, schema, use_threads=use_threads)
+        yield from _base_batches(storage, files, schema, choose, use_threads=use_threads)
         return
     for part in key_parts(blocks, reading):
-        base = _base_batches(storage, files, schema, use_threads=use_threads)
+        base = _base_batches(storage, files, schema, choose, use_threads=use_threads)
         yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part, tally)
 
 
@@ -81,9 +90,10 @@ def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:
 
 
 def _base_batches(
-    storage: Storage, files: SliceFiles, schema: pa.Schema, *, use_threads: bool
+    storage: Storage, files: SliceFiles, schema: pa.Schema, choose: ChooseRows | None, *, use_threads: bool
 ) -> Iterator[pa.RecordBatch]:
     if files.base_path is None:
         return
     for batch in read_stored_batches(storage, files.base_path, schema.names, use_threads=use_threads):
-        yield conform_batch(batch, schema, path=files.base_path)
+        rows = conform_batch(batch, schema, path=files.base_path)
+        yield rows if choose is None else choose(rows)

@@ -3,19 +3,30 @@
 Importing this imports numba.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import LogBlock
 from pyhudi.format.log.delete import DELETES
 from pyhudi.format.schema import META_FIELDS, RECORD_KEY, select_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.incoming_rows import IncomingRows
-from pyhudi.write.log_writer import BlockStyle, LogPlace, LogRows, WrittenLog, delete_rows, in_base_order, write_log
+from pyhudi.write.log_writer import (
+    BlockStyle,
+    LogPlace,
+    LogRows,
+    WrittenLog,
+    delete_rows,
+    in_base_order,
+    log_blocks,
+    write_log,
+)
 from pyhudi.write.plan import FileGroupTask
+from pyhudi.write.returning_rows import returning_keys, rewrite_without
 from pyhudi.write.searched_keys import search_keys
 from pyhudi.write.source import LEAVES, POSITION
 from pyhudi.write.stored_rows import RowPlace, stored_rows, with_all_columns
@@ -29,7 +40,8 @@ def append_rows(
 
     Of rows with some of the columns those whose key is not stored get the others as nulls, in blocks of their own. A
     delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
-    partition carries none, and wins over all before it.
+    partition carries none, and wins over all before it. Where a row would bring a deleted one back, the group's next
+    base file is written instead (`returning_rows`).
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
     chosen, gone = incoming.living, incoming.gone
@@ -41,23 +53,47 @@ def append_rows(
         chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
     elif task.searched is not None:
         new = len(chosen)
-    written = write_log(
-        place,
-        _style(target, chosen),
-        _rows(target, task, chosen, base_instant),
-        _deletes(target, task, gone, base_instant),
-    )
-    statuses = []
-    for log in written:
-        inserts = min(new, log.rows)
-        new -= inserts
-        statuses.append(_status(task, log, inserts))
+    parts = [
+        _Part(
+            _style(target, chosen),
+            _rows(target, task, chosen, base_instant),
+            _deletes(target, task, gone, base_instant),
+            inserts=new,
+        )
+    ]
     if len(whole):
         complete = replace(target, is_partial=False)
         rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
-        more = write_log(place, _style(complete, whole), rows, none, files_before=len(written))
-        statuses += [_status(task, log, log.rows) for log in more]
+        parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
+    if task.piece is not None:
+        keys = pa.concat_arrays([one_array(of.column(RECORD_KEY)) for of in (chosen, whole)])
+
+        def own() -> list[LogBlock]:
+            return [block for part in parts for block in log_blocks(place, part.style, part.rows, part.deletes)]
+
+        back = returning_keys(store, target, task, keys, own)
+        if len(back):
+            inserts = max(new + len(whole), len(back))
+            counts = inserts, len(keys) - inserts, len(gone)
+            return [rewrite_without(store, target, task, back, own(), counts=counts, write_token=write_token)]
+    statuses: list[WriteStatus] = []
+    for part in parts:
+        left = part.inserts
+        for log in write_log(place, part.style, part.rows, part.deletes, files_before=len(statuses)):
+            inserts = min(left, log.rows)
+            left -= inserts
+            statuses.append(_status(task, log, inserts))
     return statuses
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Blocks of one style. `inserts`: how many of their rows are planned as new."""
+
+    style: BlockStyle
+    rows: LogRows
+    deletes: LogRows
+    inserts: int
 
 
 def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:

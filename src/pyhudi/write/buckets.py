@@ -24,7 +24,7 @@ from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.pending import FileGroup
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.inserts import POLICY
-from pyhudi.write.plan import FileGroupTask, TaskKind, WritePlan
+from pyhudi.write.plan import FileGroupTask, TaskKind, WritePlan, logged
 from pyhudi.write.settings import WriteSettings
 from pyhudi.write.source import Operation
 
@@ -109,10 +109,12 @@ def plan_buckets(
         of = buckets[partition]
         piece = of.live.get(bucket)
         if piece is not None:
+            kind = TaskKind.APPEND if appends else TaskKind.REWRITE
             task = FileGroupTask(
-                len(tasks), TaskKind.APPEND if appends else TaskKind.REWRITE, partition, piece.file_id,
+                len(tasks), kind, partition, piece.file_id,
                 piece.base_file.name.format() if piece.base_file is not None else None, piece.base_instant,
                 0, count, is_new_partition=False, index_bucket=bucket, searched=piece if searches else None,
+                piece=logged(piece, kind),
             )  # fmt: skip
         elif adds_rows:
             task = FileGroupTask(

@@ -3,7 +3,7 @@
 A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -103,24 +103,38 @@ def compact_slice(
         store, target.requested, join(task.partition, name), "CREATE" if task.base_file is None else "MERGE"
     )
     tally = LogTally()
-    file.begin()
-    with BaseFileWriter(
-        store, file.path, target.schema, target.avro_schema, target.settings, constants={FILE_NAME: name},
-        bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
-    ) as writer:  # fmt: skip
-        for batch in read_merged(
-            store, task.files, target.reading, target.schema, target.schema.names, use_threads=False, tally=tally
-        ):
-            writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
+    batches = read_merged(
+        store, task.files, target.reading, target.schema, target.schema.names, use_threads=False, tally=tally
+    )
+    rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
     size_bytes = file.shown_size()
     stat = WriteStat(
         file_id=task.file_id, path=file.path, partition_path=task.partition,
         prev_commit=NEW_FILE_GROUP if task.base_file is None else task.base_instant,
         prev_base_file=task.base_file,
-        num_writes=writer.rows, num_inserts=tally.inserted, num_update_writes=tally.updated,
+        num_writes=rows, num_inserts=tally.inserted, num_update_writes=tally.updated,
         num_deletes=tally.deleted, total_write_bytes=size_bytes, file_size_in_bytes=size_bytes,
     )  # fmt: skip
     return [with_log_counts(stat, task, tally)]
+
+
+def write_merged(
+    file: AttemptedFile,
+    name: str,
+    schema: pa.Schema,
+    avro_schema: str,
+    settings: BaseFileSettings,
+    batches: Iterable[pa.RecordBatch],
+) -> int:
+    """Write the rows of a merged slice as a base file of this name, and say how many. They keep who wrote them."""
+    file.begin()
+    with BaseFileWriter(
+        file.storage, file.path, schema, avro_schema, settings, constants={FILE_NAME: name},
+        bloom=settings.new_bloom(), before_visible=file.refuse_when_given_up,
+    ) as writer:  # fmt: skip
+        for batch in batches:
+            writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
+    return writer.rows
 
 
 def write_token(target: CompactionTarget, task: SliceTask, task_attempt: int) -> str:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.log.block import HeaderKey
+from pyhudi.format.log.block import HeaderKey, LogBlock
 from pyhudi.format.log.delete import make_deletes
 from pyhudi.format.log.headers import data_header, with_positions_passed_over
+from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.log.writer import (
     encode_avro_block,
     encode_delete_block,
@@ -121,6 +122,12 @@ def write_log(
             file.refuse_when_given_up()
         written.append(WrittenLog(name, file.shown_size(), row_count, delete_count))
     return written
+
+
+def log_blocks(place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows) -> list[LogBlock]:
+    """The blocks that `write_log` would write, in memory."""
+    content = b"".join(block.content for block in _blocks(place.instant, style, rows, deletes))
+    return list(read_blocks(content, path=join(place.partition, place.file_id)))
 
 
 @dataclass(frozen=True, slots=True)

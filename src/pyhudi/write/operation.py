@@ -322,7 +322,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         logs=settings.logs if not log_slicing(config).is_by_name else replace(settings.logs, writes_positions=False),
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
-        reading=log_reading(session.snapshot) if prepared.buckets is not None else None,
+        reading=log_reading(session.snapshot),
     )
 
 

@@ -1,6 +1,7 @@
 """Where the rows of a write go: to the file groups in which their keys are found, or to those of their buckets."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -45,9 +46,19 @@ def place_rows(
             session, source, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
-        return name_logs(plan, snapshot, pending), replaced
-    plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
-    return name_logs(plan, snapshot, pending), replaced
+    else:
+        plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
+    return _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced
+
+
+def _beside_log_compactions(plan: WritePlan, pending: Mapping[FileGroup, Instant]) -> WritePlan:
+    """The plan, whose tasks know of the log compactions that are pending of their groups."""
+    merging = {group: of.requested for group, of in pending.items() if of.action == "logcompaction"}
+    if not merging:
+        return plan
+    return WritePlan(
+        tuple(replace(task, log_compaction=merging.get((task.partition, task.file_id))) for task in plan.tasks)
+    )
 
 
 def _by_buckets(

@@ -35,7 +35,8 @@ class FileGroupTask:
     `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
     group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
     `log`: what its new log is called; None where logs are called after their write. `searched`: the slice whose keys
-    tell which of the rows are new, where that is only found as they are written.
+    tell which of the rows are new, where that is only found as they are written. `piece`: the slice to whose log rows
+    are appended, where it has logs upon a base file. `log_compaction`: a pending one of the group.
     """
 
     bucket: int
@@ -50,6 +51,8 @@ class FileGroupTask:
     index_bucket: int | None = None
     log: NewLog | None = None
     searched: FileSlice | None = None
+    piece: FileSlice | None = None
+    log_compaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ def plan_write(
                         filled.get(piece.file_id, 0),
                         updates,
                         is_new_partition=False,
+                        piece=logged(piece, kind),
                     )
                 )
         overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
@@ -148,6 +152,11 @@ def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) 
             filled[piece.file_id] = take
             rows -= take
     return filled
+
+
+def logged(piece: FileSlice, kind: TaskKind) -> FileSlice | None:
+    """The slice as a task's `piece`."""
+    return piece if kind is TaskKind.APPEND and piece.base_file is not None and piece.log_files else None
 
 
 def equal_shares(total: int, count: int) -> list[int]:

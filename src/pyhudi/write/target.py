@@ -24,7 +24,8 @@ class WriteTarget:
     keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `is_partial`: the rows
     hold some of the columns only; where a row is stored, its other columns keep their values. `rules`: how the table
     settles rows of one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored`
-    say as much. `reading`: how the logs of a slice that a task searches are read.
+    say as much. `reading`: how the logs of slices are read;
+    None for a table without logs.
     """
 
     location: StorageLocation
