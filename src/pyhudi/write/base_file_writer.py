@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.schema import RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
+from pyhudi.write.key_filter import FilterSettings, KeyFilter
 
 AVRO_SCHEMA = "parquet.avro.schema"
 WRITER_MODEL = "writer.model.name"
@@ -31,27 +31,17 @@ _MOSTLY_NEW = 0.8
 class BaseFileSettings:
     """How base files are written. Units: bytes.
 
-    `row_group_size_bytes` counts Arrow bytes in memory, before encoding.
+    `row_group_size_bytes` counts Arrow bytes in memory, before encoding. `bloom`: None: files have no Bloom filter.
     """
 
     compression: str
     file_size_max_bytes: int
     row_group_size_bytes: int
     page_size_bytes: int
-    bloom_kind: str | None
-    bloom_entries: int
-    bloom_false_positive_rate: float
-    bloom_entries_max: int
+    bloom: FilterSettings | None
 
-    def new_bloom(self) -> BloomFilter | None:
-        if self.bloom_kind is None:
-            return None
-        return BloomFilter.create(
-            self.bloom_kind,  # type: ignore[arg-type]  # checked where the option is read
-            entries=self.bloom_entries,
-            false_positive_rate=self.bloom_false_positive_rate,
-            entries_max=self.bloom_entries_max,
-        )
+    def new_bloom(self) -> KeyFilter | None:
+        return None if self.bloom is None else KeyFilter(self.bloom)
 
 
 class BaseFileWriter:
@@ -72,7 +62,7 @@ class BaseFileWriter:
         settings: BaseFileSettings,
         *,
         constants: Mapping[str, str],
-        bloom: BloomFilter | None,
+        bloom: KeyFilter | None,
         key_range: tuple[str, str] | None = None,
         before_visible: Callable[[], None] = lambda: None,
     ) -> None:
@@ -150,10 +140,10 @@ class BaseFileWriter:
     def _footer(self) -> dict[str, str]:
         footer = {AVRO_SCHEMA: self._avro_schema, WRITER_MODEL: "avro"}
         if self._bloom is not None:
-            assert self._settings.bloom_kind is not None
-            footer[BLOOM_FILTER] = self._bloom.encode()
-            if self._settings.bloom_kind != "SIMPLE":
-                footer[BLOOM_KIND] = self._settings.bloom_kind
+            found = self._bloom.finish()
+            footer[BLOOM_FILTER] = found.encode()
+            if found.kind != "SIMPLE":
+                footer[BLOOM_KIND] = found.kind
             if self._range is not None:
                 footer[MIN_KEY], footer[MAX_KEY] = self._range
         return footer

@@ -10,7 +10,6 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
 from pyhudi.format.properties import encode_partition_metadata
 from pyhudi.format.schema import COMMIT_TIME, RECORD_KEY
@@ -20,6 +19,7 @@ from pyhudi.write.append_handle import append_rows
 from pyhudi.write.attempt import AttemptedFile
 from pyhudi.write.base_file_writer import BaseFileWriter, without
 from pyhudi.write.incoming_rows import IncomingRows, collect_rows, delete_mask
+from pyhudi.write.key_filter import KeyFilter
 from pyhudi.write.merge_handle import BATCH_ROWS, MergeOutcome, merge_base_file
 from pyhudi.write.plan import FileGroupTask, TaskKind
 from pyhudi.write.searched_keys import search_keys
@@ -179,7 +179,7 @@ def _open_writer(
     target: WriteTarget,
     *,
     constants: Mapping[str, str],
-    bloom: BloomFilter | None = None,
+    bloom: KeyFilter | None = None,
     key_range: tuple[str, str] | None = None,
 ) -> BaseFileWriter:
     """Put the marker, then open the base file."""

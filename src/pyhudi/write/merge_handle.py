@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.merge.base import BaseMerge
@@ -21,6 +20,7 @@ from pyhudi.table.conform import conform_array, conform_batch
 from pyhudi.table.parquet_files import open_parquet
 from pyhudi.write.base_file_writer import BaseFileSettings, BaseFileWriter
 from pyhudi.write.incoming_rows import IncomingRows
+from pyhudi.write.key_filter import KeyFilter
 from pyhudi.write.target import WriteTarget
 
 BATCH_ROWS = 131_072
@@ -28,7 +28,7 @@ _SPARSE = 256
 """Where one row in so many is replaced, or fewer, the rows between are passed on as they are, uncopied."""
 
 AsStored = Callable[[pa.RecordBatch, int], pa.RecordBatch]
-OpenWriter = Callable[[BloomFilter | None, tuple[str, str] | None], AbstractContextManager[BaseFileWriter]]
+OpenWriter = Callable[[KeyFilter | None, tuple[str, str] | None], AbstractContextManager[BaseFileWriter]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ def _merge_whole(
     updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
     if not updates and not deletes and not len(settled.new):
         return None
-    bloom, key_range = _known_keys(old.file, target.settings) if not deletes else (None, None)
+    keys = old.file.metadata.num_rows + len(settled.new)
+    bloom, key_range = _known_keys(old.file, target.settings, keys) if not deletes else (None, None)
     knows_old_keys = key_range is not None
     incoming = _one_batch(rows.table)
     with open_writer(bloom, key_range) as writer:
@@ -128,10 +129,11 @@ def _merge_by_rules(
 ) -> MergeOutcome | None:
     """As a query merges a base file with its log, which the incoming rows are here; what changes is this write's."""
     folded = _as_log(old, rows, as_stored, target)
-    changes, may_drop = _foresee(old, folded)
+    changes, may_drop, inserts = _foresee(old, folded)
     if not changes:
         return None
-    bloom, key_range = (None, None) if may_drop else _known_keys(old.file, target.settings)
+    keys = old.file.metadata.num_rows + inserts
+    bloom, key_range = (None, None) if may_drop else _known_keys(old.file, target.settings, keys)
     merge = BaseMerge(folded, stamps_changes=True)
     with open_writer(bloom, key_range) as writer:
         start = 0
@@ -162,8 +164,10 @@ def _as_log(old: _OldFile, rows: IncomingRows, as_stored: AsStored, target: Writ
     return fold.finish()
 
 
-def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool]:
-    """Whether a row may change, and whether one may be dropped. Reads the key and what orders rows."""
+def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
+    """Whether a row may change, whether one may be dropped, and how many are inserted. Reads the key and what orders
+    rows.
+    """
     rules = folded.rules
     needed = {rules.key, *(name.partition(".")[0] for name in rules.ordering)}
     schema = pa.schema([field for field in old.schema if field.name in needed])
@@ -175,7 +179,8 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool]:
         is_made_of_both = ~met.is_delete & (rules.merger is not None or rules.fill is not None)
         changes |= bool((met.wins | is_made_of_both).any())
         drops |= bool(len(met.dropped)) or (rules.merger is not None and bool(is_made_of_both.any()))
-    return changes or merge.counts.inserted > 0, drops
+    inserts = merge.counts.inserted
+    return changes or inserts > 0, drops, inserts
 
 
 def _settle(
@@ -239,18 +244,22 @@ def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.Record
     return [*pieces, stored.slice(start)] if start < len(stored) else pieces
 
 
-def _known_keys(old: pq.ParquetFile, settings: BaseFileSettings) -> tuple[BloomFilter | None, tuple[str, str] | None]:
-    """The old file's Bloom filter and key range, to go on with; none where it is of another make or damaged.
+def _known_keys(
+    old: pq.ParquetFile, settings: BaseFileSettings, keys: int
+) -> tuple[KeyFilter | None, tuple[str, str] | None]:
+    """The old file's Bloom filter and key range, to go on with up to so many keys; none where it is of another make or
+    size, or damaged.
 
     Sound while no key leaves the file: the new filter is then the old one with the new keys added,
     bit for bit what adding all of them gives.
     """
-    fresh, footer = settings.new_bloom(), KeyFooter.parse(old.metadata.metadata)
-    if fresh is None or footer.key_range is None or footer.bloom_kind != settings.bloom_kind:
+    footer = KeyFooter.parse(old.metadata.metadata)
+    if settings.bloom is None or footer.key_range is None or footer.bloom_kind != settings.bloom.kind:
         return None, None
     known, _ = footer.usable_bloom(path="")
-    is_alike = known is not None and known.parameters == fresh.parameters
-    return (known, footer.key_range) if is_alike else (None, None)
+    if known is None or known.parameters != settings.bloom.empty(keys).parameters:
+        return None, None
+    return KeyFilter.of(settings.bloom, known), footer.key_range
 
 
 def _one_batch(rows: pa.Table) -> pa.RecordBatch:

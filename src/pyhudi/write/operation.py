@@ -40,6 +40,7 @@ from pyhudi.write.input_schema import (
     refuse_unwritable_types,
 )
 from pyhudi.write.inserts import refuse_unchecked, row_order
+from pyhudi.write.key_filter import FilterSettings
 from pyhudi.write.key_settings import refuse_unplaceable
 from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
 from pyhudi.write.placement import place_rows
@@ -332,10 +333,16 @@ def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
         file_size_max_bytes=settings.file_size_max_bytes,
         row_group_size_bytes=settings.row_group_size_bytes,
         page_size_bytes=settings.page_size_bytes,
-        bloom_kind=settings.bloom_kind if settings.bloom_enabled else None,
-        bloom_entries=settings.bloom_entries,
-        bloom_false_positive_rate=settings.bloom_false_positive_rate,
-        bloom_entries_max=settings.bloom_entries_max,
+        bloom=_filter_settings(settings) if settings.bloom_enabled else None,
+    )
+
+
+def _filter_settings(settings: WriteSettings) -> FilterSettings:
+    return FilterSettings(
+        settings.bloom_kind,
+        settings.bloom_entries,
+        settings.bloom_false_positive_rate,
+        settings.bloom_entries_max,
     )
 
 

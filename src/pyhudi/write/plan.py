@@ -7,8 +7,8 @@ from enum import Enum
 from pyhudi.format.names import file_group_id
 from pyhudi.table.file_system_view import FileSlice, NewLog
 
-FILE_OVERHEAD_BYTES = 500_000
-"""What a base file weighs beside its rows: the default Bloom filter's text and the footer."""
+FILE_OVERHEAD_BYTES = 16_000
+"""What a base file weighs beside its rows: the footer. The Bloom filter goes by the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class WriteSettings:
     `small_file_limit_bytes`: files below it take new rows first; 0: none does.
     `row_group_size_bytes`: counts Arrow bytes in memory, so it bounds what a writer holds.
     `record_size_estimate_bytes`: of a stored row, until an earlier commit tells.
+    `bloom_entries`: the keys that each filter has room for; None: those of its file, where Apache Hudi takes 60,000.
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
     `combine_before_insert`: off, since an insert promises no uniqueness and then needs no sort.
     `insert_duplicates`: rows whose key is stored already: kept, dropped, or an error.
@@ -68,7 +69,7 @@ class WriteSettings:
     record_size_estimate_bytes: int = 1_024
     bloom_enabled: bool = True
     bloom_kind: BloomKind = "DYNAMIC_V0"
-    bloom_entries: int = 60_000
+    bloom_entries: int | None = None
     bloom_false_positive_rate: float = 1e-9
     bloom_entries_max: int = 100_000
     combine_before_insert: bool = False
@@ -118,7 +119,7 @@ class WriteSettings:
             record_size_estimate_bytes=o.count("hoodie.copyonwrite.record.size.estimate", d.record_size_estimate_bytes),
             bloom_enabled=o.flag("hoodie.parquet.bloom.filter.enabled", d.bloom_enabled),
             bloom_kind=o.choice("hoodie.bloom.index.filter.type", d.bloom_kind, get_args(BloomKind)),
-            bloom_entries=o.count("hoodie.index.bloom.num_entries", d.bloom_entries),
+            bloom_entries=_asked(o, "hoodie.index.bloom.num_entries"),
             bloom_false_positive_rate=o.rate("hoodie.index.bloom.fpp", d.bloom_false_positive_rate),
             bloom_entries_max=o.count("hoodie.bloom.index.filter.dynamic.max.entries", d.bloom_entries_max),
             combine_before_insert=o.flag("hoodie.combine.before.insert", d.combine_before_insert),
@@ -163,6 +164,11 @@ class WriteSettings:
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _RECORD_INDEXES = get_args(RecordLookupType)
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
+
+
+def _asked(options: OptionValues, name: str) -> int | None:
+    """A count, where one is asked for."""
+    return options.count(name, 1) if options.texts.get(name, "").strip() else None
 
 
 def _moves(options: OptionValues, index: LookupType) -> bool:

@@ -12,6 +12,7 @@ from pyhudi import HudiTable
 from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.write.key_filter import FilterSettings, KeyFilter
 from tests.support.model import SMALL_FILES, Handles, Row, arrow, read_rows
 
 FOOTER = {
@@ -109,6 +110,38 @@ def test_keys_are_known_after_updates_inserts_and_deletes(storage: MemoryStorage
     table.upsert(arrow([Row("zz", "oslo", 1, 1)]), options={"hoodie.index.bloom.num_entries": "50"})
     check_keys(storage, table, entries=50)
     assert len(table.scan().files()) == 1
+
+
+def test_a_filter_has_room_for_the_rows_of_its_file(storage: MemoryStorage) -> None:
+    """Apache Hudi makes room for 60,000 in each file: 435 kB for two rows."""
+    handles = Handles(storage)
+    table = HudiTable.create(
+        "", name="t", record_key="id", partition_by="city", ordering="ts", storage=storage, clock=handles.clock
+    )
+    table.upsert(arrow(Row(f"k{n:03}", "oslo", 1, n) for n in range(60)))
+    assert sum(of.size_bytes for of in storage.list("oslo")) < 20_000
+    check_keys(storage, table, entries=64)
+
+    table.upsert(arrow([Row("k000", "oslo", 2, 0), *(Row(f"n{n}", "oslo", 1, n) for n in range(4))]))
+    check_keys(storage, table, entries=64)
+    table.upsert(arrow(Row(f"m{n}", "oslo", 1, n) for n in range(2)))
+    check_keys(storage, table, entries=128)
+    table.delete(arrow((Row(f"k{n:03}", "oslo", 2, n) for n in range(40)), ["id", "city"]))
+    check_keys(storage, table, entries=64)
+    handles.open(SMALL_FILES).upsert(arrow([Row("last", "oslo", 2, 0)]))
+    check_keys(storage, table, entries=int(SMALL_FILES["hoodie.index.bloom.num_entries"]))
+
+
+@pytest.mark.parametrize("keys, entries", [(1, 64), (64, 64), (65, 128), (59_999, 60_000), (60_001, 60_000)])
+def test_keys_that_come_in_pieces_are_counted(keys: int, entries: int) -> None:
+    settings = FilterSettings("DYNAMIC_V0", None, 1e-9, 100_000)
+    growing, whole = KeyFilter(settings), BloomFilter.create("DYNAMIC_V0", entries=entries)
+    names = pa.array(range(keys)).cast(pa.string())
+    for start in range(0, keys, 7_000):
+        growing.add(names.slice(start, 7_000))
+    whole.add(names)
+
+    assert growing.finish().encode() == whole.encode()
 
 
 def test_a_delete_of_every_row_leaves_an_empty_file(storage: MemoryStorage) -> None:

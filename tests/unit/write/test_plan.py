@@ -145,6 +145,6 @@ def test_no_shares_of_nothing() -> None:
 
 def test_the_size_of_a_record_is_measured_where_enough_rows_tell() -> None:
     assert record_size(999, 10**9, 1, default_bytes=77) == 77
-    assert record_size(1_000, 2_500_000, 1, default_bytes=77) == 2_000
-    assert record_size(1_000, 400_000, 1, default_bytes=77) == 20
+    assert record_size(1_000, 2_000_000 + FILE_OVERHEAD_BYTES, 1, default_bytes=77) == 2_000
+    assert record_size(1_000, 400_000, 100, default_bytes=77) == 20
     assert record_size(10**6, 10, 1, default_bytes=77) == 1

@@ -132,13 +132,13 @@ def test_every_field_has_an_option_and_every_option_is_a_setting() -> None:
     assert {find_entry(option).kind for _, option, *_ in EACH} == {Kind.SETTING}
 
 
-def test_the_defaults_are_apache_hudis_but_for_the_codec() -> None:
+def test_the_defaults_are_apache_hudis_but_for_the_codec_and_the_size_of_filters() -> None:
     settings = WriteSettings.from_options({"hoodie.table.name": "t"})
 
     assert settings == WriteSettings()
     assert settings.compression == "zstd"
     assert (settings.file_size_max_bytes, settings.small_file_limit_bytes) == (125829120, 104857600)
-    assert (settings.bloom_entries, settings.bloom_false_positive_rate) == (60000, 1e-9)
+    assert (settings.bloom_entries, settings.bloom_false_positive_rate) == (None, 1e-9)
     assert (settings.combine_before_insert, settings.combine_before_upsert) == (False, True)
     assert (settings.metadata_enabled, settings.metadata_deltacommits_max) == (True, 10)
 
