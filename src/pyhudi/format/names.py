@@ -16,13 +16,15 @@ BASE_FILE_PATTERN = (
     r"(?P<file_id>[a-zA-Z0-9%-]+)_(?P<write_token>[a-zA-Z0-9-]+)_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
 )
 LOG_FILE_PATTERN = (
-    r"\.(?P<file_id>[^_]+)_(?P<instant>[0-9]+)\.log\.(?P<version>0|[1-9][0-9]*)"
+    r"\.(?P<file_id>[^_/]+)_(?P<instant>[0-9]+)\.log\.(?P<version>0|[1-9][0-9]{0,9})"
     r"(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 _BASE_FILE, _LOG_FILE = re.compile(BASE_FILE_PATTERN), re.compile(LOG_FILE_PATTERN)
 
-_ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.(?P<number>0|[1-9][0-9]*)(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?")
-_WRITE_TOKEN = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)-(0|[1-9][0-9]*)")
+_ARCHIVE_FILE = re.compile(
+    r"\.commits_\.archive\.(?P<number>0|[1-9][0-9]{0,9})(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?"
+)
+_WRITE_TOKEN = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})")
 
 _CDC = ".cdc"
 

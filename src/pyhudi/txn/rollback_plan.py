@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from pyhudi.errors import NotFound
+from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.commit import decode_rollback_plan
-from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
 from pyhudi.model.commit import (
     InstantInfo,
     RollbackMetadata,
@@ -22,7 +22,10 @@ from pyhudi.txn.rollback_blocks import partition_logs, requests_by_blocks
 
 
 def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:
-    """Requested time of a target -> that of the rollback of it that is pending, and its plan. One get a rollback."""
+    """Requested time of a target -> that of the rollback of it that is pending, and its plan. One get a rollback.
+
+    Raises: CorruptFile for a plan that cannot be carried out.
+    """
     found: dict[str, tuple[str, RollbackPlan]] = {}
     for instant in timeline.pending:
         if instant.action != "rollback":
@@ -32,9 +35,24 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
             plan = decode_rollback_plan(storage.get(path), path=path)
         except NotFound:  # half removed: nobody can carry it out any more
             continue
+        _refuse_nameless_logs(plan, path)
         if plan.instant_to_rollback is not None:
             found.setdefault(plan.instant_to_rollback.requested, (instant.requested, plan))
     return found
+
+
+def _refuse_nameless_logs(plan: RollbackPlan, path: str) -> None:
+    """Command blocks go to logs that are named by the plan's file groups: these must give names of logs, of data."""
+    for request in plan.rollback_requests or ():
+        if request.log_blocks_to_be_deleted:
+            file_id, base_instant = request.file_id or "", request.latest_base_instant or ""
+            name = LogFileName(file_id, base_instant, 1, "1-0-1")
+            if LogFileName.parse(name.format()) != name or request.partition_path.split("/")[0] == HOODIE:
+                raise CorruptFile(
+                    path, 0, expected="a rollback of logs that names their file group, and the time of its base file",
+                    found=f"{file_id!r:.60} and {base_instant!r:.60} in partition {request.partition_path!r:.60}",
+                    hint="Remove the rollback's files from the timeline: the next write makes a plan of its own.",
+                )  # fmt: skip
 
 
 def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> RollbackPlan:
