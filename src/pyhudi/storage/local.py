@@ -13,11 +13,11 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, cast
+from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 
-from pyhudi.errors import NotFound
+from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.storage.below import delete_folder, open_file, refuse_links
 from pyhudi.storage.local_files import (
     delete_checksum,
@@ -36,6 +36,9 @@ from pyhudi.storage.local_files import (
 )
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range, not_a_folder
 from pyhudi.storage.protocol import FileInfo, StorageLocation
+
+WHOLE_BYTES_MAX: Final = 1 << 31
+"""Apache Hudi reads such files into one array of Java's, which holds less. A hole of terabytes costs nothing to make."""
 
 
 class LocalInput(pa.OSFile):  # type: ignore[misc]  # pyarrow has no types
@@ -77,6 +80,9 @@ class LocalStorage:
             open_file(self._top, path) as descriptor,
             open(descriptor, "rb", closefd=False) as file,
         ):
+            if end is None and (size_bytes := os.fstat(descriptor).st_size - start) > WHOLE_BYTES_MAX:
+                expected = f"at most {WHOLE_BYTES_MAX:,} bytes of a file that is read whole"
+                raise CorruptFile(full, WHOLE_BYTES_MAX, expected=expected, found=f"{size_bytes:,}")
             if start:
                 file.seek(start)
             return file.read() if end is None else file.read(end - start)

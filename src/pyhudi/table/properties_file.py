@@ -1,11 +1,15 @@
 """Reading and replacing `hoodie.properties` without ever losing it."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from pyhudi.errors import CorruptFile, NotFound, Unavailable
 from pyhudi.format.names import HOODIE, PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import CHECKSUM, decode_table_properties, encode_table_properties
 from pyhudi.storage.protocol import Storage
+
+PROPERTIES_BYTES_MAX: Final = 16 << 20
+"""A few thousand times what a table's properties take: the file is read whole."""
 
 
 def read_table_properties(storage: Storage) -> dict[str, str]:
@@ -17,7 +21,7 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
     doubtful: dict[str, str] | None = None
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
-            content = storage.get(path)
+            content = _read(storage, path)
             properties = decode_table_properties(content, path=_shown(storage, path))
         except NotFound:
             continue
@@ -51,10 +55,10 @@ def replace_table_properties(storage: Storage, properties: Mapping[str, str], *,
     read it back; delete the backup. Spec: format/layout.md section 2.2.
     """
     recover_table_properties(storage)
-    storage.put(PROPERTIES_BACKUP, storage.get(PROPERTIES))
+    storage.put(PROPERTIES_BACKUP, _read(storage, PROPERTIES))
     content = encode_table_properties(properties, epoch_ms=epoch_ms, is_update=True)
     storage.put(PROPERTIES, content)
-    if storage.get(PROPERTIES) != content:
+    if _read(storage, PROPERTIES) != content:
         raise Unavailable(
             f"{_shown(storage, PROPERTIES)}: expected the {len(content):,} bytes just written, found others; "
             f"the properties from before are in '{PROPERTIES_BACKUP}'"
@@ -65,11 +69,11 @@ def replace_table_properties(storage: Storage, properties: Mapping[str, str], *,
 def recover_table_properties(storage: Storage) -> None:
     """Finish what a writer that died while replacing the properties began. No change where nothing is amiss."""
     try:
-        backup = storage.get(PROPERTIES_BACKUP)
+        backup = _read(storage, PROPERTIES_BACKUP)
     except NotFound:
         return
     try:
-        content = storage.get(PROPERTIES)
+        content = _read(storage, PROPERTIES)
         properties = decode_table_properties(content, path=_shown(storage, PROPERTIES))
         is_whole = _is_surely_whole(content, properties) or not _is_good(backup)
     except (NotFound, CorruptFile):
@@ -78,6 +82,14 @@ def recover_table_properties(storage: Storage) -> None:
     if not is_whole:
         storage.put(PROPERTIES, backup)
     storage.delete(PROPERTIES_BACKUP)
+
+
+def _read(storage: Storage, path: str) -> bytes:
+    content = storage.get(path, 0, PROPERTIES_BYTES_MAX + 1)
+    if len(content) > PROPERTIES_BYTES_MAX:
+        expected, found = f"at most {PROPERTIES_BYTES_MAX:,} bytes of properties", "more"
+        raise CorruptFile(_shown(storage, path), PROPERTIES_BYTES_MAX, expected=expected, found=found)
+    return content
 
 
 def _is_good(backup: bytes) -> bool:

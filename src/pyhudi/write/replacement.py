@@ -1,6 +1,5 @@
 """Replacing file groups as a whole: which ones a write replaces, and what must not stand in its way."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -95,14 +94,31 @@ def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[
         if star not in pattern:
             chosen += find_partitions(existing, [pattern])
             continue
-        wanted = re.compile(".*".join(re.escape(part) for part in pattern.split(star)), re.DOTALL)
-        matching = [path for path in existing if wanted.fullmatch(path)]
+        parts = pattern.split(star)
+        matching = [path for path in existing if _has_in_order(path, parts)]
         if not matching:
             raise NotFound(
                 f"partitions '{pattern}': expected at least one that matches, found none among {_shown(existing)}"
             )
         chosen += matching
     return tuple(dict.fromkeys(chosen))
+
+
+def _has_in_order(path: str, parts: Sequence[str]) -> bool:
+    """Whether a path begins with the first of two or more texts, ends with the last and has the others between.
+
+    Each at its first place: no expression that goes back and tries again, for partitions are named by anybody.
+    """
+    first, *between, last = parts
+    at, end = len(first), len(path) - len(last)
+    if at > end or not path.startswith(first) or not path.endswith(last):
+        return False
+    for part in between:
+        at = path.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
 
 
 def _shown(existing: Sequence[str]) -> str:
