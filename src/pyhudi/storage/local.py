@@ -38,7 +38,7 @@ from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
 from pyhudi.storage.protocol import FileInfo, StorageLocation
 
 WHOLE_BYTES_MAX: Final = 1 << 31
-"""Apache Hudi reads such files into one array of Java's, which holds less. A hole of terabytes costs nothing to make."""
+"""Apache Hudi reads such files into an array of Java's, which holds less. A hole of terabytes costs nothing to make."""
 
 
 class LocalInput(pa.OSFile):  # type: ignore[misc]  # pyarrow has no types
