@@ -6,7 +6,7 @@ from itertools import compress
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.keys import KeySpec, partition_values
 from pyhudi.format.names import join
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
@@ -246,7 +246,13 @@ def make_plan(
 ) -> ReadPlan:
     """A plan over the given files, with its explanation. `logs_as_of`: whose blocks count; None: the snapshot's."""
     chosen = tuple(sorted(files, key=lambda file: file.path))
-    merges = log_reading(snapshot, logs_as_of) if any(file.logs for file in chosen) else None
+    logged = next((file for file in chosen if file.logs), None)
+    merges = log_reading(snapshot, logs_as_of) if logged is not None else None
+    if logged is not None and merges is None:
+        raise CorruptFile(
+            logged.logs[0][0], 0, expected="no log that counts in a table of type COPY_ON_WRITE", found="a log",
+            hint="Correct hoodie.table.type in .hoodie/hoodie.properties: a table of logs is MERGE_ON_READ.",
+        )  # fmt: skip
     explanation = Explanation(
         query=query,
         partitions=partitions,

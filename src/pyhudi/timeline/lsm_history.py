@@ -14,6 +14,7 @@ from pyhudi.format.commit import decode_clean_metadata, decode_commit
 from pyhudi.format.lsm import (
     ACTION,
     COMPLETION_TIME,
+    HISTORY_SCHEMA,
     INSTANT_TIME,
     METADATA,
     VERSION_FILE,
@@ -218,15 +219,22 @@ def open_history_file(
     path = f"{folder}/{file.name.format()}"
     try:
         if content is not None:
-            yield pq.ParquetFile(io.BytesIO(content))
+            yield _of_our_types(pq.ParquetFile(io.BytesIO(content)))
         else:
             with storage.open_input(path) as source, pq.ParquetFile(source) as parquet:
-                yield parquet
+                yield _of_our_types(parquet)
     except HudiError:
         raise
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:  # of values: text that is no UTF-8
         found = f"one that does not read ({type(error).__name__}: {error})"
         raise CorruptFile(path, 0, expected="a Parquet file of archived instants", found=found) from error
+
+
+def _of_our_types(parquet: pq.ParquetFile) -> pq.ParquetFile:
+    for column in parquet.schema_arrow:
+        if column.name in HISTORY_SCHEMA.names and column.type != HISTORY_SCHEMA.field(column.name).type:
+            raise KeyError(f"column {column.name} of type {str(column.type)[:40]}")
+    return parquet
 
 
 def _instants(parquet: pq.ParquetFile, group: int) -> Iterator[Instant]:
