@@ -1,7 +1,6 @@
 """Hudi's Bloom filters over record keys, SIMPLE and DYNAMIC_V0, byte for byte.
 
 They stand as Base64 text in Parquet footers, ORC metadata, HFile meta blocks and the metadata table.
-Importing this module imports numba: import it where filters are used, not from the package's root.
 
 Cost: about 30 hashes a key with the default settings (60,000 entries, 1e-9). Memory: the rows of the
 filter, 316 KiB each by default, and no copy of the keys.

@@ -1,7 +1,7 @@
 """Hudi's hashes of record keys for buckets: Java's of a list of texts, and 32-bit xxHash of their bytes, compiled.
 
 What is hashed are hash values: of a record key `f1:v1,f2:v2` the values of the hash fields, of any other the key.
-Importing this module imports numba. All arithmetic is on 64-bit unsigned integers, cut to 32 bits where a bit could
+All arithmetic is on 64-bit unsigned integers, cut to 32 bits where a bit could
 come back down.
 
 Cost: about 60 ns for a key of 17 bytes. Memory: a number a key, and one key.

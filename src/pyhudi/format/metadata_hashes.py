@@ -1,6 +1,6 @@
 """The hashes that keys of the metadata table are made of: 64-bit xxHash and MD5 of texts, in Base64, compiled.
 
-Importing this module imports numba. All arithmetic wraps: on 64 bits for xxHash, cut to 32 for MD5.
+All arithmetic wraps: on 64 bits for xxHash, cut to 32 for MD5.
 Cost: about 40 ns a short text for xxHash, 200 ns for MD5. Memory: the Base64 texts, 12 or 24 bytes each.
 
 Spec: format/metadata-table.md section 5; xxHash64 as its authors describe it; RFC 1321 and RFC 4648.

@@ -1,6 +1,6 @@
 """The keys of the metadata table's records, made of columns, and the file group that each lies in.
 
-Importing this module imports numba. Cost: 20 to 300 ns a key. Memory: the keys.
+Cost: 20 to 300 ns a key. Memory: the keys.
 What names a column, a partition or a file is a column of texts, or one text for all rows.
 
 Spec: format/metadata-table.md sections 4 and 5.

@@ -1,6 +1,6 @@
 """Steps that read one field of many records of Avro binary, compiled: the decoding of metadata records, by columns.
 
-Importing this module imports numba. Each step reads at `at[row]` of every row that is `active`, and moves on. It
+Each step reads at `at[row]` of every row that is `active`, and moves on. It
 answers -1, or the first row whose bytes break the format. A span is `position << 32 | size`.
 
 Spec: Apache Avro 1.11, "Binary Encoding".

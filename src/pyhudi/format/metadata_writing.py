@@ -1,6 +1,6 @@
 """Steps that write one field of many records of Avro binary, compiled: the encoding of metadata records, by columns.
 
-Importing this module imports numba. Each field has two steps: one adds its bytes to the sizes of all rows, one writes
+Each field has two steps: one adds its bytes to the sizes of all rows, one writes
 it, for the rows from `start` to `end`, at `at[row]`, and moves on. Rows that are not `active` have no such field.
 
 Spec: Apache Avro 1.11, "Binary Encoding".

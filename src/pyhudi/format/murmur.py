@@ -1,6 +1,5 @@
 """Hudi's hash of record keys: 32-bit Murmur2 with the tail order of Hadoop, compiled.
 
-Importing this module imports numba; only modules about Bloom filters and key hashing do so.
 All arithmetic is on 64-bit unsigned integers cut to 32 bits, so no step can overflow.
 """
 

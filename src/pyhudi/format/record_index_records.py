@@ -1,6 +1,6 @@
 """Records of the record index, of secondary indexes and of Bloom filters, by columns.
 
-Importing this module imports numba. Cost: about 300 ns a record of the record index. Memory: the rows.
+Cost: about 300 ns a record of the record index. Memory: the rows.
 Spec: format/metadata-table.md section 6.
 """
 

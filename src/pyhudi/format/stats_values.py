@@ -3,7 +3,7 @@
 Version 1 (table versions 5 to 8) keeps a value in the wrapper of its Java type, decimals rescaled; version 2 (table
 version 9) keeps it in the wrapper of a plain type, beside the ordinal of the column's type.
 
-Importing this module imports numba. Cost: a few vector operations for each kind of wrapper that occurs.
+Cost: a few vector operations for each kind of wrapper that occurs.
 Spec: format/metadata-table.md section 6, "Value encodings".
 Seen: 0.15.0 turns decimals into plain bytes when it compacts the metadata table; both are read.
 """

@@ -118,3 +118,15 @@ def test_a_temporary_folder_that_all_may_empty_is_refused(home: Path) -> None:
     home.chmod(0o777)
     temporary_folder().parent.chmod(0o777)
     assert find_folder(VERSION)[0] is None
+
+
+@needs_root
+def test_a_folder_that_root_made_serves_other_users(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, _ = find_folder(VERSION)
+    assert folder is not None
+    (folder / "loop.nbi").write_bytes(b"made with the image")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert find_folder(VERSION) == (folder, [])
+    (folder / "loop.nbi").unlink()
+    assert find_folder(VERSION)[0] != folder

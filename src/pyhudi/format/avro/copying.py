@@ -1,6 +1,6 @@
 """Stored bytes into Arrow's buffers, compiled: texts and bytes one behind the other, decimals as 128 bits.
 
-Importing this module imports numba. A span is `position << 32 | size`.
+A span is `position << 32 | size`.
 """
 
 import numpy as np

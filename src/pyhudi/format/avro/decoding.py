@@ -1,6 +1,6 @@
 """The loop that carries out a program over rows of Avro binary, compiled.
 
-Importing this module imports numba. One function does all, over arrays of fixed types, so that it is
+One function does all, over arrays of fixed types, so that it is
 compiled once, whatever the schema. Every read is checked against the end of its row; what is written is
 checked against the counts that the first pass found.
 """

@@ -1,6 +1,6 @@
 """The loop that writes rows of Avro binary out of cells, compiled.
 
-Importing this module imports numba. One function does all, over arrays of fixed types, so that it is
+One function does all, over arrays of fixed types, so that it is
 compiled once, whatever the schema. `out` is as large as the rows can become at most.
 
 Layout: `operations` is (n, 7) of int64, a row an operation: code; the branch of null, or -1 where there

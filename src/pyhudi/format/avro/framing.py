@@ -1,6 +1,6 @@
 """Rows behind their sizes, as log blocks hold them, compiled.
 
-Importing this module imports numba. Layout: for each row its size as i32, big endian, and its bytes.
+Layout: for each row its size as i32, big endian, and its bytes.
 
 Spec: format/log-format.md section 2.1.
 """

@@ -1,6 +1,6 @@
 """Cells of data blocks, compiled: finding them, copying them out, and laying them down.
 
-Importing this module imports numba. Arrays of cells are (n, 4) of int64: row start, row end, value start,
+Arrays of cells are (n, 4) of int64: row start, row end, value start,
 value end, as offsets in the block.
 """
 

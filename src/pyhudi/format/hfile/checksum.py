@@ -1,4 +1,4 @@
-"""The checksums behind each block: CRC32C, compiled, and CRC32. Importing this module imports numba."""
+"""The checksums behind each block: CRC32C, compiled, and CRC32."""
 
 import zlib
 from enum import IntEnum

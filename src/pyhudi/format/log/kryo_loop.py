@@ -1,6 +1,6 @@
 """The loop that reads Kryo's delete records, compiled: classes, references, strings and numbers.
 
-Importing this module imports numba. Every read is checked against the end of the data. Layout: `kryo.py`.
+Every read is checked against the end of the data. Layout: `kryo.py`.
 """
 
 from typing import Final
