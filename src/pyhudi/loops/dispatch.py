@@ -52,27 +52,27 @@ def elements(arguments: tuple[Any, ...]) -> int:
     return count
 
 
-class Loop(Generic[P, R]):
+class Loop(Generic[R]):
     """A function with its two forms. Compiled loops may call it, from any module."""
 
-    def __init__(self, function: Callable[P, R], work: Callable[..., int] | None, *, is_inlined: bool) -> None:
+    def __init__(self, function: Callable[..., R], work: Callable[..., int] | None, *, is_inlined: bool) -> None:
         functools.update_wrapper(self, function)
         self._source = cast(FunctionType, function)
         self._work, self._is_inlined = work, is_inlined
         self._interpreted: Callable[..., R] | None = None
         self._compiled: Callable[..., R] | None = None
 
-    def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+    def __call__(self, *arguments: Any) -> R:  # none by name: that would cost 50 ns a call
         compiled = self._compiled
         if compiled is not None:
-            return compiled(*arguments, **named)
-        count = self._work(*arguments, **named) if self._work else elements(arguments)
+            return compiled(*arguments)
+        count = self._work(*arguments) if self._work else elements(arguments)
         if count > CALL_MAX or _Spent.seconds > PROCESS_SECONDS_MAX:
-            return self.compiled(*arguments, **named)
+            return self.compiled(*arguments)
         start = time.perf_counter()
         try:
             with np.errstate(over="ignore"):  # numbers wrap, as they do in the compiled form
-                return self.interpreted(*arguments, **named)
+                return self.interpreted(*arguments)
         finally:
             _Spent.seconds += time.perf_counter() - start
 
@@ -114,7 +114,7 @@ class Loop(Generic[P, R]):
         source = self._source
         return f"{_code_text(source.__code__)} {source.__defaults__} {source.__kwdefaults__} {self._is_inlined}"
 
-    def _bound(self, form: Callable[["Loop[..., Any]"], Callable[..., Any]]) -> Any:
+    def _bound(self, form: Callable[["Loop[Any]"], Callable[..., Any]]) -> Any:
         """The function over its module's names, with one form of each loop among them."""
         source = self._source
         named = self.named_values()
@@ -131,7 +131,7 @@ def _code_text(code: CodeType) -> str:
     return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
 
 
-def _describe(loop: Loop[..., Any], found: dict[str, str]) -> None:
+def _describe(loop: Loop[Any], found: dict[str, str]) -> None:
     source = loop._source
     name = f"{source.__module__}.{source.__qualname__}"
     if name in found:
@@ -148,18 +148,18 @@ def _describe(loop: Loop[..., Any], found: dict[str, str]) -> None:
 
 def loop(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function over arrays a loop. What there is to do is told from the sizes of its arrays."""
-    return Loop(function, None, is_inlined=False)
+    return cast(Callable[P, R], Loop(function, None, is_inlined=False))
 
 
 def loop_over(work: Callable[..., int]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """The same, with what there is to do told by a function of the arguments: of large arrays it touches little."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        return Loop(function, work, is_inlined=False)
+        return cast(Callable[P, R], Loop(function, work, is_inlined=False))
 
     return decorate
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function a part of the loops that call it: compiled into each of them."""
-    return Loop(function, None, is_inlined=True)
+    return cast(Callable[P, R], Loop(function, None, is_inlined=True))

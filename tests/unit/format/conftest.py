@@ -22,7 +22,7 @@ def copied(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def assert_same(loop: Loop[..., Any], interpreted: Any, compiled: Any) -> None:
+def assert_same(loop: Loop[Any], interpreted: Any, compiled: Any) -> None:
     where = f"{loop.__module__}.{loop.__qualname__}"  # type: ignore[attr-defined]  # taken from the function
     if isinstance(compiled, tuple):
         assert len(interpreted) == len(compiled)
@@ -39,7 +39,7 @@ def assert_same(loop: Loop[..., Any], interpreted: Any, compiled: Any) -> None:
 def _both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Counter[int] = Counter()
 
-    def call(self: Loop[..., Any], *arguments: Any) -> Any:
+    def call(self: Loop[Any], *arguments: Any) -> Any:
         calls[id(self)] += 1
         if calls[id(self)] > CALLS_OF_A_TEST or dispatch.elements(arguments) > dispatch.CALL_MAX:
             return self.compiled(*arguments)
