@@ -24,7 +24,8 @@ def find_folder(version: str) -> tuple[Path | None, list[str]]:
     None: none is safe and usable.
     """
     refused: list[str] = []
-    for folder in _candidates():
+    for named in _candidates():
+        folder = Path(os.path.realpath(named.parent)) / named.name  # a link above it could be turned later
         reason = _prepare(folder, folder / version)
         if reason is None:
             return folder / version, refused
@@ -50,11 +51,10 @@ def _candidates() -> Iterator[Path]:
 def _prepare(folder: Path, versioned: Path) -> str | None:
     """Make the folders that lack and look at what is there. Why it cannot be used, or None."""
     try:
-        resolved = Path(os.path.realpath(folder.parent)) / folder.name
-        _make(resolved)
-        for above in resolved.parents:
+        _make(folder)
+        for above in folder.parents:
             _refuse_others(above, os.lstat(above), may_be_sticky=True)
-        for each in (resolved, resolved / versioned.name):
+        for each in (folder, versioned):
             _make(each)  # nothing is made in a folder that was not looked at
             _refuse_strangers(each)
         if not os.access(versioned, os.W_OK) and not any(versioned.iterdir()):
@@ -87,7 +87,10 @@ def _refuse_strangers(folder: Path) -> None:
     _refuse_others(folder, found, may_be_sticky=False)
     with os.scandir(folder) as entries:
         for entry in entries:
-            status = entry.stat(follow_symlinks=False)
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # another process gave it its name meanwhile, or took it away
             if stat.S_ISLNK(status.st_mode):
                 raise _Unsafe(f"{entry.path} is a link")
             _refuse_others(Path(entry.path), status, may_be_sticky=False)

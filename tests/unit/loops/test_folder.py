@@ -6,6 +6,8 @@ Folders are made under a home of the test; where it runs as root, some of them a
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,27 @@ def test_a_folder_that_root_made_serves_other_users(home: Path, monkeypatch: pyt
     assert find_folder(VERSION) == (folder, [])
     (folder / "loop.nbi").unlink()
     assert find_folder(VERSION)[0] != folder
+
+
+def test_a_link_above_is_followed_once(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "way").symlink_to(home)
+    monkeypatch.setenv("HOME", str(tmp_path / "way"))
+    assert find_folder(VERSION)[0] == home / ".cache" / "pyhudi" / VERSION
+
+
+def test_a_file_that_another_process_renames_meanwhile_is_no_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = find_folder(VERSION)
+    assert folder is not None
+    (folder / "loop.nbi.tmp.1").write_bytes(b"")
+    listed = os.scandir
+
+    def listed_late(path: Path) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        with listed(path) as entries:
+            found = list(entries)
+        (folder / "loop.nbi.tmp.1").unlink(missing_ok=True)
+        return nullcontext(iter(found))
+
+    monkeypatch.setattr(os, "scandir", listed_late)
+    assert find_folder(VERSION) == (folder, [])
