@@ -89,3 +89,27 @@ def test_a_task_that_reads_files_without_logs_does_without_compiler_pandas_and_p
     assert isinstance(modules, list)
     assert "pyarrow" in modules
     assert not {"numba", "llvmlite", "pandas", "sqlglot", "pyspark"} & {*modules}
+
+
+FEW_ROWS = """
+import tempfile
+import pyarrow as pa
+import pyhudi
+for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+    with tempfile.TemporaryDirectory() as folder:
+        table = pyhudi.HudiTable.create(
+            folder + "/table", name="few", record_key="id", ordering="ts", table_type=table_type
+        )
+        table.upsert(pa.table({"id": ["a", "b"], "ts": [1, 1]}))
+        table.upsert(pa.table({"id": ["a"], "ts": [2]}))
+        assert sorted(table.scan().to_arrow()["ts"].to_pylist()) == [1, 2]
+"""
+
+
+def test_a_process_that_writes_and_reads_few_rows_does_without_the_compiler() -> None:
+    """It would take twice the time, a hundred megabytes more, and ten seconds after an installation."""
+    modules = run_probe(PROBE.replace("import pyhudi\n", FEW_ROWS))["modules"]
+
+    assert isinstance(modules, list)
+    assert "pyhudi" in modules
+    assert not {"numba", "llvmlite", "sqlglot", "obstore"} & {*modules}

@@ -1,7 +1,6 @@
 """Hudi's Bloom filters over record keys, SIMPLE and DYNAMIC_V0, byte for byte.
 
 They stand as Base64 text in Parquet footers, ORC metadata, HFile meta blocks and the metadata table.
-Importing this module imports numba: import it where filters are used, not from the package's root.
 
 Cost: about 30 hashes a key with the default settings (60,000 entries, 1e-9). Memory: the rows of the
 filter, 316 KiB each by default, and no copy of the keys.
@@ -14,7 +13,6 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias, assert_never
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -27,6 +25,7 @@ from pyhudi.format.murmur import (
     prepare_lanes,
     word_count_max,
 )
+from pyhudi.loops import inlined, loop, loop_over
 
 BloomKind: TypeAlias = Literal["SIMPLE", "DYNAMIC_V0"]
 
@@ -232,7 +231,7 @@ def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: byte
     return rows[:, len(head) :].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _first_empty(offsets: Offsets) -> int:
     for index in range(offsets.size - 1):
         if offsets[index] == offsets[index + 1]:
@@ -240,14 +239,21 @@ def _first_empty(offsets: Offsets) -> int:
     return -1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _position(h: np.uint32, bit_count: int) -> np.uint32:
     """|h rem bit_count| of the signed hash, as Java computes it."""
     signed = np.int64(np.int32(h))
     return np.uint32(abs(signed)) % np.uint32(bit_count)
 
 
-@numba.njit(cache=True, nogil=True)
+def _setting_work(
+    rows: Bytes, _row: int, _row_step: int, data: Bytes, offsets: Offsets, _bit_count: int, hash_count: int
+) -> int:
+    """What setting bits takes: of the rows it touches one byte a hash."""
+    return (data.size // 4 + 16 * offsets.size) * hash_count
+
+
+@loop_over(_setting_work)
 def _set_bits(
     rows: Bytes, row: int, row_step: int, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int
 ) -> None:
@@ -274,7 +280,11 @@ def _set_bits(
         start += lanes
 
 
-@numba.njit(cache=True, nogil=True)
+def _testing_work(rows: Bytes, data: Bytes, offsets: Offsets, _bit_count: int, hash_count: int, _answers: Bytes) -> int:
+    return (data.size // 4 + (16 + rows.shape[0]) * offsets.size) * hash_count
+
+
+@loop_over(_testing_work)
 def _test_bits(rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int, answers: Bytes) -> None:
     """Write 1 for each key whose bits are all set in one row."""
     words = np.zeros((word_count_max(offsets), LANES), np.uint32)

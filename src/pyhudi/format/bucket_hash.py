@@ -1,7 +1,7 @@
 """Hudi's hashes of record keys for buckets: Java's of a list of texts, and 32-bit xxHash of their bytes, compiled.
 
 What is hashed are hash values: of a record key `f1:v1,f2:v2` the values of the hash fields, of any other the key.
-Importing this module imports numba. All arithmetic is on 64-bit unsigned integers, cut to 32 bits where a bit could
+All arithmetic is on 64-bit unsigned integers, cut to 32 bits where a bit could
 come back down.
 
 Cost: about 60 ns for a key of 17 bytes. Memory: a number a key, and one key.
@@ -14,7 +14,6 @@ field (`a:1,b:x:y` by `a`) is one that 1.2.0 never comes to the end of; here tha
 from collections.abc import Sequence
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -22,6 +21,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers
 from pyhudi.format.keys import EMPTY_COMPONENT, NULL_COMPONENT
+from pyhudi.loops import inlined, loop
 
 RING_MASK: Final = 0x7FFFFFFF
 """Hashes on a ring have 31 bits."""
@@ -101,7 +101,7 @@ def _hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], *, on_ring:
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _list_hash_each(
     data: Bytes, offsets: Offsets, names: Bytes, name_ends: Offsets, found: npt.NDArray[np.uint32]
 ) -> None:
@@ -122,13 +122,13 @@ def _list_hash_each(
         found[key] = np.uint32(h & _LOW)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _text_hash_each(data: Bytes, offsets: Offsets, found: npt.NDArray[np.uint32]) -> None:
     for text in range(found.size):
         found[text] = np.uint32(_text_hash(data, offsets[text], offsets[text + 1]) & _LOW)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _ring_hash_each(
     data: Bytes, offsets: Offsets, names: Bytes, name_ends: Offsets, found: npt.NDArray[np.uint32]
 ) -> None:
@@ -154,7 +154,7 @@ def _ring_hash_each(
         found[key] = np.uint32(_xxhash32(joined, 0, size) if is_selected else _xxhash32(data, start, end))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _has_pairs(data: Bytes, start: int, end: int) -> bool:
     """Whether a key is parsed at all: it has both separators."""
     has_colon, has_comma = False, False
@@ -164,7 +164,7 @@ def _has_pairs(data: Bytes, start: int, end: int) -> bool:
     return has_colon and has_comma
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _next_pair(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Where the field that begins at `at` ends, and its value: at the last comma before the next colon that has one
     before it, or with the key. There is a colon at `at` or later: in the key as a whole, or after that comma.
@@ -181,7 +181,7 @@ def _next_pair(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return colon, end
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _is_named(data: Bytes, start: int, end: int, names: Bytes, name_ends: Offsets) -> bool:
     """Whether a field is one of the hash fields."""
     for name in range(name_ends.size - 1):
@@ -190,7 +190,7 @@ def _is_named(data: Bytes, start: int, end: int, names: Bytes, name_ends: Offset
     return False
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _equals(data: Bytes, start: int, end: int, text: Bytes) -> bool:
     if end - start != text.size:
         return False
@@ -200,7 +200,7 @@ def _equals(data: Bytes, start: int, end: int, text: Bytes) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _text_hash(data: Bytes, start: int, end: int) -> np.uint64:
     """Java's `String.hashCode`, of the UTF-16 units of UTF-8 text. Its low 32 bits count."""
     h, at = np.uint64(0), start
@@ -221,13 +221,13 @@ def _text_hash(data: Bytes, start: int, end: int) -> np.uint64:
     return h
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _low_bits(data: Bytes, at: int) -> np.uint64:
     """What a byte after the first adds to a character."""
     return np.uint64(data[at]) & np.uint64(0x3F)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _xxhash32(data: Bytes, start: int, end: int) -> np.uint64:
     """The 32-bit xxHash, seed 0, of the bytes between two places."""
     at, h = start, _P5
@@ -251,17 +251,17 @@ def _xxhash32(data: Bytes, start: int, end: int) -> np.uint64:
     return h ^ (h >> np.uint64(16))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _round(lane: np.uint64, data: Bytes, at: int) -> np.uint64:
     return (_rotated((lane + _word(data, at) * _P2) & _LOW, 13) * _P1) & _LOW
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _rotated(value: np.uint64, bits: int) -> np.uint64:
     return (value << np.uint64(bits) | value >> np.uint64(32 - bits)) & _LOW
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _word(data: Bytes, at: int) -> np.uint64:
     """Four bytes, the first one least."""
     low = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)

@@ -1,6 +1,6 @@
 """Columns of Arrow as records of one type of the metadata table, field by field: the inverse of `metadata_columns`.
 
-Importing this module imports numba. Cost: 5 to 15 ns a field. Memory: the records, and 16 bytes a record.
+Cost: 5 to 15 ns a field. Memory: the records, and 16 bytes a record.
 Spec: format/metadata-table.md section 6.
 """
 

@@ -3,7 +3,7 @@
 Every record has the fields of every type, of which it fills one. That one is read field by field, for tens of
 thousands of records at a time, as the schema says that they were written with; all others must be null.
 
-Importing this module imports numba. Cost: 5 to 10 ns a field. Memory: the columns, and a slice's fields.
+Cost: 5 to 10 ns a field. Memory: the columns, and a slice's fields.
 Spec: format/metadata-table.md section 6.
 """
 

@@ -1,6 +1,6 @@
 """Records of the partition `files` by columns: a row an entry, for tables of millions of files.
 
-Importing this module imports numba. Cost: about 100 ns an entry. Memory: the rows.
+Cost: about 100 ns an entry. Memory: the rows.
 Spec: format/metadata-table.md sections 6 and 9.
 """
 

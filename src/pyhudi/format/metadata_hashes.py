@@ -1,6 +1,6 @@
 """The hashes that keys of the metadata table are made of: 64-bit xxHash and MD5 of texts, in Base64, compiled.
 
-Importing this module imports numba. All arithmetic wraps: on 64 bits for xxHash, cut to 32 for MD5.
+All arithmetic wraps: on 64 bits for xxHash, cut to 32 for MD5.
 Cost: about 40 ns a short text for xxHash, 200 ns for MD5. Memory: the Base64 texts, 12 or 24 bytes each.
 
 Spec: format/metadata-table.md section 5; xxHash64 as its authors describe it; RFC 1321 and RFC 4648.
@@ -9,12 +9,12 @@ Spec: format/metadata-table.md section 5; xxHash64 as its authors describe it; R
 import math
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers
+from pyhudi.loops import inlined, loop
 
 SHORT_SIZE: Final = 12
 """Characters of a short hash; of a long one there are twice as many."""
@@ -75,7 +75,7 @@ def _hashes(texts: pa.Array | pa.ChunkedArray, *, is_long: bool) -> npt.NDArray[
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _xxhash_each(data: Bytes, offsets: Offsets, out: npt.NDArray[np.uint8]) -> None:
     digest = np.empty(8, np.uint8)
     for index in range(out.shape[0]):
@@ -85,7 +85,7 @@ def _xxhash_each(data: Bytes, offsets: Offsets, out: npt.NDArray[np.uint8]) -> N
         _to_base64(digest, out[index])
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _md5_each(data: Bytes, offsets: Offsets, out: npt.NDArray[np.uint8]) -> None:
     digest = np.empty(16, np.uint8)
     block = np.empty(64, np.uint8)
@@ -94,7 +94,7 @@ def _md5_each(data: Bytes, offsets: Offsets, out: npt.NDArray[np.uint8]) -> None
         _to_base64(digest, out[index])
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _to_base64(digest: Bytes, out: Bytes) -> None:
     """Standard alphabet, padded."""
     at = 0
@@ -110,7 +110,7 @@ def _to_base64(digest: Bytes, out: Bytes) -> None:
             at += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _xxhash64(data: Bytes, start: int, end: int) -> np.uint64:
     """The 64-bit xxHash, with the seed of the metadata table, of the bytes between two places."""
     at, h = start, _SEED + _P5
@@ -140,29 +140,29 @@ def _xxhash64(data: Bytes, start: int, end: int) -> np.uint64:
     return h ^ h >> np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
     return _rotated(lane + word * _P2, 31) * _P1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _rotated(value: np.uint64, bits: int) -> np.uint64:
     return value << np.uint64(bits) | value >> np.uint64(64 - bits)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _word_4(data: Bytes, at: int) -> np.uint64:
     """Four bytes, the first one least."""
     low = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)
     return low | np.uint64(data[at + 2]) << np.uint64(16) | np.uint64(data[at + 3]) << np.uint64(24)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _word_8(data: Bytes, at: int) -> np.uint64:
     return _word_4(data, at) | _word_4(data, at + 4) << np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _md5(data: Bytes, start: int, end: int, block: Bytes, digest: Bytes) -> None:
     """MD5 of the bytes between two places, into `digest`. `block`: 64 bytes to work in."""
     a, b = np.uint64(0x67452301), np.uint64(0xEFCDAB89)
@@ -189,7 +189,7 @@ def _md5(data: Bytes, start: int, end: int, block: Bytes, digest: Bytes) -> None
         digest[12 + place] = np.uint8(d >> shift & np.uint64(0xFF))
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _md5_block(
     data: Bytes, start: int, a0: np.uint64, b0: np.uint64, c0: np.uint64, d0: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:

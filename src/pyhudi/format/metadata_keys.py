@@ -1,6 +1,6 @@
 """The keys of the metadata table's records, made of columns, and the file group that each lies in.
 
-Importing this module imports numba. Cost: 20 to 300 ns a key. Memory: the keys.
+Cost: 20 to 300 ns a key. Memory: the keys.
 What names a column, a partition or a file is a column of texts, or one text for all rows.
 
 Spec: format/metadata-table.md sections 4 and 5.
@@ -9,7 +9,6 @@ Spec: format/metadata-table.md sections 4 and 5.
 from enum import Enum
 from typing import Final, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,6 +19,7 @@ from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers, one_array
 from pyhudi.format.bucket_hash import text_hashes
 from pyhudi.format.metadata_hashes import long_hashes, short_hashes
 from pyhudi.format.metadata_record import ROOT_PARTITION_KEY, files_key
+from pyhudi.loops import loop
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray | str
 
@@ -200,7 +200,7 @@ def _unescaped(
     return out[:size], made
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _find_separators(data: Bytes, offsets: Offsets, ends: npt.NDArray[np.int64]) -> None:
     """Where the first separator of each key stands that is not escaped, or -1."""
     for key in range(ends.size):
@@ -210,14 +210,14 @@ def _find_separators(data: Bytes, offsets: Offsets, ends: npt.NDArray[np.int64])
         ends[key] = at if at < end else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _find_nulls(data: Bytes, offsets: Offsets, is_null: npt.NDArray[np.bool_]) -> None:
     for key in range(is_null.size):
         start = offsets[key]
         is_null[key] = offsets[key + 1] - start >= 2 and data[start] == 0 and data[start + 1] == _SEPARATOR
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _copy_ranges(data: Bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], out: Bytes) -> None:
     to = 0
     for index in range(starts.size):
@@ -226,7 +226,7 @@ def _copy_ranges(data: Bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[n
             to += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _unescape_each(
     data: Bytes,
     starts: npt.NDArray[np.int64],

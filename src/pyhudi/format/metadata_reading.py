@@ -1,16 +1,16 @@
 """Steps that read one field of many records of Avro binary, compiled: the decoding of metadata records, by columns.
 
-Importing this module imports numba. Each step reads at `at[row]` of every row that is `active`, and moves on. It
+Each step reads at `at[row]` of every row that is `active`, and moves on. It
 answers -1, or the first row whose bytes break the format. A span is `position << 32 | size`.
 
 Spec: Apache Avro 1.11, "Binary Encoding".
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from pyhudi.format.avro.decoding import Index, read_number, word_4, word_8
+from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.int64]
 NOTHING, AS_BOOLEAN, AS_NUMBER, AS_4_BYTES, AS_8_BYTES, AS_BYTES, AS_ARRAY = 0, 1, 2, 3, 4, 5, 6
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_optional(
     content: Bytes, at: Numbers, ends: Numbers, active: Bytes, null_branch: int, is_present: Bytes
 ) -> int:
@@ -38,7 +38,7 @@ def take_optional(
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_numbers(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: Numbers) -> int:
     for row in range(at.size):
         if active[row]:
@@ -49,7 +49,7 @@ def take_numbers(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out:
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_flags(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: Bytes) -> int:
     for row in range(at.size):
         if active[row]:
@@ -60,7 +60,7 @@ def take_flags(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: B
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_spans(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: Numbers) -> int:
     """Texts and bytes, where they stand."""
     for row in range(at.size):
@@ -73,7 +73,7 @@ def take_spans(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: N
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_wrapped(
     content: Bytes,
     at: Numbers,
@@ -107,7 +107,7 @@ def take_wrapped(
     return -1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Index, Index, Index]:
     """A value's 64 bits, its span, and where it ends; that negative where the bytes break the format."""
     bits: Index = np.int64(0)
@@ -132,7 +132,7 @@ def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Ind
     return bits, span, after
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _skip_list(content: Bytes, at: Index, end: Index, layouts: Bytes) -> Index:
     """Where an optional list of wrappers ends, or a negative number."""
     branch, at = read_number(content, at, end)
@@ -152,7 +152,7 @@ def _skip_list(content: Bytes, at: Index, end: Index, layouts: Bytes) -> Index:
     return at
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """The count of items in the next block of a list or map, 0 for its end; and where they start, or a negative."""
     count, at = read_number(content, at, end)
@@ -164,7 +164,7 @@ def read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Inde
     return count, at
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, counts: Numbers) -> int:
     """How many entries each record's map of files has. Moves nothing."""
     for row in range(at.size):
@@ -187,7 +187,7 @@ def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, cou
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def take_entries(
     content: Bytes,
     at: Numbers,

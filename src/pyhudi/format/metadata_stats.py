@@ -1,6 +1,6 @@
 """Records of column statistics, of files and of partitions, by columns.
 
-Importing this module imports numba. Cost: about 300 ns a record. Memory: the rows.
+Cost: about 300 ns a record. Memory: the rows.
 Spec: format/metadata-table.md sections 6 and 9.
 """
 

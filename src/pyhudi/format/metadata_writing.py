@@ -1,23 +1,23 @@
 """Steps that write one field of many records of Avro binary, compiled: the encoding of metadata records, by columns.
 
-Importing this module imports numba. Each field has two steps: one adds its bytes to the sizes of all rows, one writes
+Each field has two steps: one adds its bytes to the sizes of all rows, one writes
 it, for the rows from `start` to `end`, at `at[row]`, and moves on. Rows that are not `active` have no such field.
 
 Spec: Apache Avro 1.11, "Binary Encoding".
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from pyhudi.format.avro.encoding import Index, put_number, put_word
 from pyhudi.format.metadata_reading import AS_4_BYTES, AS_8_BYTES, AS_ARRAY, AS_BOOLEAN, AS_NUMBER, NOTHING
+from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _number_size(number: Index) -> int:
     rest = np.uint64(number << 1) ^ np.uint64(number >> 63)
     size = 1
@@ -27,14 +27,14 @@ def _number_size(number: Index) -> int:
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_fixed(sizes: Numbers, active: Bytes, text: Bytes) -> None:
     """The same bytes in each row."""
     for row in range(sizes.size):
         sizes[row] += text.size if active[row] else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_fixed(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, text: Bytes) -> None:
     for row in range(start, end):
         if active[row]:
@@ -43,14 +43,14 @@ def put_fixed(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, text
             at[row] += text.size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_bytes(sizes: Numbers, active: Bytes, flags: Bytes) -> None:
     """A byte a row: the branch of a union, times two, or a boolean."""
     for row in range(sizes.size):
         sizes[row] += 1 if active[row] else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_bytes(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, flags: Bytes) -> None:
     for row in range(start, end):
         if active[row]:
@@ -58,20 +58,20 @@ def put_bytes(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, flag
             at[row] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_numbers(sizes: Numbers, active: Bytes, numbers: Numbers) -> None:
     for row in range(sizes.size):
         sizes[row] += _number_size(numbers[row]) if active[row] else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_numbers(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, numbers: Numbers) -> None:
     for row in range(start, end):
         if active[row]:
             at[row] = put_number(out, at[row], numbers[row])
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_texts(sizes: Numbers, active: Bytes, offsets: Numbers, data: Bytes) -> None:
     for row in range(sizes.size):
         if active[row]:
@@ -79,14 +79,14 @@ def measure_texts(sizes: Numbers, active: Bytes, offsets: Numbers, data: Bytes) 
             sizes[row] += _number_size(size) + size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_texts(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, offsets: Numbers, data: Bytes) -> None:
     for row in range(start, end):
         if active[row]:
             at[row] = _put_text(out, at[row], offsets[row], offsets[row + 1], data)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _put_text(out: Bytes, at: Index, first: Index, last: Index, data: Bytes) -> Index:
     at = put_number(out, at, last - first)
     for index in range(last - first):
@@ -94,7 +94,7 @@ def _put_text(out: Bytes, at: Index, first: Index, last: Index, data: Bytes) -> 
     return at + last - first
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_wrapped(
     sizes: Numbers, active: Bytes, branches: Numbers, layouts: Bytes, bits: Numbers, offsets: Numbers, data: Bytes
 ) -> None:
@@ -118,7 +118,7 @@ def measure_wrapped(
             sizes[row] += size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_wrapped(
     out: Bytes,
     at: Numbers,
@@ -153,7 +153,7 @@ def put_wrapped(
             at[row] = to
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def measure_entries(
     sizes: Numbers, active: Bytes, firsts: Numbers, offsets: Numbers, data: Bytes, file_sizes: Numbers, flags: Bytes
 ) -> None:
@@ -168,7 +168,7 @@ def measure_entries(
             sizes[row] += size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_entries(
     out: Bytes,
     at: Numbers,

@@ -1,16 +1,15 @@
 """Hudi's hash of record keys: 32-bit Murmur2 with the tail order of Hadoop, compiled.
 
-Importing this module imports numba; only modules about Bloom filters and key hashing do so.
 All arithmetic is on 64-bit unsigned integers cut to 32 bits, so no step can overflow.
 """
 
 from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from pyhudi.format.arrow_arrays import Bytes, Offsets
+from pyhudi.loops import inlined, loop
 
 Words: TypeAlias = npt.NDArray[np.uint32]
 
@@ -23,7 +22,7 @@ _R8, _R13, _R15, _R16, _R24 = (np.uint64(bits) for bits in (8, 13, 15, 16, 24))
 _SIGN = np.uint64(0xFFFFFF00)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def mixed_word(data: Bytes, at: int) -> np.uint64:
     """The part of a hash step that does not depend on the seed: one little-endian word, mixed."""
     word = np.uint64(data[at])
@@ -35,7 +34,7 @@ def mixed_word(data: Bytes, at: int) -> np.uint64:
     return (word * _M) & _LOW
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def mixed_tail(data: Bytes, start: int, end: int) -> np.uint64:
     """The last 1 to 3 bytes as they enter the hash: sign-extended, the last one least significant.
 
@@ -50,7 +49,7 @@ def mixed_tail(data: Bytes, start: int, end: int) -> np.uint64:
     return tail
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def finished(h: np.uint64) -> np.uint64:
     """The closing mix of one hash."""
     h ^= h >> _R13
@@ -58,14 +57,14 @@ def finished(h: np.uint64) -> np.uint64:
     return h ^ (h >> _R15)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def murmur2(data: Bytes, seed: int) -> int:
     """The hash of some bytes, as a signed 32-bit number.
 
     Spec: format/layout.md section 7.1.
     """
     size = data.size
-    h = (np.uint64(seed) & _LOW) ^ np.uint64(size)
+    h = (np.uint64(np.int64(seed)) & _LOW) ^ np.uint64(size)
     words_end = size - size % 4
     for at in range(0, words_end, 4):
         h = ((h * _M) & _LOW) ^ mixed_word(data, at)
@@ -74,7 +73,7 @@ def murmur2(data: Bytes, seed: int) -> int:
     return int(np.int32(np.uint32(finished(h))))
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def murmur2_each(data: Bytes, offsets: Offsets, seed: int) -> Words:
     """The hash of each of the texts that lie between two offsets, as an unsigned number."""
     hashes = np.zeros(offsets.size - 1, np.uint32)
@@ -83,7 +82,7 @@ def murmur2_each(data: Bytes, offsets: Offsets, seed: int) -> Words:
     return hashes
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def is_lane_run(offsets: Offsets, start: int) -> bool:
     """Whether the next keys all have the length of the first of them."""
     if start + LANES > offsets.size - 1:
@@ -95,7 +94,7 @@ def is_lane_run(offsets: Offsets, start: int) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def prepare_lanes(
     data: Bytes,
     offsets: Offsets,
@@ -114,7 +113,7 @@ def prepare_lanes(
         tails[lane] = np.uint32(mixed_tail(data, at + 4 * word_count, at + size))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def next_hashes(
     h: Words,
     size: int,
@@ -137,7 +136,7 @@ def next_hashes(
         h[lane] = np.uint32(x ^ (x >> np.uint32(15)))
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def word_count_max(offsets: Offsets) -> int:
     """The number of words of the longest key."""
     longest = np.int64(0)

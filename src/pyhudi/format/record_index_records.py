@@ -1,13 +1,12 @@
 """Records of the record index, of secondary indexes and of Bloom filters, by columns.
 
-Importing this module imports numba. Cost: about 300 ns a record of the record index. Memory: the rows.
+Cost: about 300 ns a record of the record index. Memory: the rows.
 Spec: format/metadata-table.md section 6.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers, one_array
 from pyhudi.format.metadata_assembly import write_records
 from pyhudi.format.metadata_columns import Column, read_records
 from pyhudi.format.metadata_groups import BLOOM_FILTERS_TYPE, RECORD_INDEX_TYPE, SECONDARY_INDEX_TYPE
+from pyhudi.loops import loop
 
 Numbers = npt.NDArray[np.int64]
 
@@ -212,7 +212,7 @@ def _same_text(text: str, count: int) -> pa.Array:
     return pa.array([text], pa.string()).take(pa.array(np.zeros(count, np.int64)))
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _parse_each(data: Bytes, offsets: Offsets, high: Numbers, low: Numbers, index: Numbers) -> int:
     for row in range(high.size):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -253,7 +253,7 @@ def _parse_each(data: Bytes, offsets: Offsets, high: Numbers, low: Numbers, inde
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offsets: npt.NDArray[np.int32]) -> int:
     to = 0
     digits = np.empty(20, np.uint8)

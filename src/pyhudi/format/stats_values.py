@@ -3,7 +3,7 @@
 Version 1 (table versions 5 to 8) keeps a value in the wrapper of its Java type, decimals rescaled; version 2 (table
 version 9) keeps it in the wrapper of a plain type, beside the ordinal of the column's type.
 
-Importing this module imports numba. Cost: a few vector operations for each kind of wrapper that occurs.
+Cost: a few vector operations for each kind of wrapper that occurs.
 Spec: format/metadata-table.md section 6, "Value encodings".
 Seen: 0.15.0 turns decimals into plain bytes when it compacts the metadata table; both are read.
 """
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -24,6 +23,7 @@ from pyhudi.format.avro.copying import widen_decimals
 from pyhudi.format.avro.encoding import put_decimal
 from pyhudi.format.metadata_columns import WRAPPERS, Bounds
 from pyhudi.format.record_index_records import format_file_ids
+from pyhudi.loops import loop
 
 Numbers = npt.NDArray[np.int64]
 
@@ -338,7 +338,7 @@ def _decimal_bytes(array: pa.Array) -> pa.BinaryArray:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _put_decimals(
     words: npt.NDArray[np.uint64], valid: npt.NDArray[np.bool_], out: Bytes, offsets: npt.NDArray[np.int32]
 ) -> int:

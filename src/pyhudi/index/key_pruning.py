@@ -1,4 +1,4 @@
-"""What the metadata table knows of record keys, for queries that skip file groups by it. Importing this imports numba.
+"""What the metadata table knows of record keys, for queries that skip file groups by it.
 
 Spec: format/indexes.md sections 1, 6 and 11; format/metadata-table.md sections 4 to 6.
 """

@@ -2,7 +2,6 @@
 can be trusted, else by the data; of log files by the rows of their blocks.
 
 Bounds are null where a column has no value, and where they are not known: nobody may conclude anything from that.
-Importing this imports numba.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Statistics of columns: of files, of partitions, and those of expression indexes. Importing this imports numba.
+"""Statistics of columns: of files, of partitions, and those of expression indexes.
 
 An answer has the rows that are known, and no others: a file or partition without a row may hold anything.
 Spec: format/metadata-table.md sections 5, 6 and 9.

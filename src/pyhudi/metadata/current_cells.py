@@ -1,7 +1,7 @@
 """What a file group of the metadata table holds now, its logs merged into its base file, as cells.
 
 Of partitions whose records replace each other, column statistics that are not tight among them, which add up: all
-but `files`. Importing this module imports numba. Spec: format/metadata-table.md section 9.
+but `files`. Spec: format/metadata-table.md section 9.
 """
 
 from typing import Final

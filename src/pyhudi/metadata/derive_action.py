@@ -1,6 +1,6 @@
 """What an action of the data table changes in the partitions of its metadata table beside `files`.
 
-Importing this imports numba. Spec: format/metadata-table.md section 8.
+Spec: format/metadata-table.md section 8.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Which record keys an action adds to file groups and takes from them, by what is stored before and after it.
 
 What is told of a group is exact for merged slices, whatever their logs hold: rows that come too late, deletes that
-lose, keys that come back. Importing this imports numba.
+lose, keys that come back.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """What an action changes in `column_stats` and `partition_stats`.
 
-Importing this imports numba. Spec: format/metadata-table.md section 8.
+Spec: format/metadata-table.md section 8.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """What an action changes in the indexes on expressions.
 
-Importing this imports numba. Spec: format/metadata-table.md sections 5, 6 and 8.
+Spec: format/metadata-table.md sections 5, 6 and 8.
 Seen: 1.0.2 counts as values of an expression those that are not null, elsewhere the nulls count, too. Here they count
 until the records are made.
 """

@@ -1,7 +1,4 @@
-"""Comparing indexes on expressions with the data files: bounds that a value lies beyond, filters that lack one.
-
-Importing this module imports numba.
-"""
+"""Comparing indexes on expressions with the data files: bounds that a value lies beyond, filters that lack one."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """What an expression comes to in the rows of a file: bounds and nulls, or a Bloom filter of its values.
 
 Of base files and of logs alike, of these the rows of the data blocks as they stand, whatever merging makes of them.
-A file that lacks the column has nulls for it. Importing this imports numba.
+A file that lacks the column has nulls for it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The `files` partition: which partitions a table has and which files lie in them. Importing this imports numba."""
+"""The `files` partition: which partitions a table has and which files lie in them."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""What is derived from an action, as changes of the metadata table's partitions: keys, records in Avro, and deletes.
-
-Importing this imports numba.
-"""
+"""What is derived from an action, as changes of the metadata table's partitions: keys, records in Avro, and deletes."""
 
 from collections.abc import Iterator, Sequence
 

@@ -2,7 +2,6 @@
 
 What would mislead a reader is a difference: a bound that a value lies beyond, a filter that is not the file's, a row
 that an index does not know. What only makes it read more is none: statistics that are missing or too wide.
-Importing this module imports numba.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

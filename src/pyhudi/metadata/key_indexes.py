@@ -1,4 +1,4 @@
-"""Indexes that lead to files or keys: record index, secondary indexes, Bloom filters. Importing this imports numba.
+"""Indexes that lead to files or keys: record index, secondary indexes, Bloom filters.
 
 Spec: format/metadata-table.md sections 4 to 6.
 """

@@ -1,6 +1,6 @@
 """What the log of a file group of the metadata table comes to by itself, without the base file that it lies upon.
 
-Merging it into the base file gives what merging its blocks one by one gives. Importing this module imports numba.
+Merging it into the base file gives what merging its blocks one by one gives.
 Spec: format/metadata-table.md section 9.
 """
 

@@ -1,7 +1,4 @@
-"""A partition of the metadata table: all of its records, those of some keys, or those that begin with some prefixes.
-
-Importing this module imports numba.
-"""
+"""A partition of the metadata table: all of its records, those of some keys, or those that begin with some prefixes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The records of one file group of the metadata table: its base HFile and log blocks, read whole or looked up in.
 
-Importing this module imports numba. Small files are read in one request; of larger ones a look-up reads the
+Small files are read in one request; of larger ones a look-up reads the
 trailer, the index and the blocks that may hold the keys.
 """
 

@@ -1,6 +1,6 @@
 """Column statistics of files and of whole partitions, as changes of the metadata table; and what it knows already.
 
-Importing this imports numba. Spec: format/metadata-table.md sections 6 and 8.
+Spec: format/metadata-table.md sections 6 and 8.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

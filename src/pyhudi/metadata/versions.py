@@ -1,4 +1,4 @@
-"""Stored records of the metadata table by key, and which of a key's versions count. Importing this imports numba."""
+"""Stored records of the metadata table by key, and which of a key's versions count."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

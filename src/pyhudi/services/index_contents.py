@@ -1,7 +1,7 @@
 """What an index of the metadata table begins with: its records by the data files as they stand, its file groups, its
 entry among the index definitions.
 
-Spec: format/metadata-table.md sections 3 and 7. Importing this imports numba.
+Spec: format/metadata-table.md sections 3 and 7.
 """
 
 import logging

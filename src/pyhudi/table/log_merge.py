@@ -1,4 +1,4 @@
-"""What the blocks of a slice's log come to, merged with its base rows. Importing this imports numba."""
+"""What the blocks of a slice's log come to, merged with its base rows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -63,7 +63,7 @@ def read_planned(
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     if file.logs:
-        from pyhudi.table.merged_slice import read_merged  # these two bring numba: tasks without logs do not need it
+        from pyhudi.table.merged_slice import read_merged  # tasks without logs do not need it
         from pyhudi.table.touched_rows import read_touched
 
         assert plan.log_reading is not None

@@ -1,7 +1,4 @@
-"""Appending to a file group: incoming rows go to its log, whatever is stored of their keys.
-
-Importing this imports numba.
-"""
+"""Appending to a file group: incoming rows go to its log, whatever is stored of their keys."""
 
 from dataclasses import dataclass, replace
 

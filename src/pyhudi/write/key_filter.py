@@ -1,7 +1,7 @@
 """The Bloom filter of a base file that is being written: sized by the keys that come, unless a size is asked for.
 
 Apache Hudi makes room for 60,000 keys in each file: 435 kB for two rows. It reads filters of any size, as each says how
-large it is. Importing this imports numba.
+large it is.
 """
 
 from dataclasses import dataclass, field

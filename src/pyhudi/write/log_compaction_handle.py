@@ -1,7 +1,6 @@
 """Log compaction of one file slice: the blocks of its log become a log with one record a key.
 
 A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
-Importing this imports numba.
 """
 
 import numpy as np

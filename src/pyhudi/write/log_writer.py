@@ -1,7 +1,4 @@
-"""Log files being written: blocks of rows and deletes, as many files as their size asks for.
-
-Importing this imports numba.
-"""
+"""Log files being written: blocks of rows and deletes, as many files as their size asks for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Example, by event time: a base row has ordering value 10, a delete in the log ha
 5. Readers settle the log first, where the row wins over the delete; then the base row, which is greater, wins over the
 row: the row that was deleted shows again. The same way values of a deleted row come back where a merge makes one row
 of two. Seen: Apache Hudi 1.0.2 and 1.2.0 read such a log so, and write it.
-
-Importing this imports numba.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Which keys a file group holds, found as its rows are written: for a bucket index, which looks none up before.
-
-Importing this imports numba.
-"""
+"""Which keys a file group holds, found as its rows are written: for a bucket index, which looks none up before."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""Arrow columns as the cells that the encoding loop takes, and the operations that take them.
-
-Importing this module imports numba.
-"""
+"""Arrow columns as the cells that the encoding loop takes, and the operations that take them."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""The cells that the decoding loop filled in, as Arrow columns.
-
-Importing this module imports numba.
-"""
+"""The cells that the decoding loop filled in, as Arrow columns."""
 
 from dataclasses import dataclass
 from typing import Any, assert_never

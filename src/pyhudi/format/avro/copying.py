@@ -1,11 +1,12 @@
 """Stored bytes into Arrow's buffers, compiled: texts and bytes one behind the other, decimals as 128 bits.
 
-Importing this module imports numba. A span is `position << 32 | size`.
+A span is `position << 32 | size`.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pyhudi.loops import loop
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -14,7 +15,7 @@ Numbers = npt.NDArray[np.int64]
 _SIZE = np.int64(0xFFFFFFFF)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def sum_sizes(spans: Numbers, offsets: Ints) -> int:
     """Fill in where each value starts, and the end; answer the size of all, with offsets cut at 2 GiB."""
     total = np.int64(0)
@@ -25,7 +26,7 @@ def sum_sizes(spans: Numbers, offsets: Ints) -> int:
     return int(total)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def copy_spans(content: Bytes, spans: Numbers, out: Bytes) -> int:
     """Copy values one behind the other; answer the bits that any of their bytes has."""
     to = 0
@@ -40,7 +41,7 @@ def copy_spans(content: Bytes, spans: Numbers, out: Bytes) -> int:
     return int(bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def widen_decimals(content: Bytes, spans: Numbers, out: npt.NDArray[np.uint64]) -> int:
     """Two's complement, big endian, of any size, as (n, 2) little-endian words.
 

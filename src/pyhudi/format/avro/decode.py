@@ -1,6 +1,6 @@
 """Rows of Avro binary to Arrow record batches.
 
-Importing this module imports numba. Cost: one walk over the bytes, about 10 ns a value; where the schema
+Cost: one walk over the bytes, about 10 ns a value; where the schema
 has lists among the columns wanted, one more to count their items. Memory: the columns; beside them, until
 the call ends, 8 bytes for each text or binary value and a byte for each value that may be null.
 """

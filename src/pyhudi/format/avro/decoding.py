@@ -1,11 +1,10 @@
 """The loop that carries out a program over rows of Avro binary, compiled.
 
-Importing this module imports numba. One function does all, over arrays of fixed types, so that it is
+One function does all, over arrays of fixed types, so that it is
 compiled once, whatever the schema. Every read is checked against the end of its row; what is written is
 checked against the counts that the first pass found.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +31,7 @@ from pyhudi.format.avro.program import (
     VALID,
     Numbers,
 )
+from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -49,7 +49,7 @@ _INT_MAX = 2**31 - 1
 ITEM, FIRST, LEFT = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """A zigzag number of at most 10 bytes, and where it ends; or what is wrong, negative."""
     if at >= end:
@@ -70,20 +70,20 @@ def read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), at
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def word_4(content: Bytes, at: Index) -> np.int32:
     word = np.uint32(content[at]) | np.uint32(content[at + 1]) << np.uint32(8)
     word |= np.uint32(content[at + 2]) << np.uint32(16) | np.uint32(content[at + 3]) << np.uint32(24)
     return np.int32(word)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def word_8(content: Bytes, at: Index) -> np.int64:
     low, high = np.uint64(np.uint32(word_4(content, at))), np.uint64(np.uint32(word_4(content, at + 4)))
     return np.int64(low | high << np.uint64(32))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _value(
     code: Index,
     argument: Index,
@@ -132,7 +132,7 @@ def _value(
     return at + argument
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """The count of items in the next block of a list, 0 for its end; and where they start, or what is wrong.
 
@@ -149,7 +149,7 @@ def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Ind
     return count, at
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _choose(jumps: Numbers, table: Index, content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
     """The operation of the branch that a union states, -1 for a branch without one; and where its value starts."""
     branch, at = read_number(content, at, end)
@@ -161,7 +161,7 @@ def _choose(jumps: Numbers, table: Index, content: Bytes, at: Index, end: Index)
     return target, np.int64(-NO_MEMBER) if target < -1 else at
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _next_item(
     level: Index,
     out: Index,
@@ -193,7 +193,7 @@ def _next_item(
     return item, at
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _walk(
     operations: Numbers,
     jumps: Numbers,
@@ -256,7 +256,7 @@ def _walk(
     return at, before, step
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def run(
     operations: Numbers,
     jumps: Numbers,

@@ -1,6 +1,6 @@
 """Arrow record batches to rows of Avro binary.
 
-Importing this module imports numba. Cost: one copy of the columns, one walk over their values and one copy
+Cost: one copy of the columns, one walk over their values and one copy
 of the rows. Memory: the rows, and what a slice of about 16 MiB of the batch needs.
 """
 

@@ -1,6 +1,6 @@
 """The loop that writes rows of Avro binary out of cells, compiled.
 
-Importing this module imports numba. One function does all, over arrays of fixed types, so that it is
+One function does all, over arrays of fixed types, so that it is
 compiled once, whatever the schema. `out` is as large as the rows can become at most.
 
 Layout: `operations` is (n, 7) of int64, a row an operation: code; the branch of null, or -1 where there
@@ -8,9 +8,10 @@ is no union; the base of validity, or -1 where all values are valid; the base of
 the operation behind this one's value; a size.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
@@ -33,7 +34,7 @@ FRAME_SIZE = 4
 ITEM, LAST = 0, 1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def put_number(out: Bytes, at: Index, number: Index) -> Index:
     rest = np.uint64(number << 1) ^ np.uint64(number >> 63)
     while rest > np.uint64(0x7F):
@@ -44,14 +45,14 @@ def put_number(out: Bytes, at: Index, number: Index) -> Index:
     return at + 1
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def put_word(out: Bytes, at: Index, word: np.uint64, size: Index) -> Index:
     for index in range(size):
         out[at + index] = np.uint8((word >> np.uint64(8 * index)) & np.uint64(0xFF))
     return at + size
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _byte_of(low: np.uint64, high: np.uint64, index: Index) -> np.uint64:
     """A byte of 128 bits, the least significant first; beyond them, the sign."""
     if index >= 16:
@@ -60,7 +61,7 @@ def _byte_of(low: np.uint64, high: np.uint64, index: Index) -> np.uint64:
     return (word >> np.uint64(8 * (index % 8))) & np.uint64(0xFF)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_size: Index) -> Index:
     """Two's complement, big endian: of a fixed size, or (0) the fewest bytes behind their count.
 
@@ -83,7 +84,7 @@ def put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_si
     return at + size
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _put_value(
     code: Index,
     cell: Index,
@@ -119,7 +120,7 @@ def _put_value(
     return put_decimal(out, at, np.uint64(longs_in[cell]), np.uint64(longs_in[cell + 1]), fixed_size)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _walk(
     operations: Numbers,
     jumps: Numbers,
@@ -180,7 +181,7 @@ def _walk(
         step = following
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def run(
     operations: Numbers,
     jumps: Numbers,

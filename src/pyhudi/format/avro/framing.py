@@ -1,18 +1,18 @@
 """Rows behind their sizes, as log blocks hold them, compiled.
 
-Importing this module imports numba. Layout: for each row its size as i32, big endian, and its bytes.
+Layout: for each row its size as i32, big endian, and its bytes.
 
 Spec: format/log-format.md section 2.1.
 """
 
 from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile
+from pyhudi.loops import loop
 
 SIZE_OF_SIZE = 4
 
@@ -60,7 +60,7 @@ def find_first_rows(content: Content, row_count_max: int, *, start: int = 0) -> 
     return starts[:found], ends[:found], int(at)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _find(content: Bytes, at: int, starts: Numbers, ends: Numbers) -> tuple[int, int]:
     """How many rows there are, and where the next would begin."""
     for row in range(starts.size):

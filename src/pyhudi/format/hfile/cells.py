@@ -1,12 +1,13 @@
 """Cells of data blocks, compiled: finding them, copying them out, and laying them down.
 
-Importing this module imports numba. Arrays of cells are (n, 4) of int64: row start, row end, value start,
+Arrays of cells are (n, 4) of int64: row start, row end, value start,
 value end, as offsets in the block.
 """
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pyhudi.loops import inlined, loop
 
 Bytes = npt.NDArray[np.uint8]
 Spans = npt.NDArray[np.int64]
@@ -21,14 +22,14 @@ _KEY_OVERHEAD = 12
 _PUT = 4
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _big_endian_4(data: Bytes, at: Index) -> np.int64:
     return (
         np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
     )
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b_end: Index) -> Index:
     """Below, at or above 0, as the unsigned bytes of `a` are smaller, equal or greater."""
     shared = min(a_end - a_start, b_end - b_start)
@@ -38,7 +39,7 @@ def _compare(a: Bytes, a_start: Index, a_end: Index, b: Bytes, b_start: Index, b
     return (a_end - a_start) - (b_end - b_start)
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _read_cell(data: Bytes, at: Index, has_version: bool, spans: Spans, index: Index) -> Index:
     """Where the next cell starts; its spans go to `spans[index]`. -1, and nothing is put, where there is no cell.
 
@@ -73,7 +74,7 @@ def _read_cell(data: Bytes, at: Index, has_version: bool, spans: Spans, index: I
     return beyond
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
     """The spans of each cell, and -1 or the offset of the first cell that is none."""
     spans = np.empty((data.size // 20 + 1, 4), np.int64)
@@ -88,7 +89,7 @@ def find_cells(data: Bytes, has_version: bool) -> tuple[Spans, Index]:
     return spans[:count], -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def match_cells(
     data: Bytes, has_version: bool, keys: Bytes, key_offsets: Offsets, start: int, end: int
 ) -> tuple[Spans, npt.NDArray[np.bool_], Index]:
@@ -116,7 +117,7 @@ def match_cells(
     return spans[:count], is_found, -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.int32], out: Bytes, to: Index) -> Index:
     """Copy rows (column 0) or values (column 2) to `out[to:]`, as part of an Arrow binary array. The end of them."""
     for index in range(spans.shape[0]):
@@ -128,7 +129,7 @@ def copy_spans(data: Bytes, spans: Spans, column: int, offsets: npt.NDArray[np.i
     return to
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def lower_bound(data: Bytes, spans: Spans, key: Bytes) -> int:
     """The index of the first cell whose row is at least the key, in cells sorted by row."""
     low, high = 0, spans.shape[0]
@@ -141,7 +142,7 @@ def lower_bound(data: Bytes, spans: Spans, key: Bytes) -> int:
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def floor_rows(rows: Bytes, row_offsets: Offsets, keys: Bytes, key_offsets: Offsets, out: Spans) -> None:
     """For each key the index of the last of the sorted rows that is not above it, or -1."""
     for key in range(out.size):
@@ -156,7 +157,7 @@ def floor_rows(rows: Bytes, row_offsets: Offsets, keys: Bytes, key_offsets: Offs
         out[key] = low - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def prefix_end(data: Bytes, spans: Spans, start: int, prefix: Bytes) -> int:
     """The index behind the last cell, from `start` on, whose row begins with the prefix."""
     for index in range(start, spans.shape[0]):
@@ -166,7 +167,7 @@ def prefix_end(data: Bytes, spans: Spans, start: int, prefix: Bytes) -> int:
     return spans.shape[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def are_ordered(data: Bytes, spans: Spans) -> bool:
     """Whether no row is smaller than the one before it."""
     for index in range(1, spans.shape[0]):
@@ -176,7 +177,7 @@ def are_ordered(data: Bytes, spans: Spans) -> bool:
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def first_not_ascending(keys: Bytes, offsets: Spans) -> int:
     """The index of the first key that is not greater than the one before it, or -1."""
     for index in range(1, offsets.size - 1):
@@ -185,7 +186,7 @@ def first_not_ascending(keys: Bytes, offsets: Spans) -> int:
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def cut_blocks(key_offsets: Spans, value_offsets: Spans, block_size: int) -> Spans:
     """The first cell of each block, then the number of cells.
 
@@ -206,7 +207,7 @@ def cut_blocks(key_offsets: Spans, value_offsets: Spans, block_size: int) -> Spa
     return starts[: count + 1]
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _put_4(out: Bytes, at: int, value: int) -> None:
     out[at] = np.uint8(value >> 24 & 0xFF)
     out[at + 1] = np.uint8(value >> 16 & 0xFF)
@@ -214,7 +215,7 @@ def _put_4(out: Bytes, at: int, value: int) -> None:
     out[at + 3] = np.uint8(value & 0xFF)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def lay_cells(
     keys: Bytes, key_offsets: Spans, values: Bytes, value_offsets: Spans, start: int, end: int, out: Bytes
 ) -> None:

@@ -1,11 +1,12 @@
-"""The checksums behind each block: CRC32C, compiled, and CRC32. Importing this module imports numba."""
+"""The checksums behind each block: CRC32C, compiled, and CRC32."""
 
 import zlib
 from enum import IntEnum
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pyhudi.loops import loop_over
 
 _POLYNOMIAL = 0x82F63B78
 
@@ -34,7 +35,7 @@ def _tables() -> npt.NDArray[np.uint32]:
 _TABLES = _tables()
 
 
-@numba.njit(cache=True, nogil=True)
+@loop_over(lambda data, tables: data.size)  # of the tables it takes eight entries a step
 def _crc32c(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> int:
     crc = np.uint32(0xFFFFFFFF)
     whole = data.size - data.size % 8

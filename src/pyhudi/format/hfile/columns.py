@@ -1,4 +1,4 @@
-"""Cells of data blocks as Arrow columns, those of many blocks at a time. Importing this module imports numba."""
+"""Cells of data blocks as Arrow columns, those of many blocks at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

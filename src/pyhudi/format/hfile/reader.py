@@ -1,6 +1,6 @@
 """Reading an HFile, held in memory or by ranges of a stored one: scan, point lookups, prefix lookups.
 
-Importing this module imports numba. Memory: the index, and a few megabytes of data blocks at a time; `scan_arrow`
+Memory: the index, and a few megabytes of data blocks at a time; `scan_arrow`
 holds its result. Requests of a file read by ranges: one or two to open it, one for each run of neighbouring blocks.
 """
 

@@ -1,7 +1,7 @@
 """Writing an HFile that every release of Hudi, HBase's reader and hudi-rs accept.
 
 The choices are those of format/hfile.md section 10: index keys and LASTKEY whole and with the suffix,
-CRC32C checksums, one index level, blocks of 64 KiB. Importing this module imports numba.
+CRC32C checksums, one index level, blocks of 64 KiB.
 """
 
 from collections.abc import Iterable, Mapping

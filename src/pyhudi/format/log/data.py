@@ -1,6 +1,6 @@
 """The rows of data blocks as record batches: Avro, Parquet, HFile, and the change data of CDC blocks.
 
-Importing this module imports numba. Columns come in the types of the block's own schema, whichever kind it is
+Columns come in the types of the block's own schema, whichever kind it is
 of; turning them into the table's of today is for `table/conform.py`, as for base files, because Apache Hudi's
 promotions go beyond Avro's, and differ from them (a float becomes a double by its text).
 """

@@ -1,6 +1,6 @@
 """The content of delete blocks: the deletes as columns.
 
-Importing this module imports numba. The columns are `DELETES`: record key, partition path (empty in a table without
+The columns are `DELETES`: record key, partition path (empty in a table without
 partitions) and the ordering value in the wrapper that stores it, `ordering_kind` says which.
 """
 

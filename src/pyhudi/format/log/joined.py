@@ -1,7 +1,4 @@
-"""Many small blocks of Avro rows as one: to decode a block takes longer than to decode a few rows.
-
-Importing this module imports numba.
-"""
+"""Many small blocks of Avro rows as one: to decode a block takes longer than to decode a few rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The content of delete blocks of before Hudi 0.14, which Java's Kryo laid out.
 
-Importing this module imports numba. Layout: `DeleteRecord[]` (version 2) or `HoodieKey[]` (version 1) as Kryo 4
+Layout: `DeleteRecord[]` (version 2) or `HoodieKey[]` (version 1) as Kryo 4
 writes a class and an object, with references. Spec: format/log-format.md section 2.4.
 """
 

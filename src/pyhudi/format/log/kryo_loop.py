@@ -1,13 +1,14 @@
 """The loop that reads Kryo's delete records, compiled: classes, references, strings and numbers.
 
-Importing this module imports numba. Every read is checked against the end of the data. Layout: `kryo.py`.
+Every read is checked against the end of the data. Layout: `kryo.py`.
 """
 
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from pyhudi.loops import loop
 
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
@@ -38,7 +39,7 @@ PARTITION, RECORD_KEY, ORDERING, VALUE, WIDTH = 0, 1, 2, 3, 4
 AT, TEXTS, TEXT_SIZE, OBJECTS, NAME_COUNT, STATE_SIZE = 0, 1, 2, 3, 4, 5
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _number(data: Bytes, state: Numbers) -> np.int64:
     """An unsigned number of 7 bits a byte, low ones first; -1 where the bytes end, or at more than 10 of them."""
     value, shift, at = np.uint64(0), np.uint64(0), state[AT]
@@ -57,7 +58,7 @@ def _number(data: Bytes, state: Numbers) -> np.int64:
     return np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names: Numbers) -> tuple[int, Index]:
     """What is wrong, and the class that stands next."""
     number = _number(data, state)
@@ -97,7 +98,7 @@ def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names
     return FINE, found
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _object(data: Bytes, state: Numbers, objects: Numbers) -> tuple[int, Index, bool]:
     """What is wrong; the object's number, or -1 for null; whether it stands here, not a reference to it."""
     mark = _number(data, state)
@@ -115,7 +116,7 @@ def _object(data: Bytes, state: Numbers, objects: Numbers) -> tuple[int, Index, 
     return FINE, mark - 2, False
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _unit(data: Bytes, state: Numbers) -> np.int64:
     """A UTF-16 unit in its 1 to 3 bytes; -1 if it is none."""
     at = state[AT]
@@ -132,7 +133,7 @@ def _unit(data: Bytes, state: Numbers) -> np.int64:
     return unit
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _put(texts: Bytes, at: Index, code: Index) -> Index:
     """A character as UTF-8; where the next goes. A lone half of a pair becomes what is no UTF-8, and is found so."""
     size = 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
@@ -146,7 +147,7 @@ def _put(texts: Bytes, at: Index, code: Index) -> Index:
     return at + size
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, Index]:
     """What is wrong, and the index of the text that stands next, -1 for null. Texts never outgrow their bytes."""
     at, out = state[AT], state[TEXT_SIZE]
@@ -197,7 +198,7 @@ def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, I
     return FINE, state[TEXTS] - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _utf8(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, Index]:
     """The same for an Avro `Utf8`: its size + 1, and its bytes."""
     size = _number(data, state) - 1
@@ -212,7 +213,7 @@ def _utf8(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, I
     return FINE, state[TEXTS] - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _text_object(
     data: Bytes, state: Numbers, texts: Bytes, ends: Ends, objects: Numbers, is_utf8: bool
 ) -> tuple[int, Index]:
@@ -228,7 +229,7 @@ def _text_object(
     return (wrong if objects[number, 0] == _STRING else BAD_REFERENCE), objects[number, 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _fixed(data: Bytes, state: Numbers, size: int) -> np.int64:
     """A big-endian number of some bytes, with its sign."""
     value = np.int64(0)
@@ -240,13 +241,13 @@ def _fixed(data: Bytes, state: Numbers, size: int) -> np.int64:
     return value
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _zigzag(number: np.int64) -> np.int64:
     whole = np.uint64(number)
     return np.int64(whole >> np.uint64(1)) ^ -np.int64(whole & np.uint64(1))
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _ordering(
     data: Bytes,
     known: Bytes,
@@ -303,7 +304,7 @@ def _ordering(
     return FINE
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def _key(data: Bytes, state: Numbers, texts: Bytes, ends: Ends, found: Numbers, objects: Numbers) -> int:
     """Read a HoodieKey into a row of `found`, behind its class. Answers what is wrong."""
     wrong, number, is_here = _object(data, state, objects)
@@ -321,7 +322,7 @@ def _key(data: Bytes, state: Numbers, texts: Bytes, ends: Ends, found: Numbers, 
     return wrong
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def run(
     data: Bytes,
     known: Bytes,

@@ -1,6 +1,6 @@
 """Whole log blocks, one function a kind that this release writes.
 
-Importing this module imports numba. The rows of a data block have all fields of its schema, the meta fields first
+The rows of a data block have all fields of its schema, the meta fields first
 where the table has them: they are written as they come, a row's record key among them.
 """
 

@@ -1,0 +1,165 @@
+"""A function that the interpreter runs while there is little to do, and numba once there is more.
+
+Loading numba costs a third of a second and 100 MiB, and more than that for each loop that is not in the cache: much
+for two rows, nothing for a million. So a process begins with the function itself. The first call that has much
+to do, or the one with which many small calls have added up, loads the compiled form, and every later call takes
+that one.
+
+    @loop
+    def total(numbers: Numbers) -> int: ...
+
+Both forms come from one source and must answer alike: their arithmetic names its widths (`np.uint64(...)`) wherever
+a sum, product or shift could leave them, since the interpreter keeps the width of an array's element where the
+compiler widens it to 64 bits.
+"""
+
+import functools
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CALL_MAX = 8192
+"""The most array elements of a call that is interpreted: a few milliseconds."""
+
+PROCESS_SECONDS_MAX = 0.25
+"""How long a process interprets in all; then loading the compiler would have been the cheaper way."""
+
+_building = threading.RLock()
+
+
+class _Spent:
+    """How long this process has interpreted. A count that threads lose costs nothing."""
+
+    seconds = 0.0
+
+
+def elements(arguments: tuple[Any, ...]) -> int:
+    """How many elements the arrays among the arguments have, those in tuples too."""
+    count = 8  # a call without arrays is work as well
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            count += argument.size
+        elif isinstance(argument, tuple):
+            count += elements(argument)
+    return count
+
+
+class Loop(Generic[R]):
+    """A function with its two forms. Compiled loops may call it, from any module."""
+
+    def __init__(self, function: Callable[..., R], work: Callable[..., int] | None, *, is_inlined: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._source = cast(FunctionType, function)
+        self._work, self._is_inlined = work, is_inlined
+        self._interpreted: Callable[..., R] | None = None
+        self._compiled: Callable[..., R] | None = None
+
+    def __call__(self, *arguments: Any) -> R:  # none by name: that would cost 50 ns a call
+        compiled = self._compiled
+        if compiled is not None:
+            return compiled(*arguments)
+        count = self._work(*arguments) if self._work else elements(arguments)
+        if count > CALL_MAX or _Spent.seconds > PROCESS_SECONDS_MAX:
+            return self.compiled(*arguments)
+        start = time.perf_counter()
+        try:
+            with np.errstate(over="ignore"):  # numbers wrap, as they do in the compiled form
+                return self.interpreted(*arguments)
+        finally:
+            _Spent.seconds += time.perf_counter() - start
+
+    @property
+    def interpreted(self) -> Callable[..., R]:
+        """The function as Python, with the loops it calls as Python too."""
+        if self._interpreted is None:
+            with _building:
+                if self._interpreted is None:
+                    self._interpreted = self._bound(lambda loop: loop.interpreted)
+        return self._interpreted
+
+    @property
+    def compiled(self) -> Callable[..., R]:
+        """What numba makes of it: compiled, or read from the cache, for the types of its first call."""
+        if self._compiled is None:
+            with _building:
+                if self._compiled is None:
+                    from pyhudi.loops.compiling import compiled  # brings numba
+
+                    bound = self._bound(lambda loop: loop.compiled)
+                    self._compiled = compiled(bound, self.digest(), is_inlined=self._is_inlined)
+        return self._compiled
+
+    def digest(self) -> str:
+        """A digest of all that the compiled form is made of: its code, the constants and the loops it uses."""
+        found: dict[str, str] = {}
+        _describe(self, found)
+        text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def named_values(self) -> dict[str, Any]:
+        """The values of the module's names that the function uses."""
+        values = self._source.__globals__
+        return {name: values[name] for name in self._source.__code__.co_names if name in values}
+
+    def code(self) -> str:
+        """What the function does, without the values of its names, as text."""
+        source = self._source
+        return f"{_code_text(source.__code__)} {source.__defaults__} {source.__kwdefaults__} {self._is_inlined}"
+
+    def _bound(self, form: Callable[["Loop[Any]"], Callable[..., Any]]) -> Any:
+        """The function over its module's names, with one form of each loop among them."""
+        source = self._source
+        named = self.named_values()
+        values = {name: form(value) if isinstance(value, Loop) else value for name, value in named.items()}
+        values |= {"__builtins__": source.__globals__["__builtins__"], "__name__": source.__module__}
+        bound = FunctionType(source.__code__, values, source.__name__, source.__defaults__)
+        bound.__kwdefaults__ = source.__kwdefaults__
+        bound.__qualname__, bound.__module__ = source.__qualname__, source.__module__
+        return bound
+
+
+def _code_text(code: CodeType) -> str:
+    constants = [_code_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+def _describe(loop: Loop[Any], found: dict[str, str]) -> None:
+    source = loop._source
+    name = f"{source.__module__}.{source.__qualname__}"
+    if name in found:
+        return
+    found[name] = loop.code()
+    for key, value in loop.named_values().items():
+        if isinstance(value, Loop):
+            _describe(value, found)
+        elif isinstance(value, np.ndarray):
+            found[f"{name}:{key}"] = f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        elif not callable(value) and not hasattr(value, "__file__"):
+            found[f"{name}:{key}"] = f"{type(value).__name__} {value!r}"
+
+
+def loop(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function over arrays a loop. What there is to do is told from the sizes of its arrays."""
+    return cast(Callable[P, R], Loop(function, None, is_inlined=False))
+
+
+def loop_over(work: Callable[..., int]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same, with what there is to do told by a function of the arguments: of large arrays it touches little."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return cast(Callable[P, R], Loop(function, work, is_inlined=False))
+
+    return decorate
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function a part of the loops that call it: compiled into each of them."""
+    return cast(Callable[P, R], Loop(function, None, is_inlined=True))
