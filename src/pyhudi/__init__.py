@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Explanation,
         HudiTable,
         Instant,
+        OptionVerdict,
         RecordMerger,
         RestoreResult,
         RollbackResult,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Scan,
         TableMetadata,
         WriteResult,
+        option_verdicts,
         register_merger,
     )
 
@@ -51,6 +53,7 @@ __all__ = [
     "Invalid",
     "LockLost",
     "NotFound",
+    "OptionVerdict",
     "OutcomeUnknown",
     "RecordMerger",
     "RestoreResult",
@@ -61,6 +64,7 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "WriteResult",
+    "option_verdicts",
     "register_merger",
 ]
 
