@@ -3,6 +3,7 @@
 Names other than the errors are loaded when they are first used, so that `import pyhudi` costs next to nothing.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from pyhudi.errors import (
     OutcomeUnknown,
     Unavailable,
     Unsupported,
+    hide_secrets,
 )
 
 if TYPE_CHECKING:
@@ -79,3 +81,16 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _HidesSecrets(logging.Filter):
+    """As errors do: a message of a log names the same places and options."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if (shown := hide_secrets(text)) != text:
+            record.msg, record.args = shown, ()
+        return True
+
+
+logging.getLogger("pyhudi").addFilter(_HidesSecrets())

@@ -15,6 +15,8 @@ A class exists where a caller would act differently. Texts may change; classes a
 attributes are API.
 """
 
+import re
+
 __all__ = [
     "Bug",
     "Conflict",
@@ -26,11 +28,48 @@ __all__ = [
     "OutcomeUnknown",
     "Unavailable",
     "Unsupported",
+    "hide_secrets",
+    "is_secret",
+    "shown_cause",
 ]
 
 
+_SECRET = r"(?:passw|secret|token|credential|(?:api|access|account)[._-]?key|\bsas\b|_sas_|sas_)"
+
+_HIDDEN = (
+    # user and password of a URL; a container of Azure's stands in the same place, and is none
+    (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)(?![^/\s'\"]*@[^/\s'\"]*\.core\.windows\.net)[^/\s'\"]*@"), r"\1***@"),
+    # the query of a URL: signatures and tokens
+    (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*[^\s'\":;,)]"), r"\1?***"),
+    # the value of an option whose name says that it is secret, as messages show options
+    (re.compile(rf"('[^']*{_SECRET}[^']*'=)'[^']*'", re.IGNORECASE), r"\1'***'"),
+)  # fmt: skip
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of an option says that its value is for nobody's eyes."""
+    return re.search(_SECRET, name, re.IGNORECASE) is not None
+
+
+def shown_cause(error: BaseException) -> BaseException | None:
+    """The error of a library as the cause of ours; None for one whose text shows what ours hides."""
+    return error if hide_secrets(str(error)) == str(error) else None
+
+
+def hide_secrets(text: str) -> str:
+    """The text without users, passwords and queries of URLs, and without the values of options that are secret."""
+    if "://" not in text and "'='" not in text:
+        return text
+    for pattern, shown in _HIDDEN:
+        text = pattern.sub(shown, text)
+    return text
+
+
 class HudiError(Exception):
-    """Anything that pyhudi raises on purpose."""
+    """Anything that pyhudi raises on purpose. Its text shows no secrets of URLs and options."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(hide_secrets(one) if isinstance(one, str) else one for one in args))
 
 
 class NotFound(HudiError):

@@ -16,7 +16,7 @@ from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.engine.local import LocalExecutor
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, hide_secrets
 from pyhudi.executor import Executor
 from pyhudi.format.instants import instant_from_user
 from pyhudi.format.names import PROPERTIES
@@ -294,7 +294,8 @@ class HudiTable(TableIndexes):
         return look_up(snapshot, sought_keys(snapshot, keys), given, self._executor)
 
     def __repr__(self) -> str:
-        return f"HudiTable('{self.path}', name='{self.name}', {self.table_type}, version {self._facts.version})"
+        path, version = hide_secrets(self.path), self._facts.version
+        return f"HudiTable('{path}', name='{self.name}', {self.table_type}, version {version})"
 
     def _config(self) -> TableConfig:
         return self._access.snapshot().config

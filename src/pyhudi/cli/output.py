@@ -1,6 +1,7 @@
 """What commands say: tables for people, one JSON document for programs, errors with an exit code of their kind."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ EXIT_CODES: tuple[tuple[type[HudiError], int], ...] = (
 OTHER_ERROR = 9
 
 
+_COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """`is_json`: the answer is one JSON document on standard output and nothing else is."""
@@ -46,28 +50,28 @@ class Output:
     def document(self, value: object) -> None:
         """The answer for programs."""
         assert self.is_json
-        typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        typer.echo(printable(json.dumps(value, indent=2, ensure_ascii=False)))
 
     def table(self, title: str | None, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Rows for people; numbers stand to the right."""
         from rich.markup import escape
         from rich.table import Table
 
-        shown = Table(title=title, title_justify="left")
+        shown = Table(title=None if title is None else escape(printable(title)), title_justify="left")
         lines = [list(row) for row in rows]
         for number, heading in enumerate(headings):
             is_number = bool(lines) and all(isinstance(line[number], int | float) for line in lines)
             shown.add_column(heading, justify="right" if is_number else "left", overflow="fold")
         for line in lines:
-            shown.add_row(*(escape(shown_value(value)) for value in line))
+            shown.add_row(*(escape(printable(shown_value(value))) for value in line))
         _console().print(shown)
 
     def line(self, text: str) -> None:
-        _console().print(text, markup=False, highlight=False, soft_wrap=True)
+        _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """To standard error, for both."""
-        typer.echo(f"warning: {text}", err=True)
+        typer.echo(printable(f"warning: {text}"), err=True)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
@@ -90,11 +94,18 @@ class Output:
 
     def fail(self, error: HudiError) -> NoReturn:
         if self.is_json:
-            typer.echo(json.dumps({"error": type(error).__name__, "message": str(error)}), err=True)
+            typer.echo(printable(json.dumps({"error": type(error).__name__, "message": str(error)})), err=True)
         else:
-            typer.echo(f"{type(error).__name__}: {error}", err=True)
+            typer.echo(printable(f"{type(error).__name__}: {error}"), err=True)
         code = next((code for kind, code in EXIT_CODES if isinstance(error, kind)), OTHER_ERROR)
         raise typer.Exit(code) from error
+
+
+def printable(text: str) -> str:
+    """The text with what commands a terminal, or turns the order of letters round, as escapes: a partition path or a
+    key may have been made to be printed. New lines stay.
+    """
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shown_value(value: Any) -> str:

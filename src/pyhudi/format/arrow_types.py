@@ -3,6 +3,10 @@
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
+from pyhudi.format.avro.types import NESTING_MAX as AVRO_NESTING_MAX
+
+NESTING_MAX = AVRO_NESTING_MAX // 2 - 1
+"""Types within types of a column: each that may be null is two in Avro."""
 
 _TEXT_KEY = "text as keys of a map: Avro maps have no other; cast it to a list of structs"
 
@@ -55,7 +59,28 @@ def canonical_arrow(schema: pa.Schema) -> pa.Schema:
     microseconds (of whatever zone: UTC).
     Raises: Invalid for a type with no place in a table or for two columns of one name, with the cast to make.
     """
+    refuse_deep_types(schema)
     return pa.schema(_fields(list(schema), ""))
+
+
+def refuse_deep_types(schema: pa.Schema) -> None:
+    """Refuse types that nest deeper than any table's may. Raises: Invalid, naming the column."""
+    for field in schema:
+        level, depth = [field.type], 0
+        while level:
+            level = [inner for kind in level for inner in _inner_types(kind)]
+            depth += 1
+            if depth > NESTING_MAX:
+                raise Invalid(
+                    f"column '{field.name}': expected types nested {NESTING_MAX} deep at most, found deeper ones; give "
+                    "it as text, such as JSON"
+                )
+
+
+def _inner_types(kind: pa.DataType) -> list[pa.DataType]:
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return [kind.value_type]
+    return [kind.field(number).type for number in range(kind.num_fields)]
 
 
 def typed_nulls(schema: pa.Schema, table: pa.Schema) -> pa.Schema:

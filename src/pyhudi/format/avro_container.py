@@ -19,7 +19,9 @@ from typing import TypeAlias, cast
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from pyhudi.errors import CorruptFile
+from pyhudi.errors import CorruptFile, Invalid, Unsupported
+from pyhudi.format.avro.types import parse_schema
+from pyhudi.format.unpacking import unpack
 
 MAGIC = b"Obj\x01"
 SYNC_SIZE_BYTES = 16
@@ -99,7 +101,7 @@ def split_container(content: bytes, *, path: str) -> tuple[str, bytes, int]:
         body = _read(source, size)
         end = source.read()
         if codec == b"deflate":
-            body = zlib.decompress(body, -zlib.MAX_WBITS)
+            body = unpack(body, -zlib.MAX_WBITS)
     except BROKEN_BYTES as error:
         raise CorruptFile(path, source.tell(), expected="an Avro container file", found=_said(error)) from error
     if codec not in (b"null", b"deflate"):
@@ -146,7 +148,14 @@ def transcode_record(body: bytes, written_text: str, schema_text: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def parsed_schema(schema_text: str) -> ParsedSchema:
-    """A schema text as fastavro wants it, kept for the next time (the 64 that were used last)."""
+    """A schema text as fastavro wants it, kept for the next time (the 64 that were used last).
+
+    Our own parser sees it first: fastavro ends the process over a record that holds itself, and has no bounds.
+    """
+    try:
+        parse_schema(schema_text)
+    except (Invalid, Unsupported) as error:
+        raise ValueError(str(error)) from error
     parsed = fastavro.parse_schema(json.loads(schema_text))
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
         raise ValueError("a schema of something else than a record")

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import fsspec
 
-from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported
+from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported, hide_secrets, shown_cause
 from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
 from pyhudi.storage.places import OtherPlace
@@ -36,11 +36,11 @@ def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage"
         raise Unsupported(
             f"path '{location.uri}': storage '{place.scheme}' is not supported: {error}; expected a local path, "
             "'file:///...', 'memory://NAME', s3://, gs://, abfss://, az://, or what fsspec has a driver for"
-        ) from error
+        ) from shown_cause(error)
     except TypeError as error:
-        raise Invalid(f"storage_options of '{location.uri}': {error}") from error
+        raise Invalid(f"storage_options of '{location.uri}': {error}") from shown_cause(error)
     except OSError as error:
-        raise Unavailable(f"{location.uri}: cannot connect: {error}; mend that and call again") from error
+        raise Unavailable(f"{location.uri}: cannot connect: {error}; mend that and call again") from shown_cause(error)
     return FsspecStorage(system, root, location, place.scheme)
 
 
@@ -52,7 +52,7 @@ class FsspecStorage:
         self._base = root.rstrip("/") + "/"
 
     def __repr__(self) -> str:
-        return f"FsspecStorage({self._location.uri!r})"
+        return f"FsspecStorage({hide_secrets(self._location.uri)!r})"
 
     @property
     def location(self) -> StorageLocation:
@@ -168,8 +168,8 @@ def _errors(shown: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise NotFound(f"{shown}: expected a file, found none") from error
+        raise NotFound(f"{shown}: expected a file, found none") from shown_cause(error)
     except NotImplementedError as error:
-        raise Unsupported(f"{shown}: fsspec's driver cannot do this: {error!r}") from error
+        raise Unsupported(f"{shown}: fsspec's driver cannot do this: {error!r}") from shown_cause(error)
     except OSError as error:
-        raise Unavailable(f"{shown}: cannot read it: {error}; mend that and call again") from error
+        raise Unavailable(f"{shown}: cannot read it: {error}; mend that and call again") from shown_cause(error)

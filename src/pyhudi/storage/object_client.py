@@ -21,7 +21,7 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported
+from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported, shown_cause
 from pyhudi.storage.places import ObjectPlace
 
 if TYPE_CHECKING:
@@ -103,9 +103,11 @@ def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], re
             place.bucket, config=config, client_options=client or None, retry_config=retry or None
         )  # fmt: skip
     except UnknownConfigurationKeyError as error:
-        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}; see obstore's names") from error
+        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}; see obstore's names") from shown_cause(
+            error
+        )
     except (BaseError, ValueError, TypeError) as error:
-        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}") from error
+        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}") from shown_cause(error)
 
 
 @contextmanager
@@ -119,17 +121,21 @@ def store_errors(shown: str, doing: str) -> Iterator[None]:
     except (AlreadyExistsError, PreconditionError):
         raise
     except FileNotFoundError as error:
-        raise NotFound(f"{shown}: expected a file in an existing bucket, found none ({first_line(error)})") from error
+        raise NotFound(
+            f"{shown}: expected a file in an existing bucket, found none ({first_line(error)})"
+        ) from shown_cause(error)
     except NotSupportedError as error:
-        raise Unsupported(f"{shown}: the store cannot {doing} it: {first_line(error)}") from error
+        raise Unsupported(f"{shown}: the store cannot {doing} it: {first_line(error)}") from shown_cause(error)
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise Unavailable(
             f"{shown}: not allowed to {doing} it: {first_line(error)}; see to the credentials and call again"
-        ) from error
+        ) from shown_cause(error)
     except ValueError as error:  # a character that no object's name may have
-        raise Invalid(f"{shown}: the store cannot {doing} such a name: {first_line(error)}; choose another") from error
+        raise Invalid(
+            f"{shown}: the store cannot {doing} such a name: {first_line(error)}; choose another"
+        ) from shown_cause(error)
     except (BaseError, OSError) as error:
-        raise Unavailable(f"{shown}: cannot {doing} it: {first_line(error)}; call again") from error
+        raise Unavailable(f"{shown}: cannot {doing} it: {first_line(error)}; call again") from shown_cause(error)
 
 
 def first_line(error: BaseException) -> str:

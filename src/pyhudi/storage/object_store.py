@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Self, cast
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, NotSupportedError, PreconditionError
 
-from pyhudi.errors import Invalid, NotFound, Unavailable
+from pyhudi.errors import Invalid, NotFound, Unavailable, hide_secrets
 from pyhudi.storage.object_client import Clients, first_line, make_clients, store_errors
 from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput, ObjectOutput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
@@ -56,7 +56,7 @@ class ObjectStorage:
         return cls(make_clients(place, dict(location.options)), location, place.prefix)
 
     def __repr__(self) -> str:
-        return f"ObjectStorage({self._location.uri!r})"
+        return f"ObjectStorage({hide_secrets(self._location.uri)!r})"
 
     @property
     def location(self) -> StorageLocation:

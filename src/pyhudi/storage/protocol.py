@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, runtime_checkable
 
+from pyhudi.errors import hide_secrets
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -40,6 +42,9 @@ class StorageLocation:
 
     uri: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"StorageLocation({hide_secrets(self.uri)!r})"
 
     @property
     def is_near(self) -> bool:

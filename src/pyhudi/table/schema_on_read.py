@@ -38,7 +38,7 @@ def refuse_renamed_columns(storage: Storage) -> None:
                         "schema-on-read evolution; expected columns that keep their names: their values in older files "
                         "would not be found. Rewrite the table with Apache Hudi"
                     )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFile(path, 0, expected="a history of schemas as JSON", found=repr(error)) from error
 
 

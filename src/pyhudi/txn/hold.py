@@ -47,7 +47,7 @@ class Holder:
         try:
             fields = json.loads(text)
             return cls(int(fields["pid"]), *(str(fields[name]) for name in ("host", "purpose", "since")))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
     @classmethod

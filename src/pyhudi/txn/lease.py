@@ -62,7 +62,7 @@ class LeaseRecord:
             expired, until, owner = fields["expired"], fields["validUntil"], fields["owner"]
             if isinstance(expired, bool) and isinstance(until, int) and isinstance(owner, str):
                 return cls(expired, until, owner)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             pass
         raise CorruptFile(
             path, 0, expected="a lease: expired, validUntil and owner, as JSON", found=repr(content[:100]),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
+from pyhudi.format.arrow_types import refuse_deep_types
 from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import LogFileName, join
 from pyhudi.format.schema import (
@@ -84,6 +85,7 @@ def prepare_write(
     `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
     """
     config = snapshot.config
+    refuse_deep_types(source.schema)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
     refuse_without_keys(config, operation, settings, source.schema.names)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias, get_args
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.model.option_values import OptionValues
 from pyhudi.model.options import COMMIT_METADATA_PREFIX
@@ -156,9 +156,9 @@ class WriteSettings:
         return is_global_index(self.index_type)
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
-        """The options that go into the commit's extra metadata, under their whole names."""
+        """The options that go into the commit's extra metadata, under their whole names; none that are secret."""
         prefix = self.commit_metadata_prefix
-        return {name: text for name, text in options.items() if prefix and name.startswith(prefix)}
+        return {n: text for n, text in options.items() if prefix and n.startswith(prefix) and not is_secret(n)}
 
 
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"

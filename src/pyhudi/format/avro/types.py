@@ -16,6 +16,12 @@ from pyhudi.errors import Invalid, Unsupported
 DECIMAL_DIGITS_MAX: Final = 38
 NESTING_MAX: Final = 100
 
+NODES_MAX: Final = 100_000
+"""Types in a schema, each as often as it is named: a dozen records may name each other a billion times."""
+
+IDLE_NODES_MAX: Final = 16
+"""Parts of an array's items, or a map's values, that take no bytes: a file may repeat them as often as it has bytes."""
+
 NO_DEFAULT: Final = object()
 
 
@@ -133,12 +139,15 @@ class _Parser:
     """Named types by their full names, as they appear; those being read right now, to refuse recursion."""
 
     def __init__(self) -> None:
-        self._named: dict[str, AvroType] = {}
+        self._named: dict[str, tuple[AvroType, int]] = {}
         self._open: set[str] = set()
+        self._nodes = 0
+        self._shapes: dict[int, tuple[AvroType, int, int]] = {}
 
     def type(self, schema: object, namespace: str, path: str, depth: int) -> AvroType:
         if depth > NESTING_MAX:
             raise Unsupported(f"field '{path}': types nested deeper than {NESTING_MAX}")
+        self._count(1, path)
         if isinstance(schema, str):
             return self._reference(schema, namespace, path)
         if isinstance(schema, list):
@@ -151,11 +160,13 @@ class _Parser:
         kind = schema.get("type")
         if kind == "array":
             items = self.type(schema.get("items"), namespace, f"{path}.element", depth + 1)
-            if size_min(items) == 0:  # any count of them fits into no bytes at all
+            if self._refuse_idle(items, path) == 0:  # any count of them fits into no bytes at all
                 raise Unsupported(f"field '{path}': an array of values that take no bytes, such as type null")
             return Array(items)
         if kind == "map":
-            return Map(self.type(schema.get("values"), namespace, f"{path}.value", depth + 1))
+            values = self.type(schema.get("values"), namespace, f"{path}.value", depth + 1)
+            self._refuse_idle(values, path)
+            return Map(values)
         if kind in _NAMED:
             return self._define(schema, namespace, path, depth)
         if isinstance(kind, str) and (kind in _ARROW or kind == "null"):
@@ -163,7 +174,7 @@ class _Parser:
         return self.type(kind, namespace, path, depth + 1)
 
     def _define(self, schema: Mapping[str, object], namespace: str, path: str, depth: int) -> AvroType:
-        full = _full_name(schema, namespace)
+        full, before = _full_name(schema, namespace), self._nodes
         made: AvroType
         if schema["type"] == "record":
             self._open.add(full)
@@ -176,7 +187,7 @@ class _Parser:
             if not isinstance(size, int) or not 0 <= size < 1 << 31:
                 raise Invalid(f"field '{path}': expected the size of a fixed type, found {size!r:.60}")
             made = _scalar(schema, "fixed", name=full, size=size)
-        self._named[full] = made
+        self._named[full] = made, self._nodes - before
         return made
 
     def _fields(self, schema: Mapping[str, object], namespace: str, path: str, depth: int) -> tuple[Field, ...]:
@@ -201,8 +212,42 @@ class _Parser:
             if full in self._open:
                 raise Unsupported(f"field '{path}': the record '{full}' holds itself; Arrow has no recursive types")
             if full in self._named:
-                return self._named[full]
+                known, nodes = self._named[full]
+                self._count(nodes, path)
+                return known
         raise Invalid(f"field '{path}': expected an Avro type, found the unknown name '{name}'")
+
+    def _count(self, nodes: int, path: str) -> None:
+        self._nodes += nodes
+        if self._nodes > NODES_MAX:
+            raise Unsupported(f"field '{path}': a schema of more than {NODES_MAX:,} types")
+
+    def _refuse_idle(self, kind: AvroType, path: str) -> int:
+        """The fewest bytes of items of an array, or values of a map."""
+        size_bytes, idle = self._shape(kind)
+        if size_bytes and idle > IDLE_NODES_MAX:
+            raise Unsupported(
+                f"field '{path}': values repeated of which {idle:,} parts take no bytes, such as type null"
+            )
+        return size_bytes
+
+    def _shape(self, kind: AvroType) -> tuple[int, int]:
+        """The fewest bytes of a value (`size_min`), and how many parts of it take none. Each type is looked at once."""
+        if id(kind) in self._shapes:
+            return self._shapes[id(kind)][1:]
+        idle = 0
+        match kind:
+            case Record():
+                shapes = [self._shape(one.type) for one in kind.fields]
+                size_bytes, idle = sum(size for size, _ in shapes), sum(of for _, of in shapes)
+            case Union():
+                paid = 1  # for by the number of the branch
+                size_bytes, idle = 1, max(0, *(self._shape(branch)[1] - paid for branch in kind.branches))
+            case _:
+                size_bytes = size_min(kind)
+        idle += size_bytes == 0
+        self._shapes[id(kind)] = kind, size_bytes, idle  # with the type, whose number must not become another's
+        return size_bytes, idle
 
 
 def _scalar(schema: Mapping[str, object], kind: str, *, name: str = "", size: int = 0) -> Scalar:

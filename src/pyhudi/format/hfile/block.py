@@ -11,6 +11,7 @@ from pyhudi.errors import Bug
 from pyhudi.format.hfile.checksum import ChecksumType, checksum
 from pyhudi.format.hfile.place import Place
 from pyhudi.format.hfile.trailer import Codec
+from pyhudi.format.unpacking import unpacked_max
 
 DATA: Final = b"DATABLK*"
 LEAF_INDEX: Final = b"IDXLEAF2"
@@ -86,6 +87,8 @@ def _decompress(stored: memoryview, size: int, codec: Codec, place: Place) -> by
         case Codec.NONE:
             payload = bytes(stored)
         case Codec.GZ:
+            if size > (most := unpacked_max(len(stored))):
+                raise place.corrupt(f"at most {most:,} bytes out of {len(stored):,}", f"{size:,}")
             stream = zlib.decompressobj(_GZIP)
             try:
                 payload = stream.decompress(stored, size + 1)

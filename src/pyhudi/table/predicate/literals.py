@@ -13,6 +13,10 @@ from pyhudi.table.predicate.types import DECIMAL_DIGITS_MAX, decimal_for, is_int
 _LONG_MIN, _LONG_MAX = Decimal(-(2**63)), Decimal(2**63 - 1)
 
 
+_LONG_DIGITS_MAX = 4_000
+"""Python refuses to read longer whole numbers."""
+
+
 class LiteralError(ValueError):
     """The number is out of range; the text says how."""
 
@@ -26,7 +30,7 @@ def parse_number(text: str) -> Literal:
         if float(text) in (float("inf"), float("-inf")):
             raise LiteralError("the number is out of range for a double")
         return Literal(pa.scalar(float(text), pa.float64()), pa.float64())
-    if "." not in text:
+    if "." not in text and len(text) <= _LONG_DIGITS_MAX:
         for kind, bits in ((pa.int32(), 31), (pa.int64(), 63)):
             if -(2**bits) <= int(text) < 2**bits:
                 return Literal(pa.scalar(int(text), kind), kind)

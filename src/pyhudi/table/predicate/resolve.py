@@ -35,7 +35,7 @@ from pyhudi.table.predicate.nodes import (
 )
 from pyhudi.table.predicate.patterns import PatternError, parse_java_regex, parse_like
 from pyhudi.table.predicate.refusals import NotBuilt, SignatureError
-from pyhudi.table.predicate.syntax import parse_syntax, place_of
+from pyhudi.table.predicate.syntax import nested_too_deeply, parse_syntax, place_of
 from pyhudi.table.predicate.types import (
     DECIMAL_DIGITS_MAX,
     canonical_type,
@@ -81,7 +81,7 @@ def _resolved(text: str, schema: pa.Schema) -> tuple[Node, exp.Expr]:
     try:
         return _Resolver(text, schema).resolve(tree), tree
     except RecursionError as error:
-        raise Unsupported(f"where {text[:60]!r}…: nested too deeply") from error
+        raise nested_too_deeply(text) from error
 
 
 @dataclass(frozen=True, slots=True)

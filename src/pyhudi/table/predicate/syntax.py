@@ -19,6 +19,10 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
+SHOWN_MAX = 300
+"""Characters of a predicate that a message shows."""
+
+
 class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
     FUNCTIONS = {  # noqa: RUF012 (as sqlglot declares it)
         name: made for name, made in type(_DIALECT.parser()).FUNCTIONS.items() if name not in _AS_WRITTEN
@@ -34,13 +38,27 @@ def parse_syntax(text: str) -> exp.Expr:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)
         trees = _Parser(dialect=_DIALECT).parse(tokens, text)
     except TokenError as error:
-        raise Invalid(f"where {text!r}: a quote or comment is not closed") from error
+        raise Invalid(f"where {shown(text)}: a quote or comment is not closed") from error
     except ParseError as error:
         raise Invalid(_syntax_message(text, error)) from error
+    except RecursionError as error:
+        raise nested_too_deeply(text) from error
     if len(trees) != 1 or trees[0] is None:
         found = len(trees) if text.strip() else "none"
-        raise Invalid(f"where {text!r}: expected one predicate, found {found}")
+        raise Invalid(f"where {shown(text)}: expected one predicate, found {found}")
     return trees[0]
+
+
+def nested_too_deeply(text: str) -> Invalid:
+    return Invalid(
+        f"where {shown(text)}: nested too deeply; write lists of values as IN (…), and leave out parentheses that "
+        "change nothing"
+    )
+
+
+def shown(text: str) -> str:
+    """A predicate in a message: a long one by its beginning."""
+    return repr(text) if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]!r}…"
 
 
 def portable_text(text: str) -> str:
@@ -62,11 +80,11 @@ def _is_doubled_quote(one: Token, other: Token, text: str) -> bool:
 
 def _syntax_message(text: str, error: ParseError) -> str:
     if not error.errors:
-        return f"where {text!r}: expected a predicate, found {error}"
+        return f"where {shown(text)}: expected a predicate, found {error}"
     first = error.errors[0]
     near = first.get("highlight") or ""
     what = str(first.get("description") or "syntax error").split(" for <class")[0]
-    return f"where {text!r}, line {first.get('line')}, column {first.get('col')}, at {near!r}: {what}"
+    return f"where {shown(text)}, line {first.get('line')}, column {first.get('col')}, at {near!r}: {what}"
 
 
 def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
@@ -74,7 +92,7 @@ def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
     joined: list[Token] = []
     for token in tokens:
         if text[token.start : token.end + 1] == "::":
-            raise Unsupported(f"where {text!r} at character {token.start + 1}: '::'; write CAST(… AS …)")
+            raise Unsupported(f"where {shown(text)} at character {token.start + 1}: '::'; write CAST(… AS …)")
         if token.token_type != TokenType.STRING:
             joined.append(token)
             continue
@@ -116,6 +134,6 @@ def unescape(content: str) -> str:
 def place_of(node: exp.Expr, text: str) -> str:
     """Where the node starts in the text, for a message."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
-    shown = node.sql(dialect="spark")
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}…"
-    return f"where {text!r} at character {min(starts) + 1 if starts else 1}, {shown!r}"
+    part = node.sql(dialect="spark")
+    part = part if len(part) <= 60 else f"{part[:57]}…"
+    return f"where {shown(text)} at character {min(starts) + 1 if starts else 1}, {part!r}"
