@@ -17,7 +17,7 @@ demo: venv  ## show what pyhudi does, on a real data set
 test: venv  ## the tests of every change
 	@tools/run_tests.sh
 
-test-all: test  ## also: the real Apache Hudi, long random runs, every PySpark
+test-all: test  ## also: the real Apache Hudi, long random runs, the oldest packages, every PySpark
 	@echo "== Servers that the interop tests take for Google Cloud Storage and Azure"
 	@tools/cloud_servers.sh
 	@echo "== Interop tests"
@@ -27,6 +27,7 @@ test-all: test  ## also: the real Apache Hudi, long random runs, every PySpark
 	@java_home="$$(tools/find_java.sh 17 17)" && { \
 	  JAVA_HOME="$$java_home" $(PYTHON_VENV) -m pytest tests -m "long and not interop" -n 2 --dist worksteal || \
 	  [ $$? = 5 ]; }
+	@tools/floor.sh
 	@tools/pyspark_matrix.sh
 
 check: venv  ## format, lint, types, layers, sizes

@@ -28,3 +28,12 @@ while read -r series _; do
     echo "pyspark==$series.*" | compile - pyproject.toml --extra spark --group test -c "$pinned" --no-annotate \
         "$@" -o "tools/locks/pyspark-$series.lock"
 done <tools/locks/pyspark_series.txt
+
+# The oldest versions that pyproject.toml allows of what users install; tests keep their tools.
+echo "== tools/locks/floor.lock"
+of_users='pyarrow|numpy|numba|fastavro|sqlglot|obstore|fsspec|typer|rich'
+tools_pinned="$(mktemp)"
+trap 'rm -f "$pinned" "$tools_pinned"' EXIT
+grep -vE "^($of_users|llvmlite)==" "$pinned" >"$tools_pinned"
+compile pyproject.toml --extra cloud --extra fsspec --extra cli --group test -c "$tools_pinned" \
+    --resolution lowest-direct --no-annotate "$@" -o tools/locks/floor.lock

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Explanation,
         HudiTable,
         Instant,
+        OptionVerdict,
         RecordMerger,
         RestoreResult,
         RollbackResult,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Scan,
         TableMetadata,
         WriteResult,
+        option_verdicts,
         register_merger,
     )
 
@@ -53,6 +55,7 @@ __all__ = [
     "Invalid",
     "LockLost",
     "NotFound",
+    "OptionVerdict",
     "OutcomeUnknown",
     "RecordMerger",
     "RestoreResult",
@@ -63,6 +66,7 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "WriteResult",
+    "option_verdicts",
     "register_merger",
 ]
 

@@ -39,6 +39,7 @@ def main(folder: Path) -> None:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as f
 
+    import pyhudi
     import pyhudi.spark
     from pyhudi import HudiTable
 
@@ -62,6 +63,10 @@ def main(folder: Path) -> None:
     rows.write.format("hudi").options(**options).mode("overwrite").save(other)
     rows.limit(10).write.format("hudi").options(**options).mode("append").save(other)
     seen["loaded"] = spark.read.format("hudi").load(other).count()
+    try:
+        spark.sql("CREATE TABLE t (id INT) USING hudi")
+    except pyhudi.Unsupported as error:
+        seen["refused"] = "createOrReplaceTempView" in str(error)
     (folder / "seen.json").write_text(json.dumps(seen))
     spark.stop()
 
@@ -88,6 +93,7 @@ def test_a_connect_session_writes_and_reads(tmp_path: Path) -> None:
         "deleted": 10,
         "found": [n for n in range(1, 50) if n % 3 == 1],
         "loaded": 200,
+        "refused": True,
     }
 
 

@@ -4,6 +4,7 @@ The steps of Apache Hudi's quick start, in its own option names; other formats m
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,10 @@ def test_other_formats_do_not_notice(registered: Any, tmp_path: Path) -> None:
         rows.write.parquet(f"{root}/parquet")
 
 
+def sql_of(text: str) -> Callable[[Any, str], Any]:
+    return lambda spark, path: spark.sql(text)
+
+
 REFUSED = {
     "readStream": (lambda spark, path: spark.readStream.format("hudi"), "'incremental'"),
     "readStream.load": (lambda spark, path: spark.readStream.load(path, format="hudi"), "'incremental'"),
@@ -219,6 +224,16 @@ REFUSED = {
     "saveAsTable": (lambda spark, path: spark.range(1).write.format("hudi").saveAsTable("t"), "save(path)"),
     "saveAsTable of a format": (lambda spark, path: spark.range(1).write.saveAsTable("t", format="hudi"), "save(path)"),
     "insertInto": (lambda spark, path: spark.range(1).write.format("hudi").insertInto("t"), "save(path)"),
+    "createTable": (lambda spark, path: spark.catalog.createTable("t", path, "hudi"), "save(path)"),
+    **{
+        statement: (sql_of(statement), "createOrReplaceTempView")
+        for statement in (
+            "CREATE TABLE t (id INT) USING hudi",
+            "CREATE TABLE t (id INT) USING Hudi LOCATION '/nowhere'",
+            "CREATE TABLE t USING org.apache.hudi AS SELECT 1 AS id",
+            "CREATE TEMPORARY VIEW t USING hudi OPTIONS (path '/nowhere')",
+        )
+    },
     "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),
 }
 
@@ -229,6 +244,13 @@ def test_what_is_not_there_says_what_to_use(what: str, registered: Any, tmp_path
 
     with pytest.raises(Unsupported, match=re.escape(text)):
         call(registered, str(tmp_path))
+
+
+def test_sql_of_other_formats_keeps_its_own_errors(registered: Any) -> None:
+    with pytest.raises(Exception, match=r"DATA_SOURCE_NOT_FOUND|Failed to find") as error:
+        registered.sql("CREATE TABLE t (id INT) USING hudi_of_others")
+    assert not isinstance(error.value, Unsupported)
+    assert registered.sql("SELECT 'DATA_SOURCE_NOT_FOUND: hudi' AS said").count() == 1
 
 
 def test_the_name_of_the_format_is_taken_in_any_case_of_letters(registered: Any, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.merge.mergers import RecordMerger, register_merger
 from pyhudi.model.instant import Instant
+from pyhudi.model.option_table import OptionVerdict, option_verdicts
 from pyhudi.services.archive import ArchiveResult
 from pyhudi.services.clean import CleanResult
 from pyhudi.services.compaction import CompactionResult
@@ -21,6 +22,7 @@ __all__ = [
     "Explanation",
     "HudiTable",
     "Instant",
+    "OptionVerdict",
     "RecordMerger",
     "RestoreResult",
     "RollbackResult",
@@ -28,5 +30,6 @@ __all__ = [
     "Scan",
     "TableMetadata",
     "WriteResult",
+    "option_verdicts",
     "register_merger",
 ]

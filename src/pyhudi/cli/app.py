@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pyhudi.cli.metadata import metadata_app
+from pyhudi.cli.options import options
 
 app = typer.Typer(
     name="pyhudi",
@@ -13,6 +14,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # they may hold credentials
 )
 app.add_typer(metadata_app, name="metadata")
+app.command("options")(options)
 
 
 def _show_version(is_asked: bool) -> None:

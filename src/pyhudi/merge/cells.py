@@ -47,7 +47,9 @@ def replace_values(old: pa.Array, at: np.ndarray, new: pa.Array) -> pa.Array:
         return new
     if not (old.null_count or new.null_count) and (words := _words(old.type)) is not None:
         return _replaced_words(old, at, new, words)
-    if pa.types.is_primitive(old.type) or pa.types.is_decimal(old.type) or pa.types.is_null(old.type):
+    # Arrow before 26 replaces the wrong flags where the array is a part of a longer one.
+    is_flag = pa.types.is_boolean(old.type)
+    if (pa.types.is_primitive(old.type) and not is_flag) or pa.types.is_decimal(old.type) or pa.types.is_null(old.type):
         mask = np.zeros(len(old), np.bool_)
         mask[at] = True
         return pc.replace_with_mask(old, pa.array(mask), new)

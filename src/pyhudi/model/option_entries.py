@@ -15,14 +15,37 @@ MERGE_STRATEGIES = ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-
 class Kind(StrEnum):
     """SETTING: a field of a settings class. FACT: must agree with the table. READ: of reads; writes skip it.
 
-    PROMISE: nothing to do, but only some values can be kept. IGNORED: no meaning here.
+    PROPERTY: a property that the table keeps for itself; a write may repeat it, and no more.
+    PROMISE: nothing to do, but only some values can be kept. READ_PROMISE: the same of reads; writes skip it.
+    HARMLESS: no meaning here, whatever the value; the note says why.
     """
 
     SETTING = "SETTING"
     FACT = "FACT"
     READ = "READ"
+    PROPERTY = "PROPERTY"
     PROMISE = "PROMISE"
-    IGNORED = "IGNORED"
+    READ_PROMISE = "READ_PROMISE"
+    HARMLESS = "HARMLESS"
+
+
+class Verdict(StrEnum):
+    """What becomes of an option: it is done, it has nothing to do here, or values beyond the default are refused."""
+
+    SETTING = "setting"
+    HARMLESS = "harmless"
+    REFUSED = "refused"
+
+
+VERDICTS: dict[Kind, Verdict] = {
+    Kind.SETTING: Verdict.SETTING,
+    Kind.FACT: Verdict.SETTING,
+    Kind.READ: Verdict.SETTING,
+    Kind.PROPERTY: Verdict.SETTING,
+    Kind.PROMISE: Verdict.REFUSED,
+    Kind.READ_PROMISE: Verdict.REFUSED,
+    Kind.HARMLESS: Verdict.HARMLESS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +68,10 @@ def each(names: Iterable[str], entry: Entry) -> dict[str, Entry]:
 
 def fact(fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = "") -> dict[str, Entry]:
     return each(names, Entry(Kind.FACT, accepts, note=note, fact=fact))
+
+
+def harmless(note: str, *names: str) -> dict[str, Entry]:
+    return each(names, Entry(Kind.HARMLESS, note=note))
 
 
 def off(note: str, *names: str) -> dict[str, Entry]:

@@ -1,6 +1,6 @@
 """Options that say what a table is: they must agree with it."""
 
-from pyhudi.model.option_entries import COMES_LATER, DELETE_PAYLOAD, Entry, fact
+from pyhudi.model.option_entries import COMES_LATER, DELETE_PAYLOAD, Entry, Kind, each, fact
 from pyhudi.model.table_facts import Fact
 
 _MERGES = (
@@ -82,4 +82,24 @@ FACTS: dict[str, Entry] = {
     **fact(Fact.DELETE_MARKER, _PROPERTY + "hoodie.payload.delete.marker", "hoodie.payload.delete.marker"),
     **fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="it comes later"),
     **fact(Fact.TIMEZONE, "hoodie.table.timeline.timezone"),
+}  # fmt: skip
+
+PROPERTIES: dict[str, Entry] = {
+    # Where things lie: a new table may be told, and every reader goes by it.
+    **each(
+        (
+            "hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder",
+            "hoodie.table.create.schema",
+        ),
+        Entry(Kind.PROPERTY, note="a new table is told once; later the table says"),
+    ),
+    **each(
+        (
+            "hoodie.table.checksum", "hoodie.table.initial.version", "hoodie.table.index.defs.path",
+            "hoodie.table.legacy.payload.class", "hoodie.table.metadata.partitions",
+            "hoodie.table.metadata.partitions.inflight", "hoodie.table.partition_extractor_class",
+            "hoodie.table.secondary.indexes.metadata",
+        ),
+        Entry(Kind.PROPERTY, ("",), note="the table keeps it for itself"),
+    ),
 }  # fmt: skip

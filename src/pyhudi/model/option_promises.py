@@ -1,4 +1,4 @@
-"""Options that ask for a promise, of which this release keeps some, and those that it can pass over."""
+"""Options that ask for a promise, of which this release keeps some."""
 
 from pyhudi.model.option_entries import COMES_LATER, MERGE_STRATEGIES, Entry, Kind, each, empty, off
 
@@ -36,10 +36,10 @@ PROMISES: dict[str, Entry] = {
     **off(
         _EVOLUTION, "hoodie.schema.on.read.enable",
         "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+        "hoodie.avro.schema.external.transformation",
     ),
     **empty(
-        _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema",
-        "hoodie.avro.schema.external.transformation",
+        _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema"
     ),
     # Before version 8 the id says nothing of the mode: Apache Hudi 0.15 stores one for every payload.
     **each(
@@ -54,8 +54,11 @@ PROMISES: dict[str, Entry] = {
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "hoodie.index.class",
         "hoodie.precommit.validators",
         "hoodie.prewrite.validators",
-        "hoodie.client.init.callback.classes", "hoodie.fileid.prefix.provider.class",
+        "hoodie.client.init.callback.classes",
         "hoodie.parquet.write.config.injector.class",
+    ),
+    "hoodie.fileid.prefix.provider.class": Entry(
+        Kind.PROMISE, ("", "RandomFileIdPrefixProvider"), note="classes of Java cannot be called"
     ),
     **empty("files are not encrypted; " + COMES_LATER, "parquet.crypto.factory.class"),
     **empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
@@ -91,25 +94,3 @@ PROMISES: dict[str, Entry] = {
         "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",
     ),
 }  # fmt: skip
-
-UNUSED: dict[str, Entry] = {
-    "path": Entry(Kind.READ),
-    "hoodie.write.auto.upgrade": Entry(Kind.IGNORED, note="a write never changes the table's version"),
-    "hoodie.commits.archival.batch": Entry(Kind.IGNORED, note="one archival writes one file, read instant by instant"),
-    "hoodie.archive.async": Entry(Kind.IGNORED, note="an archival runs after its commit, before the write returns"),
-    "hoodie.fail.on.timeline.archiving": Entry(
-        Kind.IGNORED, note="a failed archival is logged and tried again; it moves nothing that it could not read"
-    ),
-    "hoodie.avro.schema.validate": Entry(Kind.IGNORED, note="the input's schema is always checked"),
-    "hoodie.clean.async.enabled": Entry(Kind.IGNORED, note="a clean runs after its commit, before the write returns"),
-    "hoodie.clean.multiple.enabled": Entry(Kind.IGNORED, note="a pending clean is always finished before a new one"),
-    "hoodie.clean.parallelism": Entry(Kind.IGNORED, note="a clean runs in the process of its writer"),
-    "hoodie.clean.optimize.using.local.engine.context": Entry(
-        Kind.IGNORED, note="a clean runs in the process of its writer"
-    ),
-    "hoodie.write.empty.clean.interval.hours": Entry(Kind.IGNORED, note="a clean is written when it deletes files"),
-    "hoodie.rollback.using.markers": Entry(Kind.IGNORED, note="a rollback chooses its files by what is there"),
-    "hoodie.datasource.compaction.async.enable": Entry(
-        Kind.IGNORED, note="a compaction follows a write (hoodie.compact.inline), or is asked for"
-    ),
-}

@@ -5,18 +5,21 @@ from pyhudi.model.option_entries import COMES_LATER, Entry, Kind, each
 READS: dict[str, Entry] = {
     **each(
         (
-            "hoodie.datasource.query.type", "as.of.instant", "hoodie.datasource.read.begin.instanttime",
+            "path", "hoodie.datasource.query.type", "as.of.instant", "hoodie.datasource.read.begin.instanttime",
             "hoodie.datasource.read.end.instanttime", "hoodie.enable.data.skipping",
             "hoodie.fileIndex.dataSkippingFailureMode", "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         ),
         Entry(Kind.READ),
     ),
     "hoodie.datasource.query.incremental.format": Entry(
-        Kind.READ, ("latest_state",), ("cdc",), "change data come with a later release"
+        Kind.READ_PROMISE, ("latest_state",), ("cdc",), "change data come with a later release"
     ),
-    "hoodie.datasource.merge.type": Entry(Kind.READ, ("payload_combine", "skip_merge")),
+    "hoodie.datasource.merge.type": Entry(
+        Kind.READ_PROMISE, ("payload_combine",), ("skip_merge",),
+        "a snapshot merges the logs; hoodie.datasource.query.type=read_optimized reads base files alone",
+    ),
     "hoodie.read.timeline.holes.resolution.policy": Entry(
-        Kind.READ, ("FAIL",), ("BLOCK", "USE_TRANSITION_TIME"), COMES_LATER
+        Kind.READ_PROMISE, ("FAIL",), ("BLOCK", "USE_TRANSITION_TIME"), COMES_LATER
     ),
     **each(
         (
@@ -25,7 +28,7 @@ READS: dict[str, Entry] = {
             "hoodie.datasource.read.paths",
             "hoodie.datasource.read.table.valued.function.filesystem.relation.subpath",
         ),
-        Entry(Kind.READ, ("",), note="filter the DataFrame instead; " + COMES_LATER),
+        Entry(Kind.READ_PROMISE, ("",), note="filter the DataFrame instead; " + COMES_LATER),
     ),
     **each(
         (
@@ -35,6 +38,6 @@ READS: dict[str, Entry] = {
             "hoodie.datasource.read.table.valued.function.timeline.relation",
             "hoodie.datasource.read.table.valued.function.timeline.relation.archived",
         ),
-        Entry(Kind.READ, ("", "false"), note=COMES_LATER),
+        Entry(Kind.READ_PROMISE, ("", "false"), note=COMES_LATER),
     ),
 }  # fmt: skip

@@ -43,7 +43,6 @@ _BUCKETS: dict[str, Entry] = {
     "hoodie.bucket.index.partition.expressions": Entry(
         Kind.PROMISE, ("",), note="every partition has as many buckets; " + COMES_LATER
     ),
-    "hoodie.storage.layout.type": Entry(Kind.IGNORED, note="rows go where the index says"),
     "hoodie.storage.layout.partitioner.class": Entry(
         Kind.PROMISE, ("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
     ),
@@ -125,7 +124,7 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.write.lock.wait_time_ms",
             "hoodie.clean.automatic", "hoodie.clean.commits.retained", "hoodie.clean.hours.retained",
             "hoodie.clean.fileversions.retained", "hoodie.clean.trigger.max.commits",
-            "hoodie.clean.incremental.enabled", "hoodie.clean.max.commits.to.clean",
+            "hoodie.clean.incremental.enabled", "hoodie.clean.max.commits.to.clean", "hoodie.table.services.enabled",
         ),
         Entry(Kind.SETTING),
     ),

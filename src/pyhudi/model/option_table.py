@@ -1,48 +1,87 @@
-"""What each option means to this release: one entry a name, or one for all names that begin alike.
+"""What each option means to this release: one entry a name. Open-ended names have one for all that begin alike.
 
-To widen the scope, change an entry: let it accept one more value, or turn it into a SETTING. A known name without
-an entry is IGNORED.
+To widen the scope, change an entry: let it accept one more value, or turn it into a SETTING. A known name without an
+entry is a fault, which a test finds.
 """
 
-from pyhudi.model.option_entries import COMES_LATER, Entry, Kind
-from pyhudi.model.option_facts import FACTS
-from pyhudi.model.option_promises import PROMISES, UNUSED
+from dataclasses import dataclass
+
+from pyhudi.model.option_entries import COMES_LATER, VERDICTS, Entry, Kind, Verdict
+from pyhudi.model.option_facts import FACTS, PROPERTIES
+from pyhudi.model.option_harmless import OF_OTHERS
+from pyhudi.model.option_names import canonical_name, known_names
+from pyhudi.model.option_promises import PROMISES
 from pyhudi.model.option_reads import READS
+from pyhudi.model.option_refused import REFUSED, REFUSED_READS
 from pyhudi.model.option_settings import SETTINGS
+from pyhudi.model.option_tuning import TUNING
 from pyhudi.model.table_facts import Fact
 
 
+@dataclass(frozen=True, slots=True)
+class OptionVerdict:
+    """What becomes of an option. `name`: as it is given; `newest`: its newest spelling.
+
+    `accepts`: the values that pass, where only some do. `reason`: why it has nothing to do here, or what to do instead.
+    """
+
+    name: str
+    newest: str
+    verdict: Verdict
+    accepts: tuple[str, ...]
+    reason: str
+
+
 def find_entry(name: str) -> Entry:
-    """The entry of a name: its own, that of its longest beginning, or the one that ignores it."""
-    if name in _ENTRIES:
-        return _ENTRIES[name]
-    prefixes = [prefix for prefix in _PREFIXES if name.startswith(prefix)]
-    return _PREFIXES[max(prefixes, key=len)] if prefixes else _NO_ENTRY
+    """The entry of a name: its own, or that of its longest open-ended beginning.
+
+    Any other can stand in a table's properties only, where a later release put it.
+    """
+    if name in ENTRIES:
+        return ENTRIES[name]
+    beginnings = [beginning for beginning in OPEN_ENDED if name.startswith(beginning)]
+    return OPEN_ENDED[max(beginnings, key=len)] if beginnings else _FROM_LATER
 
 
 def fact_names(fact: Fact) -> tuple[str, ...]:
     """The options that spell a fact of the table."""
-    return tuple(name for name, entry in _ENTRIES.items() if entry.fact is fact)
+    return tuple(name for name, entry in ENTRIES.items() if entry.fact is fact)
 
 
-_NO_ENTRY = Entry(Kind.IGNORED, note="nothing in this release depends on it")
+def option_verdicts(containing: str = "", verdict: str | None = None) -> tuple[OptionVerdict, ...]:
+    """What becomes of each option of Apache Hudi, sorted by name; those whose name contains a text.
+
+    `verdict`: "setting" (it is done), "harmless" (it has nothing to do here) or "refused" (only the default passes).
+    """
+    wanted = None if verdict is None else Verdict(verdict)
+    names, _ = known_names()
+    found = (_verdict(name, find_entry(canonical_name(name))) for name in sorted(names) if containing in name)
+    return tuple(each for each in found if wanted is None or each.verdict is wanted)
 
 
-_ENTRIES: dict[str, Entry] = {**FACTS, **SETTINGS, **PROMISES, **UNUSED, **READS}
+def _verdict(name: str, entry: Entry) -> OptionVerdict:
+    accepts = tuple(value for value in entry.accepts or () if value)
+    return OptionVerdict(name, canonical_name(name), VERDICTS[entry.kind], accepts, entry.note)
 
-_PREFIXES: dict[str, Entry] = {
-    "hoodie.datasource.read.": Entry(Kind.READ),
-    "hoodie.file.index.": Entry(Kind.READ),
-    "hoodie.archive.": Entry(Kind.IGNORED, note="it tunes jobs and small files that archiving does not have here"),
+
+_FROM_LATER = Entry(Kind.HARMLESS, note="a later release put it into the table's properties")
+
+_TABLES = (FACTS, PROPERTIES, SETTINGS, PROMISES, REFUSED, OF_OTHERS, TUNING, READS, REFUSED_READS)
+
+ENTRIES: dict[str, Entry] = {name: entry for table in _TABLES for name, entry in table.items()}
+assert len(ENTRIES) == sum(map(len, _TABLES)), "an option has one verdict"
+
+_STREAMER = "it belongs to the streamer, not to a write"
+
+OPEN_ENDED: dict[str, Entry] = {
+    "hoodie.aws.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.aws.access.key"].note),
+    "hoodie.clustering.plan.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.clustering.max.parallelism"].note),
+    "hoodie.datasource.meta.sync.glue.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
+    "hoodie.gcp.bigquery.sync.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
+    "hoodie.deltastreamer.": Entry(Kind.HARMLESS, note=_STREAMER),
+    "hoodie.streamer.": Entry(Kind.HARMLESS, note=_STREAMER),
+    "hoodie.keygen.timebased.": Entry(Kind.PROMISE, ("",), note="timestamp keys have no option of this name"),
+    "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.partition.ttl.strategy.class"].note),
     "hoodie.record.merge.property.": Entry(Kind.PROMISE, ("",), note=COMES_LATER),
     "parquet.encryption.": Entry(Kind.PROMISE, ("",), note="files are not encrypted; " + COMES_LATER),
-    "hoodie.metrics.": Entry(Kind.IGNORED, note="no metrics are reported"),
-    "hoodie.write.lock.": Entry(Kind.IGNORED, note="a write holds the table by its own guard, without a lock provider"),
-    "hoodie.datasource.hive_sync.": Entry(Kind.IGNORED, note="no catalog is told about commits"),
-    "hoodie.meta.sync.": Entry(Kind.IGNORED, note="no catalog is told about commits"),
-    "hoodie.embed.timeline.server": Entry(Kind.IGNORED, note="there is no timeline server"),
-    "hoodie.filesystem.": Entry(Kind.IGNORED, note="there is no file-system view server"),
-    "hoodie.memory.": Entry(Kind.IGNORED, note="memory is bounded by batches, not by fractions of a heap"),
-    "hoodie.streamer.": Entry(Kind.IGNORED, note="it belongs to the streamer, not to a write"),
-    "hoodie.deltastreamer.": Entry(Kind.IGNORED, note="it belongs to the streamer, not to a write"),
 }

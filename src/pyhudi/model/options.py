@@ -38,10 +38,12 @@ def merge_options(
     merged = {name: text for place in places for name, text in place.items()}
     for name, text in merged.items():
         entry = find_entry(name)
-        if entry.kind is not Kind.READ:
+        if entry.kind not in (Kind.READ, Kind.READ_PROMISE, Kind.PROPERTY):
             check_value(name, text, entry)
     for place in places[1:]:
-        for name in place:
+        for name, text in place.items():
+            if table:
+                _hold_against_property(name, text, table)
             if not _is_metadata(name, prefix):
                 note_unused(name)
     return merged
@@ -150,10 +152,18 @@ def check_value(name: str, text: str, entry: Entry) -> None:
     raise Unsupported(f"option '{name}'='{text}': {possible}; {entry.note or 'more comes with a later release'}")
 
 
+def _hold_against_property(name: str, text: str, table: Mapping[str, str]) -> None:
+    """Raises: Invalid for an option that would change what the table keeps for itself."""
+    entry, stored = find_entry(name), table.get(name, "")
+    if entry.kind is Kind.PROPERTY and text.strip() and text != stored:
+        has = f"has '{stored[:80]}'" if stored else "has none"
+        raise Invalid(f"option '{name}'='{text[:80]}': the table {has}; {entry.note}; leave the option out")
+
+
 def note_unused(name: str) -> None:
     """Name an option without effect in the log, once a process."""
     entry = find_entry(name)
-    if entry.kind is not Kind.IGNORED:
+    if entry.kind is not Kind.HARMLESS:
         return
     with _named_lock:
         is_new = name not in _named

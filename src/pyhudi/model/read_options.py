@@ -71,7 +71,7 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
     texts = option_texts(options)
     for name, text in texts.items():
         entry = find_entry(name)
-        if entry.kind is Kind.READ:
+        if entry.kind in (Kind.READ, Kind.READ_PROMISE):
             check_value(name, text, entry)
     SkippingOptions.from_options(texts)
     metadata_enabled = parse_flag(METADATA, texts.get(METADATA, "") or "true")

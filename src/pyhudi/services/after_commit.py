@@ -3,9 +3,10 @@ have it, compaction."""
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
+from pyhudi.model.option_values import OptionValues
 from pyhudi.services.archive import archive_when_due
 from pyhudi.services.archive_settings import ArchiveSettings
 from pyhudi.services.clean import is_possibly_due, run_clean
@@ -15,6 +16,8 @@ from pyhudi.services.compaction_inputs import CompactionKind
 from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
+
+SERVICES_ENABLED = "hoodie.table.services.enabled"
 
 log = logging.getLogger("pyhudi")
 
@@ -30,10 +33,20 @@ class AfterCommitSettings:
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """Raises: Invalid for a value that cannot be one."""
-        return cls(
+        asked = cls(
             CleanSettings.from_options(options),
             ArchiveSettings.from_options(options),
             CompactionSettings.from_options(options),
+        )
+        return asked if OptionValues(options).flag(SERVICES_ENABLED, True) else asked.without_services()
+
+    def without_services(self) -> Self:
+        """No service follows a commit by itself; each can still be called."""
+        return replace(
+            self,
+            clean=replace(self.clean, is_automatic=False),
+            archive=replace(self.archive, is_automatic=False),
+            compaction=replace(self.compaction, is_inline=False, is_scheduled_inline=False, logs_inline=False),
         )
 
 

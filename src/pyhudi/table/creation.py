@@ -18,7 +18,9 @@ from pyhudi.merge.payloads import (
     merge_rules,
 )
 from pyhudi.merge.rules import MergeMode
-from pyhudi.model.option_table import fact_names
+from pyhudi.model.option_entries import Kind
+from pyhudi.model.option_table import fact_names, find_entry
+from pyhudi.model.options import check_value
 from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.bucket_facts import new_bucket_properties
@@ -78,6 +80,9 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
+    for name, text in new.properties.items():
+        if (entry := find_entry(name)).kind is Kind.PROPERTY:
+            check_value(name, text, entry)
     mode = _merge_mode(new)
     properties = {
         "hoodie.table.name": new.name,

@@ -62,7 +62,7 @@ def test_the_list_of_names_is_sorted_and_without_doubles() -> None:
 
 
 def test_every_name_that_has_a_meaning_here_is_known() -> None:
-    for name in option_table._ENTRIES:
+    for name in option_table.ENTRIES:
         check_known(name)
     for old, new in ALIASES.items():
         check_known(old)
@@ -72,7 +72,7 @@ def test_every_name_that_has_a_meaning_here_is_known() -> None:
 
 def test_every_prefix_with_a_meaning_has_known_names() -> None:
     names, prefixes = known_names()
-    for prefix in option_table._PREFIXES:
+    for prefix in option_table.OPEN_ENDED:
         assert any(name.startswith(prefix) for name in (*names, *prefixes)), prefix
 
 
@@ -292,7 +292,10 @@ def test_an_option_without_effect_is_named_once(caplog: pytest.LogCaptureFixture
             )
 
     assert [r.levelno for r in caplog.records] == [logging.INFO, logging.INFO]
-    assert "option 'hoodie.embed.timeline.server' has no effect here: there is no timeline server" in caplog.messages
+    assert any(
+        text.startswith("option 'hoodie.embed.timeline.server' has no effect here: there is no timeline server")
+        for text in caplog.messages
+    )
     assert any("hoodie.upsert.shuffle.parallelism" in text for text in caplog.messages)
 
 
@@ -329,14 +332,14 @@ def test_the_log_line_comes_once_a_process_not_once_a_table() -> None:
         ("hoodie.parquet.page.size", Kind.SETTING),
         ("hoodie.table.name", Kind.FACT),
         ("as.of.instant", Kind.READ),
-        ("hoodie.datasource.read.file.index.listing.mode", Kind.READ),
+        ("hoodie.datasource.read.file.index.listing.mode", Kind.HARMLESS),
         ("hoodie.auto.commit", Kind.PROMISE),
         ("hoodie.clean.automatic", Kind.SETTING),
-        ("hoodie.clean.parallelism", Kind.IGNORED),
+        ("hoodie.clean.parallelism", Kind.HARMLESS),
         ("hoodie.clean.failed.writes.policy", Kind.PROMISE),
-        ("hoodie.hfile.block.cache.size", Kind.IGNORED),
-        ("hoodie.write.lock.zookeeper.url", Kind.IGNORED),
-        ("hoodie.datasource.hive_sync.database", Kind.IGNORED),
+        ("hoodie.hfile.block.cache.size", Kind.HARMLESS),
+        ("hoodie.write.lock.zookeeper.url", Kind.HARMLESS),
+        ("hoodie.datasource.hive_sync.database", Kind.HARMLESS),
     ],
 )
 def test_every_known_name_has_a_kind(name: str, kind: Kind) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,6 +25,10 @@ _NO_CATALOG = (
 )
 
 
+_NOT_FOUND = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?data source: ([\w.]+?)\.?(?!\S)", re.DOTALL)
+"""Spark's error, in any release, where no class has the name of a format."""
+
+
 def is_hudi(source: object) -> bool:
     """Whether a format's name is that of Hudi, in any case of letters, as Spark takes names."""
     return isinstance(source, str) and source.lower() in FORMATS
@@ -39,6 +44,27 @@ def refuse_catalog(writer: type, writer_of_tables: type, stated: Callable[[Any],
     """Refuse what writes by a table's name. `stated`: the format that a writer was told before."""
     _refuse(writer, ("saveAsTable", "insertInto"), _NO_CATALOG, stated)
     _refuse(writer_of_tables, ("using",), _NO_CATALOG)
+
+
+def refuse_sql(session: type, catalog: type) -> None:
+    """Refuse tables of a catalog in SQL's text and in calls. Spark reads the text: only its error is told otherwise."""
+    _refuse(catalog, ("createTable", "createExternalTable"), _NO_CATALOG)
+    if "sql" in session.__dict__:
+        session.sql = _told_otherwise(session.__dict__["sql"], _NO_CATALOG)  # type: ignore[attr-defined]
+
+
+def _told_otherwise(original: Callable[..., Any], instead: str) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        except Exception as error:  # of any kind: PySpark 3.5 lets Java's own through
+            found = _NOT_FOUND.search(str(error))
+            if found is None or not is_hudi(found[1]):
+                raise
+            raise Unsupported(instead) from error
+
+    return call
 
 
 def _refuse(

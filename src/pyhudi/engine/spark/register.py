@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_streams
+from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_sql, refuse_streams
 from pyhudi.errors import Invalid
 
 _STATE = "_pyhudi_state"
@@ -24,6 +24,10 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
     module = importlib.import_module(f"{package}.readwriter")
     if not module.DataFrameWriter.__dict__.get(_MARK):
         refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
+        refuse_sql(
+            importlib.import_module(f"{package}.session").SparkSession,
+            importlib.import_module(f"{package}.catalog").Catalog,
+        )
         refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: _state(writer)["format"])
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):

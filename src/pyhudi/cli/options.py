@@ -1,0 +1,28 @@
+"""`pyhudi options`: what becomes of each option of Apache Hudi."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from pyhudi.cli.arguments import Json
+from pyhudi.cli.output import Output
+from pyhudi.model.option_entries import Verdict
+
+
+def options(
+    containing: Annotated[str, typer.Argument(metavar="TEXT", help="Part of a name; all names without it.")] = "",
+    verdict: Annotated[Verdict | None, typer.Option("--verdict", help="Only names of this verdict.")] = None,
+    json: Json = False,
+) -> None:
+    """What becomes of each option of Apache Hudi: a setting, harmless here, or refused beyond its default."""
+    from pyhudi.model.option_table import option_verdicts
+
+    output = Output(is_json=json)
+    with output.errors():
+        found = option_verdicts(containing, verdict)
+        if json:
+            output.document([asdict(each) for each in found])
+            return
+        rows = [(each.name, each.verdict.value, ", ".join(each.accepts), each.reason) for each in found]
+        output.table(None, ("option", "verdict", "accepts", "why"), rows)
