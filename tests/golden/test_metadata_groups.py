@@ -27,7 +27,7 @@ def test_keys_that_apache_hudi_wrote_lie_in_the_groups_that_we_would_choose(gold
             cells = read_current_cells(table, piece, timeline)
             assert cells.schema == CELLS
             keys = cells.column("key").combine_chunks()
-            by_prefix = config.version == 9 and partition.startswith("secondary_index_")
+            by_prefix = config.version.number == 9 and partition.startswith("secondary_index_")
             hashing = KeyHashing.SECONDARY_PREFIX if by_prefix else KeyHashing.WHOLE
             rows = rows_by_group(keys, len(groups), hashing)
             assert len(rows[groups.index(piece.file_id)]) == len(keys)

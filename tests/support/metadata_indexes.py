@@ -70,7 +70,7 @@ def index_problems(storage: Storage) -> list[str]:
             if partition == PARTITION_STATS:
                 wanted = partition_stats(snapshot, wanted)
             named = _stats_keys(wanted, partition)
-            if snapshot.config.version < 8:  # nothing says which columns another writer chose
+            if snapshot.config.version.number < 8:  # nothing says which columns another writer chose
                 said, named = ({key: of[key] for key in said.keys() & named.keys()} for of in (said, named))
                 problems += [] if said else [f"{partition}: says nothing of any file"]
             problems += _differences(partition, said, named)

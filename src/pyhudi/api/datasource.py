@@ -20,6 +20,7 @@ from pyhudi.model.read_options import (
     read_request_from_options,
 )
 from pyhudi.model.table_facts import Fact, FactValue
+from pyhudi.model.versions import NEW_TABLE_VERSION
 from pyhudi.storage.open import parse_location
 from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.config import table_config
@@ -219,7 +220,7 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
         partition_by=_columns(find_fact(options, Fact.PARTITION_BY)),
         ordering=_columns(find_fact(options, Fact.ORDERING)),
         table_type=str(find_fact(options, Fact.TABLE_TYPE) or "COPY_ON_WRITE"),
-        table_version=int(str(find_fact(options, Fact.VERSION) or 8)),
+        table_version=int(str(find_fact(options, Fact.VERSION) or NEW_TABLE_VERSION)),
         create_schema=None,
         properties={**_bucket_options(options), **stored},
     )

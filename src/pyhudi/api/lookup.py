@@ -38,9 +38,6 @@ log = logging.getLogger("pyhudi")
 KeysByPartition: TypeAlias = Mapping[str, pa.Array]
 """Partition path -> distinct keys, ascending by their bytes."""
 
-_OLD_HASH_BEFORE = 8
-"""Apache Hudi before 1.0 hashed keys with a colon otherwise."""
-
 
 @dataclass(frozen=True, slots=True)
 class SoughtKeys:
@@ -223,7 +220,7 @@ def _rule(
     snapshot: Snapshot, facts: BucketFacts, partition: str, slices: list[FileSlice], keys: pa.Array
 ) -> BucketRule | None:
     """By which a partition's keys were placed; None where that is not certain."""
-    if snapshot.config.version < _OLD_HASH_BEFORE and pc.any(pc.match_substring(keys, ":")).as_py():
+    if not snapshot.config.version.has_stable_key_hash and pc.any(pc.match_substring(keys, ":")).as_py():
         return None
     if facts.engine == "CONSISTENT_HASHING":
         ring = find_ring(snapshot.storage, partition, snapshot.timeline, lambda: [piece.file_id for piece in slices])

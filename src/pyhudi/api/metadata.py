@@ -146,7 +146,7 @@ class TableMetadata:
         listing = self._files(snapshot)
         stored = [file.size_bytes for file in table.storage.list("", recursive=True)]
         return MetadataStats(
-            table_version=table.config.version,
+            table_version=table.config.version.number,
             partitions=tuple(_partition_stats(table, name) for name in in_use),
             unused=tuple(sorted(set(folders) - set(in_use))),
             data_partitions=len(listing.partitions()),

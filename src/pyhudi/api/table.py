@@ -23,6 +23,7 @@ from pyhudi.format.names import PROPERTIES
 from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
 from pyhudi.model.instant import Instant
 from pyhudi.model.options import merge_options
+from pyhudi.model.versions import NEW_TABLE_VERSION
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.many_logs import tell_of_logs
 from pyhudi.storage.open import open_storage, parse_location
@@ -74,7 +75,7 @@ class HudiTable(TableIndexes):
         ordering: str | Sequence[str] | None = None,
         schema: Any = None,
         table_type: str = "COPY_ON_WRITE",
-        table_version: int = 8,
+        table_version: int = NEW_TABLE_VERSION,
         properties: Mapping[str, object] | None = None,
         storage_options: Mapping[str, str] | None = None,
         storage: Storage | None = None,
@@ -171,7 +172,7 @@ class HudiTable(TableIndexes):
 
     @property
     def table_version(self) -> int:
-        return self._config().version
+        return self._config().version.number
 
     @property
     def record_key(self) -> tuple[str, ...]:

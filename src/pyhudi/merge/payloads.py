@@ -10,6 +10,7 @@ from typing import Final
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
+from pyhudi.model.versions import Merging, TableVersion
 
 MERGE_PROPERTY: Final = "hoodie.record.merge.property."
 DELETE_FIELD: Final = "hoodie.payload.delete.field"
@@ -61,7 +62,7 @@ LEGACY_PAYLOADS: Final[Mapping[str, LegacyPayload]] = {
 """By class, without its package. Spec: format/log-format.md section 6.1, format/versions.md section 3, "8→9"."""
 
 
-def merge_rules(properties: Mapping[str, str], *, version: int, path: str) -> MergeRules:
+def merge_rules(properties: Mapping[str, str], *, version: TableVersion, path: str) -> MergeRules:
     """The rules of the table with these properties, of this table version; `path` names it in messages.
 
     Raises: Unsupported for payload classes and strategies that only Java code knows, by name; CorruptFile for
@@ -72,7 +73,7 @@ def merge_rules(properties: Mapping[str, str], *, version: int, path: str) -> Me
     )
     marks = _marks(properties, path=path)
     payload = _short(properties.get("hoodie.compaction.payload.class", ""))
-    if version < 8 and payload:
+    if version.merging is Merging.PAYLOAD and payload:
         return _by_payload_before_8(payload, ordering, marks, path=path)
     match _mode(properties, payload, ordering, version=version, path=path):
         case MergeMode.COMMIT_TIME:
@@ -81,11 +82,11 @@ def merge_rules(properties: Mapping[str, str], *, version: int, path: str) -> Me
             rules = event_time(ordering=ordering, marks=marks)
         case MergeMode.CUSTOM:
             return _custom(properties, payload, ordering, marks, version=version, path=path)
-    return _with_partial_updates(rules, properties, path=path) if version >= 9 else rules
+    return _with_partial_updates(rules, properties, path=path) if version.has_partial_update_modes else rules
 
 
 def _mode(
-    properties: Mapping[str, str], payload: str, ordering: tuple[str, ...], *, version: int, path: str
+    properties: Mapping[str, str], payload: str, ordering: tuple[str, ...], *, version: TableVersion, path: str
 ) -> MergeMode:
     """The mode that is stored or, where none is, the one that strategy, payload class or ordering imply."""
     strategy = _strategy(properties, version=version)
@@ -99,7 +100,7 @@ def _mode(
     mode = MergeMode(stored) if stored else implied
     if mode is None:
         mode = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
-    others = {"strategy": by_strategy, "payload class": by_payload} if version >= 8 else {}
+    others = {"strategy": by_strategy, "payload class": by_payload} if version.merging is not Merging.PAYLOAD else {}
     for what, other in others.items():
         if mode is not MergeMode.CUSTOM and other not in (None, mode):
             found = f"a merge {what} that means {other}: '{strategy if what == 'strategy' else payload}'"
@@ -113,7 +114,7 @@ def _custom(
     ordering: tuple[str, ...],
     marks: tuple[DeleteMark, ...],
     *,
-    version: int,
+    version: TableVersion,
     path: str,
 ) -> MergeRules:
     strategy = _strategy(properties, version=version)
@@ -211,10 +212,9 @@ def merge_property(properties: Mapping[str, str], name: str) -> str:
     return properties.get(MERGE_PROPERTY + name) or properties.get(name, "")
 
 
-def _strategy(properties: Mapping[str, str], *, version: int) -> str:
+def _strategy(properties: Mapping[str, str], *, version: TableVersion) -> str:
     """Seen: upgraded tables keep the id under its name of before version 8, where it contradicts the mode."""
-    before_8 = "hoodie.compaction.record.merger.strategy"
-    return properties.get(before_8 if version < 8 else "hoodie.record.merge.strategy.id", "").strip().lower()
+    return properties.get(version.strategy_property, "").strip().lower()
 
 
 def _mode_of_strategy(strategy: str) -> MergeMode:

@@ -19,6 +19,7 @@ from pyhudi.format.metadata_record import (
 from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys, cells_of
 from pyhudi.metadata.table import FILES
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.versions import TableVersion
 from pyhudi.table.committed_files import PartitionFiles
 
 
@@ -28,17 +29,23 @@ def files_change(records: Mapping[str, FilesRecord], *, schema_text: str) -> Par
     return PartitionChange(FILES, cells_of(encoded))
 
 
-def files_cells(keys: pa.Array, entries: pa.Table, *, table_version: int, base_file: str | None = None) -> pa.Table:
+def files_cells(
+    keys: pa.Array, entries: pa.Table, *, table_version: TableVersion, base_file: str | None = None
+) -> pa.Table:
     """Records of `files` as `CELLS`, by columns. `keys`: large binary, each once. `entries`: as `FILES_COLUMNS`, by
     record; one belongs to the key of its record's number. `base_file`: the HFile that they go into; None for a log.
     """
     is_list = pc.equal(keys, PARTITIONS_KEY.encode()).to_numpy(zero_copy_only=False)
     types = np.where(is_list, PARTITION_LIST_TYPE, FILES_TYPE)
-    values = encode_files(types, entries, len(keys), table_version=table_version, base_file_name=base_file)
+    values = encode_files(
+        types, entries, len(keys), table_version=table_version.metadata_schema, base_file_name=base_file
+    )
     return pa.table([keys, values.cast(pa.large_binary())], schema=CELLS)
 
 
-def initial_files_change(parts: Iterable[PartitionFiles], *, table_version: int, base_file: str) -> PartitionChange:
+def initial_files_change(
+    parts: Iterable[PartitionFiles], *, table_version: TableVersion, base_file: str
+) -> PartitionChange:
     """The change that puts all files of a table, and the list of its partitions, into a base file of this name.
 
     By columns: of millions of files, no object of each. Memory: names and sizes, and the records.

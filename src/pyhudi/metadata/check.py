@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.model.versions import LogNaming
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import FileListing, ListedFile
@@ -63,7 +64,7 @@ class CommittedFiles:
         log = LogFileName.parse(name)
         if log is None:
             return False
-        if self.config.layout.has_completion_times:
+        if self.config.version.log_naming is LogNaming.AFTER_WRITE:
             return self.timeline.is_committed(log.instant)
         path = join(partition, name)
         content = self.storage.get(path)

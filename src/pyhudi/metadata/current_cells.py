@@ -49,7 +49,7 @@ def current_cells(table: MetadataTable, partition: str, versions: RecordVersions
     assert decoded is not None
     merged = merge_column_stats(decoded.add_column(0, "key", many.keys))
     values = encode_column_stats(
-        merged.drop_columns(["key"]), table_version=table.config.version, record_type=record_type
+        merged.drop_columns(["key"]), table_version=table.config.version.metadata_schema, record_type=record_type
     )
     return pa.concat_tables([alone, _table(one_array(merged.column("key")), values)])
 

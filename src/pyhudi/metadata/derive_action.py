@@ -30,6 +30,7 @@ from pyhudi.metadata.index_changes import (
 )
 from pyhudi.metadata.index_facts import IndexFacts, SecondaryIndex
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.versions import TableVersion
 from pyhudi.table.snapshot import Snapshot
 
 MOVES = frozenset({"CLUSTER"})
@@ -114,7 +115,11 @@ class SecondaryTask:
 
 
 def _secondary_change(
-    reading: RowReading, groups: Sequence[ChangedGroup], index: SecondaryIndex, table_version: int, executor: Executor
+    reading: RowReading,
+    groups: Sequence[ChangedGroup],
+    index: SecondaryIndex,
+    table_version: TableVersion,
+    executor: Executor,
 ) -> PartitionChange:
     found = executor.run(secondary_keys_of, [SecondaryTask(reading, group, index) for group in groups])
     none = [pa.array([], pa.string())]

@@ -24,10 +24,9 @@ from pyhudi.metadata.partition import open_partition
 from pyhudi.metadata.stats_changes import column_stats_change, indexed_columns, partition_stats_change
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.versions import TableVersion
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.snapshot import Snapshot
-
-_DEFINED_FROM = 8
 
 File = tuple[str, str, int]
 """A data file: its partition, name and bytes."""
@@ -38,7 +37,7 @@ class StatsFacts:
     """Which columns have statistics. `names`: as the index's definition or the options say; empty: the first ones."""
 
     version: StatsVersion
-    table_version: int
+    table_version: TableVersion
     names: tuple[str, ...] = ()
     count_max: int = 32
     of_partitions: bool = False
@@ -49,11 +48,11 @@ class StatsFacts:
     def known_columns(self, schema: pa.Schema) -> tuple[str, ...]:
         """The names of the columns that files may have statistics of, whoever wrote them.
 
-        Before version 8 nothing says which they are: those of today's writers and, as 0.15.0 by itself indexes all,
-        every one of the table's.
+        Without definitions of indexes nothing says which they are: those of today's writers and, as 0.15.0 by itself
+        indexes all, every one of the table's.
         """
         today = [column.name for column in self.columns(schema)]
-        every = schema.names if self.table_version < _DEFINED_FROM else ()
+        every = () if self.table_version.has_index_definitions else schema.names
         return tuple(dict.fromkeys([*today, *every]))
 
 

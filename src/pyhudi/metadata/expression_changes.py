@@ -25,6 +25,7 @@ from pyhudi.metadata.partition import open_partition
 from pyhudi.metadata.stats_changes import file_stats_cells, merge_by_partition, partition_stats_cells
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import CommitMetadata
+from pyhudi.model.versions import TableVersion
 from pyhudi.table.snapshot import Snapshot
 
 
@@ -73,7 +74,7 @@ def initial_expression_change(
 
 
 def cleaned_expression_change(
-    index: ExpressionIndex, removed: Sequence[tuple[str, str]], *, table_version: int
+    index: ExpressionIndex, removed: Sequence[tuple[str, str]], *, table_version: TableVersion
 ) -> PartitionChange:
     """What goes with files (partition, name) that are no more; partitions stay as they are."""
     if index.bloom is not None:
@@ -90,7 +91,11 @@ def _blooms(
 
 
 def _stats(
-    files: pa.Table, of_partitions: pa.Table, touched: Sequence[str], index: ExpressionIndex, table_version: int
+    files: pa.Table,
+    of_partitions: pa.Table,
+    touched: Sequence[str],
+    index: ExpressionIndex,
+    table_version: TableVersion,
 ) -> PartitionChange:
     """`files`: bounds of new files. `of_partitions`: of all files of partitions; those of `touched` without one go."""
     column, version = index.column, index.version

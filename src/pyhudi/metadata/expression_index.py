@@ -29,7 +29,6 @@ from pyhudi.table.predicate.nodes import Node, type_of
 
 EXPRESSION_PREFIXES: Final = (EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX)
 _BLOOM_OPTIONS: Final = ("filtertype", "numentries", "fpp", "maxentries")
-_VERSION_OF_SPECIFICATION: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,6 @@ class ExpressionIndex:
     def column(self) -> IndexedColumn:
         """Under what name and type bounds are stored. Seen: the name is the source's, the type the expression's."""
         return IndexedColumn(self.source, self.type)
-
-
-def expression_prefix(table_version: int) -> str:
-    """What the names of expression indexes begin with: `func_index_` by the text of 1.0 before its release."""
-    return FUNCTIONAL_INDEX_PREFIX if table_version == _VERSION_OF_SPECIFICATION else EXPRESSION_INDEX_PREFIX
 
 
 def is_expression_index(partition: str) -> bool:

@@ -28,6 +28,7 @@ from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.slice_records import Keys, SliceReader, open_slice
 from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.metadata.versions import RecordVersions
+from pyhudi.model.versions import TableVersion
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import FileListing, ListedFile, StorageListing
@@ -116,7 +117,7 @@ class MetadataListing:
         named = pa.DictionaryArray.from_arrays(one_array(entries.column("record")), pa.array(partitions, pa.string()))
         return pa.Table.from_arrays([named, entries.column("name"), entries.column("size")], schema=ALL_FILES)
 
-    def live_cells(self, *, table_version: int, base_file: str) -> pa.Table:
+    def live_cells(self, *, table_version: TableVersion, base_file: str) -> pa.Table:
         """Every record, merged and without tombstones, as `CELLS` of a base file of this name; ascending by key."""
         keys = sorted(self._load())
         entries = self._live({key: number for number, key in enumerate(keys)})

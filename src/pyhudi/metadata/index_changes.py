@@ -13,16 +13,14 @@ from pyhudi.format.metadata_stats import STATS_COLUMNS, encode_column_stats
 from pyhudi.format.record_index_records import encode_bloom_filters, encode_locations, encode_secondary_entries
 from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys
 from pyhudi.metadata.derive_keys import LOCATED
+from pyhudi.model.versions import IndexRemoval, TableVersion
 
-_DELETES_FROM = 8
-"""The table version from which what is told of files goes by delete blocks. Before, records say that it is deleted, as
-those of 0.15.0 do."""
 _COUNTS = ("value_count", "null_count", "total_size", "total_uncompressed_size")
 _UUID_ID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(-[0-9]{1,9})?$"
 
 
 def record_index_changes(
-    located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: int, is_partitioned: bool
+    located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: TableVersion, is_partitioned: bool
 ) -> Iterator[PartitionChange]:
     """The record index's change, or one a data partition. `located`, `gone`: as `derive_keys.KeyChanges` has them.
 
@@ -39,7 +37,7 @@ def record_index_changes(
 
 
 def _record_index_change(
-    located: pa.Table, gone: pa.Table, instant_ms: int, table_version: int, data_partition: str | None
+    located: pa.Table, gone: pa.Table, instant_ms: int, table_version: TableVersion, data_partition: str | None
 ) -> PartitionChange:
     assert located.schema == LOCATED
     located = _last_of_each(located)
@@ -51,7 +49,7 @@ def _record_index_change(
     return PartitionChange(RECORD_INDEX, _cells(keys, values), binary_keys(leaving), data_partition)
 
 
-def _locations(located: pa.Table, instant_ms: int, table_version: int) -> pa.Array:
+def _locations(located: pa.Table, instant_ms: int, table_version: TableVersion) -> pa.Array:
     """The records of keys: one a file group, for its keys all have the same."""
     partitions, file_ids = (one_array(located.column(name)).dictionary_encode() for name in ("partition", "file_id"))
     width = max(1, len(file_ids.dictionary))
@@ -68,20 +66,24 @@ def _locations(located: pa.Table, instant_ms: int, table_version: int) -> pa.Arr
                 "position": pa.nulls(count, pa.int64()),
             }
         ),
-        table_version=table_version,
+        table_version=table_version.metadata_schema,
         is_raw=not pc.all(pc.match_substring_regex(names, _UUID_ID), min_count=0).as_py(),
     )
     return values.cast(pa.large_binary()).take(groups.indices)
 
 
-def secondary_change(partition: str, before: pa.Array, after: pa.Array, *, table_version: int) -> PartitionChange:
+def secondary_change(
+    partition: str, before: pa.Array, after: pa.Array, *, table_version: TableVersion
+) -> PartitionChange:
     """A secondary index's change, by its keys of the same file groups before and after an action."""
     added, removed = after.unique(), before.unique()
     if len(before) and len(after):
         stays = pc.is_in(added, removed)
         removed = removed.filter(pc.invert(pc.is_in(removed, added)))
         added = added.filter(pc.invert(stays))
-    values = encode_secondary_entries(pa.array(np.zeros(len(added), np.bool_)), table_version=table_version)
+    values = encode_secondary_entries(
+        pa.array(np.zeros(len(added), np.bool_)), table_version=table_version.metadata_schema
+    )
     return PartitionChange(partition, _cells(added, values), binary_keys(removed))
 
 
@@ -97,14 +99,14 @@ def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: 
 
 
 def bloom_change(
-    blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: int, index: str = BLOOM_FILTERS
+    blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str = BLOOM_FILTERS
 ) -> PartitionChange:
     """`blooms`: as `derive_blooms.BLOOMS`. `removed`: files (partition, name) that are no more. `index`: its partition
     of the metadata table.
     """
     keys = bloom_filter_keys(one_array(blooms.column("partition")), one_array(blooms.column("file")))
     gone = bloom_filter_keys(*_columns_of(removed))
-    if table_version < _DELETES_FROM:
+    if table_version.index_removal is IndexRemoval.RECORDS:
         return PartitionChange(
             index,
             pa.concat_tables([_blooms(keys, blooms, table_version), _bloom_tombstones(gone, table_version)]),
@@ -112,7 +114,7 @@ def bloom_change(
     return PartitionChange(index, _blooms(keys, blooms, table_version), binary_keys(gone))
 
 
-def _blooms(keys: pa.Array, blooms: pa.Table, table_version: int) -> pa.Table:
+def _blooms(keys: pa.Array, blooms: pa.Table, table_version: TableVersion) -> pa.Table:
     filters = pa.table(
         {
             "type": blooms.column("type"),
@@ -121,10 +123,10 @@ def _blooms(keys: pa.Array, blooms: pa.Table, table_version: int) -> pa.Table:
             "is_deleted": pa.array(np.zeros(len(blooms), np.bool_)),
         }
     )
-    return _cells(keys, encode_bloom_filters(filters, table_version=table_version))
+    return _cells(keys, encode_bloom_filters(filters, table_version=table_version.metadata_schema))
 
 
-def _bloom_tombstones(keys: pa.Array, table_version: int) -> pa.Table:
+def _bloom_tombstones(keys: pa.Array, table_version: TableVersion) -> pa.Table:
     filters = pa.table(
         {
             "type": pa.repeat("", len(keys)),
@@ -133,18 +135,22 @@ def _bloom_tombstones(keys: pa.Array, table_version: int) -> pa.Table:
             "is_deleted": pa.array(np.ones(len(keys), np.bool_)),
         }
     )
-    return _cells(keys, encode_bloom_filters(filters, table_version=table_version))
+    return _cells(keys, encode_bloom_filters(filters, table_version=table_version.metadata_schema))
 
 
 def removed_column_stats(
-    columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: int, index: str = COLUMN_STATS
+    columns: Sequence[str],
+    removed: Sequence[tuple[str, str]],
+    *,
+    table_version: TableVersion,
+    index: str = COLUMN_STATS,
 ) -> PartitionChange:
     """The deletes of these columns' statistics in files (partition, name) that are no more. `index`: as above."""
     if not removed or not columns:
         return PartitionChange(index)
     partitions, names = _columns_of(removed)
     keys = pa.concat_arrays([column_stats_keys(column, partitions, names) for column in columns])
-    if table_version >= _DELETES_FROM:
+    if table_version.index_removal is IndexRemoval.DELETE_BLOCKS:
         return PartitionChange(index, deletes=binary_keys(keys))
     count, none = len(keys), pa.array(np.zeros(len(keys), np.int8))
     stats = {
@@ -160,7 +166,7 @@ def removed_column_stats(
         "value_type_info": pa.nulls(count, pa.string()),
     }
     columns_of = pa.table([stats[name] for name in STATS_COLUMNS.names], schema=STATS_COLUMNS)
-    values = encode_column_stats(columns_of, table_version=table_version)
+    values = encode_column_stats(columns_of, table_version=table_version.metadata_schema)
     return PartitionChange(index, _cells(keys, values))
 
 

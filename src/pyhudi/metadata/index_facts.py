@@ -23,6 +23,7 @@ from pyhudi.format.stats_values import StatsVersion
 from pyhudi.metadata.derive_stats import StatsFacts
 from pyhudi.metadata.expression_index import ExpressionIndex, expression_index, is_expression_index
 from pyhudi.metadata.table import MetadataTable
+from pyhudi.model.versions import TableVersion
 
 log = logging.getLogger("pyhudi")
 
@@ -52,7 +53,7 @@ class SecondaryIndex:
 class IndexFacts:
     """The indexes beside `files` that are kept true."""
 
-    table_version: int
+    table_version: TableVersion
     has_bloom_filters: bool = False
     has_record_index: bool = False
     is_partitioned: bool = False
@@ -125,7 +126,7 @@ def known_expressions(
 
 
 def _stats_facts(
-    table_version: int,
+    table_version: TableVersion,
     partitions: tuple[str, ...],
     definitions: Mapping[str, IndexDefinition],
     schema: pa.Schema,
@@ -142,9 +143,9 @@ def _stats_facts(
     return replace(facts, of_partitions=PARTITION_STATS in partitions and able >= {*own})
 
 
-def stats_version(table_version: int) -> StatsVersion:
+def stats_version(table_version: TableVersion) -> StatsVersion:
     """How a new index of column statistics stores bounds."""
-    return StatsVersion.V2 if table_version >= 9 else StatsVersion.V1
+    return StatsVersion[table_version.index_version]
 
 
 def can_be_secondary(schema: pa.Schema, column: str) -> bool:

@@ -16,6 +16,7 @@ from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECOR
 from pyhudi.format.stats_values import StatsVersion, ValueType, is_indexable, stored_bounds, value_type_of
 from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys
 from pyhudi.metadata.column_bounds import FileBounds, IndexedColumn, bounds_schema, bounds_table
+from pyhudi.model.versions import TableVersion
 
 ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 """Meta fields that are always indexed, in this order."""
@@ -40,7 +41,7 @@ def indexed_columns(
 
 
 def column_stats_change(
-    files: Iterable[FileBounds], columns: Sequence[IndexedColumn], version: StatsVersion, *, table_version: int
+    files: Iterable[FileBounds], columns: Sequence[IndexedColumn], version: StatsVersion, *, table_version: TableVersion
 ) -> PartitionChange:
     """The statistics of new files."""
     files = list(files)
@@ -50,23 +51,29 @@ def column_stats_change(
     return PartitionChange(COLUMN_STATS, pa.concat_tables(parts))
 
 
-def file_stats_cells(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, *, table_version: int) -> pa.Table:
+def file_stats_cells(
+    bounds: pa.Table, column: IndexedColumn, version: StatsVersion, *, table_version: TableVersion
+) -> pa.Table:
     """A column's statistics of files as cells. `bounds`: as `column_bounds.bounds_schema`."""
     if not len(bounds):
         return CELLS.empty_table()
     keys = column_stats_keys(column.name, *_texts(bounds, "partition", "file"))
-    values = encode_column_stats(_stored(bounds, column, version, "file", False), table_version=table_version)
+    values = encode_column_stats(
+        _stored(bounds, column, version, "file", False), table_version=table_version.metadata_schema
+    )
     return _cells(keys, values)
 
 
 def partition_stats_cells(
-    merged: pa.Table, column: IndexedColumn, keys: pa.Array, version: StatsVersion, *, table_version: int
+    merged: pa.Table, column: IndexedColumn, keys: pa.Array, version: StatsVersion, *, table_version: TableVersion
 ) -> pa.Table:
     """A column's statistics of whole partitions as cells under these keys. `merged`: as of `merge_by_partition`."""
     if not len(merged):
         return CELLS.empty_table()
     stored = _stored(merged, column, version, "partition", True)
-    return _cells(keys, encode_column_stats(stored, table_version=table_version, record_type=PARTITION_STATS_TYPE))
+    return _cells(
+        keys, encode_column_stats(stored, table_version=table_version.metadata_schema, record_type=PARTITION_STATS_TYPE)
+    )
 
 
 def partition_stats_change(
@@ -75,7 +82,7 @@ def partition_stats_change(
     partitions: Collection[str],
     version: StatsVersion,
     *,
-    table_version: int,
+    table_version: TableVersion,
 ) -> PartitionChange:
     """The statistics of whole partitions, tight, by those of all of their files; deletes where there is no file.
 

@@ -31,7 +31,7 @@ class MetadataTable:
     @property
     def record_schema(self) -> str:
         """The schema that its records are written with."""
-        return METADATA_RECORD_SCHEMAS[self.config.version]
+        return METADATA_RECORD_SCHEMAS[self.config.version.metadata_schema]
 
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyhudi.metadata.table import MetadataTable
+from pyhudi.model.versions import MetadataInstants
 from pyhudi.timeline.active import Timeline
 
 _OF_ITS_OWN: Final = re.compile(r"0{14}\d*|\d{17}(?:00[1-6]|0[1-9]\d|[1-9]\d\d)")
@@ -22,7 +23,7 @@ def block_filter(table: MetadataTable, data_timeline: Timeline) -> Callable[[str
     """
     pending = {i.requested for i in data_timeline.pending}
     completed = {i.requested for i in data_timeline if i.is_completed}
-    stands_alone = table.timeline.layout.has_completion_times
+    stands_alone = table.config.version.metadata_instants is MetadataInstants.ISSUED
     start = data_timeline.start
 
     def counts(instant: str) -> bool:

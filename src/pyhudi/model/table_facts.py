@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from pyhudi.errors import Invalid
+from pyhudi.model.versions import VERSIONS
 
 PARTITION_KINDS = ("SIMPLE", "TIMESTAMP")
 """What a partition field of a custom key generator may be: its value, or a time made of it."""
@@ -71,7 +72,7 @@ class TableFacts:
 
     @property
     def timeline_layout(self) -> int:
-        return 2 if self.version >= 8 else 1
+        return VERSIONS[self.version].timeline.number
 
     def get(self, fact: Fact) -> FactValue:
         value: FactValue = getattr(self, fact.value)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from pyhudi.format.archived_log import ArchivedState
 from pyhudi.format.instants import format_instant
 from pyhudi.format.lsm import HistoryFileName
 from pyhudi.model.instant import STATES, Instant, State
+from pyhudi.model.versions import HistoryForm
 from pyhudi.services.archive_settings import ArchiveSettings
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import open_history
@@ -40,9 +41,12 @@ def archive_target(
     storage: Storage, layout: TimelineLayout, zone: tzinfo, confirm: Callable[[], None]
 ) -> ArchiveTarget:
     """The history of a layout. `confirm` is asked before each change that others see. `zone`: of instants."""
-    if layout.has_completion_times:
-        return _SortedFiles(storage, layout, confirm)
-    return _LogFiles(storage, layout, zone, confirm)
+    match layout.kind.history:
+        case HistoryForm.SORTED_FILES:
+            return _SortedFiles(storage, layout, confirm)
+        case HistoryForm.LOGS:
+            return _LogFiles(storage, layout, zone, confirm)
+    assert_never(layout.kind.history)
 
 
 def instant_key(instant: Instant) -> Key:

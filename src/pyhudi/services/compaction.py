@@ -13,6 +13,7 @@ from functools import partial
 from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
 from pyhudi.model.commit import CommitMetadata, CompactionPlan, WriteStat
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.services.compaction_inputs import (
     CompactionKind,
     Scheduled,
@@ -26,7 +27,7 @@ from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import SCHEMA
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.guard import Guard, running
@@ -158,7 +159,8 @@ def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
     if instant.action != CompactionKind.LOG.value:
         return False
     other = find_overtaking(session.snapshot, instant, read_plan(session.snapshot, instant).file_groups)
-    is_lost = instant.state == "INFLIGHT" and log_slicing(session.snapshot.config).is_by_name
+    naming = session.snapshot.config.version.log_naming
+    is_lost = instant.state == "INFLIGHT" and naming is LogNaming.AFTER_SLICE
     if other is None and not is_lost:
         return False
     refuse_running(session, instant)

@@ -12,6 +12,7 @@ from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema import arrow_from_avro, with_meta_fields
 from pyhudi.model.commit import CompactionOperation, CompactionPlan
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.services.compaction_plan import partitions_to_compact, plan_compaction, plan_log_compaction
 from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
@@ -23,7 +24,7 @@ from pyhudi.table.merged_slice import stored_blocks
 from pyhudi.table.pending import FileGroup, read_pending_groups
 from pyhudi.table.read_plan import log_reading
 from pyhudi.table.slice_log import slice_files
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.compaction_handle import CompactionTarget, SliceHandle, SliceTask, compact_slice
@@ -135,7 +136,8 @@ def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> l
         _task(instant, operation, number, sizes[operation.partition_path or ""])
         for number, operation in enumerate(plan.operations or ())
     ]
-    if instant.action == CompactionKind.LOG.value and log_slicing(snapshot.config).is_by_name:
+    is_after_slice = snapshot.config.version.log_naming is LogNaming.AFTER_SLICE
+    if instant.action == CompactionKind.LOG.value and is_after_slice:
         tasks = _with_log_names(snapshot, tasks)
     return sorted(tasks, key=lambda task: -task.log_size_bytes)
 
@@ -167,6 +169,7 @@ def compaction_target(
         settings=base_files,
         reading=_reading(snapshot),
         logs=logs,
+        log_marker=snapshot.config.version.log_marker,
     )
 
 

@@ -44,7 +44,6 @@ from pyhudi.metadata.derive_stats import StatsFacts, all_partition_stats, is_cou
 from pyhudi.metadata.expression_changes import initial_expression_change
 from pyhudi.metadata.expression_index import (
     expression_index,
-    expression_prefix,
     is_alike,
     is_expression_index,
 )
@@ -52,6 +51,7 @@ from pyhudi.metadata.index_changes import bloom_change, record_index_changes, se
 from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary, stats_version
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.stats_changes import column_stats_change
+from pyhudi.model.versions import TableVersion
 from pyhudi.services.row_estimate import estimate_rows
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.read_plan import log_reading
@@ -61,8 +61,6 @@ from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import InitialPartition
 
 log = logging.getLogger("pyhudi")
-
-_SECOND_VERSION_FROM = 9
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class IndexContents:
         Raises: Invalid for a secondary index of a column that cannot have one; Unsupported for an index that tables of
         this version do not have.
         """
-        if by_name.names_slices(self.snapshot.config):
+        if not self._version.has_index_definitions:
             is_partitioned = bool(self.settings.partitioned_record_index)
             by_name.refuse_indexes(self.snapshot.config, (partition,), is_partitioned=is_partitioned)
             return None
@@ -121,8 +119,8 @@ class IndexContents:
                 f"{named}='{column}': expected a column of text, whole numbers or dates "
                 f"of table '{self.snapshot.config.name}', which has {have}"
             )
-        version = "V2" if self._version >= _SECOND_VERSION_FROM else "V1"
-        return secondary_index_definition(partition.removeprefix(SECONDARY_INDEX_PREFIX), column, version)
+        name = partition.removeprefix(SECONDARY_INDEX_PREFIX)
+        return secondary_index_definition(name, column, self._version.index_version)
 
     def initial(self, partition: str, definition: IndexDefinition | None, *, requested: str = "") -> InitialPartition:
         """Its records. `requested`: the action that builds it. Memory: of record and secondary indexes all keys; the
@@ -171,7 +169,7 @@ class IndexContents:
         return {None: settings.group_count(sum(rows.values()), "global")}
 
     @property
-    def _version(self) -> int:
+    def _version(self) -> TableVersion:
         return self.snapshot.config.version
 
     def _column_stats(self, definition: IndexDefinition | None) -> InitialPartition:
@@ -294,7 +292,7 @@ def warn_of_filters(snapshot: Snapshot, definition: IndexDefinition) -> None:
 
 
 def wanted_expression(
-    settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+    settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
 ) -> IndexDefinition | None:
     """The index on an expression that the options ask for, if any.
 
@@ -304,7 +302,7 @@ def wanted_expression(
     of = settings.expression
     if of is None:
         return None
-    prefix = expression_prefix(table_version)
+    prefix = table_version.expression_prefix
     name = f"{prefix}{(of.name or of.column).removeprefix(prefix)}"
     version = stats_version(table_version).name
     made = expression_index_definition(name, of.flavour, of.function, of.column, of.options, version)

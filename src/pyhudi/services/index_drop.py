@@ -8,6 +8,7 @@ from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_groups import FILES, SECONDARY_INDEX_PREFIX
 from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.model.versions import TableVersion
 from pyhudi.services.index_contents import secondary_partitions, wanted_expression
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
 from pyhudi.services.metadata_indexes import dependents
@@ -63,7 +64,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
 
 
 def _wanted_by(
-    settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: int
+    settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
 ) -> str:
     """The option that asks for an index; empty for none."""
     asked = {name: (is_on, option_of(name)) for name, is_on in settings.switched.items()}

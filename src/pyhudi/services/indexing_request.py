@@ -18,8 +18,9 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from pyhudi.metadata.expression_index import expression_index, expression_prefix, is_expression_index
+from pyhudi.metadata.expression_index import expression_index, is_expression_index
 from pyhudi.metadata.index_facts import ChosenColumns, stats_version
+from pyhudi.model.versions import NEW_TABLE_VERSION, VERSIONS, TableVersion
 from pyhudi.services.index_contents import IndexContents, secondary_partition, warn_of_filters
 from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.write.metadata import by_name
@@ -51,7 +52,7 @@ class IndexRequest:
     columns: tuple[str, ...] = ()
     name: str | None = None
     expression: str | None = None
-    table_version: int = 8
+    table_version: TableVersion = VERSIONS[NEW_TABLE_VERSION]
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -63,7 +64,7 @@ class IndexRequest:
                 "of which one can be on an expression"
             )
         if self.expression is not None:
-            return f"{expression_prefix(self.table_version)}{self._name()}"
+            return f"{self.table_version.expression_prefix}{self._name()}"
         match self.kind:
             case "expr_index":
                 raise Invalid("build_index('expr_index'): expected an expression, such as 'lower(name)'")
@@ -104,7 +105,7 @@ def define_index(request: IndexRequest, contents: IndexContents, ready: Collecti
     another one has to be there for.
     """
     what, partition = f"build_index('{request.kind}')", request.partition
-    if by_name.names_slices(contents.snapshot.config):
+    if not contents.snapshot.config.version.has_index_definitions:
         if request.columns:
             raise Invalid(
                 f"{what}: expected no columns, for tables of version {contents.snapshot.config.version} do not store "

@@ -18,6 +18,7 @@ from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.metadata.visibility import block_filter
 from pyhudi.model.commit import CompactionPlan, WriteStat
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming, MetadataInstants
 from pyhudi.services.compaction_inputs import CompactionKind
 from pyhudi.services.compaction_plan import operation, plan_log_compaction
 from pyhudi.services.compaction_trigger import why_logs_not_due
@@ -52,8 +53,8 @@ class MetadataCompactor:
         table = self.table
         if table.deltacommits_since_compaction < deltacommits_max or not self._is_settled():
             return False
-        is_by_name = by_name.names_slices(table.config)
-        requested = by_name.compaction_instant(table) if is_by_name else self.issue_instant()
+        has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+        requested = by_name.compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
         chosen = [piece for partition in sorted(self.partitions) for piece in _compactable(table, partition)]
@@ -77,11 +78,13 @@ class MetadataCompactor:
         )  # fmt: skip
         if not plan.operations:
             return False
-        is_by_name = by_name.names_slices(table.config)
-        requested = by_name.log_compaction_instant(table) if is_by_name else self.issue_instant()
+        version = table.config.version
+        has_suffixes = version.metadata_instants is MetadataInstants.SUFFIXED
+        requested = by_name.log_compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
-        names = {of: by_name.new_logs(table, of) for of in every} if is_by_name else {}
+        is_after_slice = version.log_naming is LogNaming.AFTER_SLICE
+        names = {of: by_name.new_logs(table, of) for of in every} if is_after_slice else {}
         chosen = plan.file_groups
         tasks = [
             _Task(table, self.data_timeline, piece, requested, *names.get(of, {}).get(piece.file_id, ()))
@@ -183,7 +186,7 @@ def _compact(task: _Task) -> WriteStat | None:
         cells = listing.live_cells(table_version=table.config.version, base_file=base_file)
     else:
         cells = read_current_cells(table, piece, task.data_timeline)
-    if not len(cells) and piece.base_file is None and by_name.names_slices(table.config):
+    if not len(cells) and piece.base_file is None and not table.config.version.compacts_empty_groups:
         return None
     return write_group_base(task.target, cells)
 
@@ -201,8 +204,8 @@ def _log_reader(table: MetadataTable, piece: FileSlice, data_timeline: Timeline)
 
 def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
     """The slices with logs beside the one that opened the group, and those without a base file."""
-    is_by_name = by_name.names_slices(table.config)
+    is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
     for piece in table.slices(partition):
-        is_logged = any(is_by_name or log.name.instant != piece.base_instant for log in piece.log_files)
+        is_logged = any(is_after_slice or log.name.instant != piece.base_instant for log in piece.log_files)
         if piece.base_file is None or is_logged:
             yield piece

@@ -20,6 +20,7 @@ from pyhudi.format.metadata_groups import (
 )
 from pyhudi.metadata.expression_index import is_alike, is_expression_index
 from pyhudi.metadata.table import open_metadata_table
+from pyhudi.model.versions import TableVersion
 from pyhudi.services.index_contents import IndexContents, secondary_partitions, wanted_expression
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.index_settings import IndexSettings
@@ -64,7 +65,7 @@ def wanted_partitions(
     settings: IndexSettings,
     present: Iterable[str],
     definitions: Mapping[str, IndexDefinition],
-    table_version: int,
+    table_version: TableVersion,
 ) -> tuple[set[str], set[str]]:
     """The metadata partitions to build, and to drop, for a table that has these, or is getting them. `definitions`: of
     its indexes.

@@ -257,7 +257,7 @@ class MetadataTableUpkeep:
 
     def _refuse_indexes(self, config: TableConfig) -> None:
         """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
-        if by_name.names_slices(config):
+        if config.version.indexes is not None:
             build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
@@ -354,4 +354,4 @@ class MetadataTableUpkeep:
 
 
 def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> PartitionChange:
-    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version])
+    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version.metadata_schema])

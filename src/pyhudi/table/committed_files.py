@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.names import BASE_FILE_PATTERN, LOG_FILE_PATTERN
+from pyhudi.model.versions import LogNaming
 from pyhudi.table.file_system_view import LogSlicing
 from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
@@ -49,7 +50,7 @@ def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> 
     distinct = pc.unique(instants).drop_null().to_pylist()
     committed = pa.array([instant for instant in distinct if timeline.is_committed(instant)], pa.string())
     counts = pc.is_in(instants, value_set=committed)
-    return pc.or_(counts, logged.is_valid()) if slicing.is_by_name else counts
+    return pc.or_(counts, logged.is_valid()) if slicing.naming is LogNaming.AFTER_SLICE else counts
 
 
 def _group_of(names: pa.Array, pattern: str, group: str) -> pa.Array:

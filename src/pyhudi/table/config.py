@@ -10,14 +10,8 @@ from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MODE, UNAVAILABLE, merge_property
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.table_facts import TableFacts, short_class_name
+from pyhudi.model.versions import LAYOUT_VERSION, TableVersion, table_version
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
-
-READABLE_VERSIONS = (6, 8, 9)
-WRITABLE_VERSIONS = (6, 8, 9)
-MODES_STORED_FROM = 8
-"""The table version from which layout 2 is used and the way to settle rows of one key is stored as a mode."""
-
-WRITABLE_TEXT = f"{', '.join(map(str, WRITABLE_VERSIONS[:-1]))} and {WRITABLE_VERSIONS[-1]}"
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
@@ -43,7 +37,7 @@ class TableConfig:
     properties: Mapping[str, str]
     name: str
     table_type: TableType
-    version: int
+    version: TableVersion
     layout: TimelineLayout
     record_key: tuple[str, ...]
     partition_by: tuple[str, ...]
@@ -106,7 +100,7 @@ class TableConfig:
         return TableFacts(
             name=self.name,
             table_type=self.table_type,
-            version=self.version,
+            version=self.version.number,
             record_key=self.record_key,
             partition_by=self.partition_by,
             ordering=self.ordering,
@@ -135,20 +129,20 @@ def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
     Raises: Unsupported for a table version, layout or feature that this release cannot read;
     CorruptFile for values that no Hudi release writes.
     """
-    _version(properties, path=path)
+    table_version(properties, path=path)
     _refuse_unknown_features(properties, path=path)
     return table_facts(properties, path=path)
 
 
 def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
     """The facts in any table's properties, a metadata table's too, whatever its base files are."""
-    version = _version(properties, path=path)
+    version = table_version(properties, path=path)
     return TableConfig(
         properties=properties,
         name=properties["hoodie.table.name"],
         table_type=_table_type(properties, path=path),
         version=version,
-        layout=timeline_layout(properties),
+        layout=_layout(properties, version, path=path),
         record_key=_fields(properties.get("hoodie.table.recordkey.fields")),
         partition_by=tuple(f.partition(":")[0] for f in _fields(properties.get("hoodie.table.partition.fields"))),
         ordering=_fields(
@@ -165,17 +159,13 @@ def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
     )
 
 
-def _version(properties: Mapping[str, str], *, path: str) -> int:
-    text = properties.get("hoodie.table.version", "0")
-    known = ", ".join(map(str, READABLE_VERSIONS))
-    if not (text.isascii() and text.isdigit()):
-        raise CorruptFile(path, 0, expected="a number as hoodie.table.version", found=f"'{text}'")
-    if int(text) not in READABLE_VERSIONS:
-        raise Unsupported(
-            f"{path}: hoodie.table.version={text}: expected one of {known}; upgrade the table with Apache Hudi, or "
-            "use a release of pyhudi that knows this version"
-        )
-    return int(text)
+def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) -> TimelineLayout:
+    """The layout of the table's timeline. Raises: CorruptFile for one that tables of this version do not have."""
+    layout = timeline_layout(properties)
+    if layout.kind != version.timeline:
+        expected = f"{LAYOUT_VERSION}={version.timeline.number} on a table of version {version}"
+        raise CorruptFile(path, 0, expected=expected, found=f"{LAYOUT_VERSION}={layout.kind.number}")
+    return layout
 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:

@@ -1,8 +1,8 @@
 """Making a table: the facts that it is born with, and the folders that Apache Hudi expects."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import assert_never, cast, get_args
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.names import PROPERTIES
@@ -22,9 +22,10 @@ from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_table import fact_names, find_entry
 from pyhudi.model.options import check_value
 from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
+from pyhudi.model.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.bucket_facts import new_bucket_properties
-from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, TableType
+from pyhudi.table.config import TableType
 from pyhudi.table.key_properties import SPELLED_ANEW, bare_name, key_properties
 from pyhudi.timeline.layout import timeline_layout
 
@@ -76,18 +77,19 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     """
     if not new.name:
         raise Invalid("name: expected a table name, found an empty text")
-    if new.table_version not in WRITABLE_VERSIONS:
+    version = VERSIONS.get(new.table_version)
+    if version is None or not version.is_writable:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
     for name, text in new.properties.items():
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
-    mode = _merge_mode(new)
+    mode = _merge_mode(new, version)
     properties = {
         "hoodie.table.name": new.name,
         "hoodie.table.type": new.table_type,
-        "hoodie.table.version": str(new.table_version),
+        "hoodie.table.version": str(version),
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.base.file.format": "PARQUET",
         "hoodie.table.cdc.enabled": "false",
@@ -98,44 +100,33 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.partition.metafile.use.base.format": "false",
     }
     properties |= key_properties(
-        record_key=new.record_key, partition_by=new.partition_by, version=new.table_version, options=new.properties
+        record_key=new.record_key, partition_by=new.partition_by, version=version, options=new.properties
     )
-    properties |= _timeline_properties(new.table_version)
-    if new.table_version >= MODES_STORED_FROM:
+    properties |= version.new_timeline_properties()
+    if version.merging is not Merging.PAYLOAD:
         properties["hoodie.record.merge.mode"] = mode
+    if version.has_base_format_flag:
         properties["hoodie.table.multiple.base.file.formats.enable"] = "false"
-    properties |= _OF_VERSION[new.table_version](new, mode)
+    properties |= _merging(new, version, mode)
     if new.create_schema is not None:
         properties["hoodie.table.create.schema"] = new.create_schema
     anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
-    if new.table_version >= 9:
+    if version.merging is Merging.MODE:
         anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     given = {name: text for name, text in new.properties.items() if name not in anew}
     table_type = cast(TableType, new.table_type)
     buckets = new_bucket_properties(new.properties, record_key=new.record_key, table_type=table_type)
     made = {**properties, **given, **buckets}
-    merge_rules(made, version=new.table_version, path=f"new table '{new.name}'")
+    merge_rules(made, version=version, path=f"new table '{new.name}'")
     return made
 
 
-def _timeline_properties(version: int) -> dict[str, str]:
-    if version < MODES_STORED_FROM:
-        return {"hoodie.timeline.layout.version": "1", "hoodie.archivelog.folder": "archived"}
-    return {
-        "hoodie.table.initial.version": str(version),
-        "hoodie.timeline.layout.version": "2",
-        "hoodie.timeline.path": "timeline",
-        "hoodie.timeline.history.path": "history",
-        "hoodie.archivelog.folder": "history",
-    }
-
-
-def _merge_mode(new: NewTable) -> str:
+def _merge_mode(new: NewTable, version: TableVersion) -> str:
     """How rows of one key are settled: as a mode, a payload class or a strategy id says, else by the ordering.
 
     Raises: Invalid where two of them disagree.
     """
-    legacy = LEGACY_PAYLOADS if new.table_version >= 9 else {}
+    legacy = LEGACY_PAYLOADS if version.merging is Merging.MODE else {}
     stated = [(name, text) for name in fact_names(Fact.MERGE_MODE) if (text := new.properties.get(name))]
     modes = {
         str(known.mode if (known := legacy.get(short_class_name(text))) else parse_fact(Fact.MERGE_MODE, name, text))
@@ -148,7 +139,19 @@ def _merge_mode(new: NewTable) -> str:
     return mode
 
 
-def _merging_of_version_6(new: NewTable, mode: str) -> dict[str, str]:
+def _merging(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
+    """What the table stores of merging beside the mode."""
+    match version.merging:
+        case Merging.PAYLOAD:
+            return _merging_by_payload(new, version, mode)
+        case Merging.MODE_AND_PAYLOAD:
+            return _merging_by_mode_and_payload(new, version, mode)
+        case Merging.MODE:
+            return _merging_by_mode(new, version, mode)
+    assert_never(version.merging)
+
+
+def _merging_by_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
     """Seen: 0.15.0 stores one id whatever the payload class, which alone decides."""
     if mode not in _PAYLOADS:
         raise Unsupported(
@@ -157,43 +160,47 @@ def _merging_of_version_6(new: NewTable, mode: str) -> dict[str, str]:
             "value; create the table with table_version=9"
         )
     return {
-        "hoodie.compaction.record.merger.strategy": _PAYLOADS["EVENT_TIME_ORDERING"][1],
-        **_payload_and_ordering(new, mode),
+        version.strategy_property: _PAYLOADS["EVENT_TIME_ORDERING"][1],
+        **_payload_and_ordering(new, version, mode),
     }
 
 
-def _payload_and_ordering(new: NewTable, mode: str) -> dict[str, str]:
-    if len(new.ordering) > 1:
+def _payload_and_ordering(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
+    if len(new.ordering) > 1 and not version.has_many_orderings:
         raise Unsupported(
             f"ordering={', '.join(new.ordering)}: tables of version {new.table_version} have one ordering column "
             "(Apache Hudi before 1.1 cannot write to others); create the table with table_version=9"
         )
     payload = _payload(new) or (_PAYLOADS[mode][0] if mode in _PAYLOADS else "")
-    ordering = {"hoodie.table.precombine.field": ",".join(new.ordering)} if new.ordering else {}
+    ordering = _ordering(new, version)
     return {**({"hoodie.compaction.payload.class": payload} if payload else {}), **ordering}
 
 
-def _merging_of_version_8(new: NewTable, mode: str) -> dict[str, str]:
-    stated = _payload_and_ordering(new, mode)
+def _ordering(new: NewTable, version: TableVersion) -> dict[str, str]:
+    return {version.ordering_property: ",".join(new.ordering)} if new.ordering else {}
+
+
+def _merging_by_mode_and_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
+    stated = _payload_and_ordering(new, version, mode)
     _, strategy = _PAYLOADS.get(mode, ("", new.properties.get("hoodie.record.merge.strategy.id", "")))
     strategy = strategy or (PAYLOAD_ID if "hoodie.compaction.payload.class" in stated else "")
-    return {**({"hoodie.record.merge.strategy.id": strategy} if strategy else {}), **stated}
+    return {**({version.strategy_property: strategy} if strategy else {}), **stated}
 
 
-def _merging_of_version_9(new: NewTable, mode: str) -> dict[str, str]:
+def _merging_by_mode(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
     """Seen: 1.2.0 stores no strategy id beside a mode of its own, and a payload class under another name, with
     properties that say what it does.
     """
     payload, strategy = _payload(new), new.properties.get("hoodie.record.merge.strategy.id", "")
-    ordering = {"hoodie.table.ordering.fields": ",".join(new.ordering)} if new.ordering else {}
+    ordering = _ordering(new, version)
     if (known := LEGACY_PAYLOADS.get(short_class_name(payload))) is not None:
         merging = {"hoodie.table.legacy.payload.class": payload, **known.properties}
         if known.ordering:
-            merging["hoodie.table.ordering.fields"] = known.ordering
+            merging[version.ordering_property] = known.ordering
         return {"hoodie.table.format": "native", **ordering, **merging}
     custom = {}
     if mode == MergeMode.CUSTOM:
-        custom = {"hoodie.record.merge.strategy.id": strategy or PAYLOAD_ID}
+        custom = {version.strategy_property: strategy or PAYLOAD_ID}
         custom |= {"hoodie.compaction.payload.class": payload} if payload else {}
     marks = {
         f"{MERGE_PROPERTY}{name}": text
@@ -206,14 +213,6 @@ def _merging_of_version_9(new: NewTable, mode: str) -> dict[str, str]:
 def _payload(new: NewTable) -> str:
     names = ("hoodie.compaction.payload.class", "hoodie.datasource.write.payload.class")
     return next((text for name in names if (text := new.properties.get(name, "").strip())), "")
-
-
-_OF_VERSION: dict[int, Callable[[NewTable, str], dict[str, str]]] = {
-    6: _merging_of_version_6,
-    8: _merging_of_version_8,
-    9: _merging_of_version_9,
-}
-"""What a version stores that the other does not, by version."""
 
 
 def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:

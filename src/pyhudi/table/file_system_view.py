@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.model.versions import LogNaming
 from pyhudi.table.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 
@@ -44,28 +45,25 @@ class NewLog:
 
 
 class LogSlicing(Protocol):
-    """To which slice a log file belongs: by its name (version 6) or by completion time (8 and later).
+    """To which slice a log file belongs: by its name or by completion time. `naming`: of the logs that it is for."""
 
-    `is_by_name`: logs are named after their slice, and not after the write that made them.
-    """
-
-    is_by_name: ClassVar[bool]
+    naming: ClassVar[LogNaming]
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         """The base instant of the log's slice, which may be a new one; None when no reader may see it."""
 
 
 class SliceByName:
-    """Table versions up to 6: the name carries the base instant; uncommitted blocks are dropped on reading."""
+    """Of logs that are named after their slice. Uncommitted blocks are dropped on reading."""
 
-    is_by_name: ClassVar[bool] = True
+    naming: ClassVar[LogNaming] = LogNaming.AFTER_SLICE
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         return log.instant
 
 
 class SliceByCompletion:
-    """Table versions 8 and later: the newest slice whose base instant is not after the log's completion.
+    """Of logs that are named after their write: the newest slice whose base instant is not after the log's completion.
 
     A log of before an upgrade is called after its base file, or after a compaction that was pending then and may be
     still: which of its blocks count is told by their instants. An archived log's completion time, which costs
@@ -74,7 +72,7 @@ class SliceByCompletion:
     Spec: format/timeline.md section 7; format/versions.md section 3, "Hazards".
     """
 
-    is_by_name: ClassVar[bool] = False
+    naming: ClassVar[LogNaming] = LogNaming.AFTER_WRITE
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
         if log.instant in slices or _is_pending_compaction(log.instant, timeline):

@@ -6,6 +6,7 @@ from pyhudi.errors import Invalid, Unsupported
 from pyhudi.model.option_table import fact_names
 from pyhudi.model.options import find_fact
 from pyhudi.model.table_facts import PARTITION_KINDS, Fact, show_fact, split_fields
+from pyhudi.model.versions import KeyGeneratorForm, TableVersion
 
 PREFIX = "hoodie.keygen.timebased."
 TYPE, UNIT = f"{PREFIX}timestamp.type", f"{PREFIX}timestamp.scalar.time.unit"
@@ -14,9 +15,6 @@ OUTPUT = f"{PREFIX}output.dateformat"
 INPUT_ZONE, OUTPUT_ZONE, BOTH_ZONES = f"{PREFIX}input.timezone", f"{PREFIX}output.timezone", f"{PREFIX}timezone"
 TEXT_TYPES = ("DATE_STRING", "MIXED")
 
-KINDS_STORED_FROM = 8
-"""The table version from which key generators are stored by kind, and partition columns of custom ones with theirs."""
-
 _CLASSES = {
     kind: f"org.apache.hudi.keygen.{name}KeyGenerator"
     for kind, name in {
@@ -24,14 +22,14 @@ _CLASSES = {
         "CUSTOM": "Custom",
     }.items()
 }  # fmt: skip
-"""What is stored before that: the key generator's class."""
+"""What tables store that know no kinds: the key generator's class."""
 
 SPELLED_ANEW = (*fact_names(Fact.KEY_GENERATOR), *fact_names(Fact.PARTITION_BY))
 """Options that a new table stores under one name each, whichever of them was given."""
 
 
 def key_properties(
-    *, record_key: tuple[str, ...], partition_by: tuple[str, ...], version: int, options: Mapping[str, str]
+    *, record_key: tuple[str, ...], partition_by: tuple[str, ...], version: TableVersion, options: Mapping[str, str]
 ) -> dict[str, str]:
     """The properties that say how keys and paths of a new table are spelled.
 
@@ -41,7 +39,7 @@ def key_properties(
     """
     fields = _typed_fields(partition_by, options)
     kind = _key_generator(record_key, fields, options)
-    stored_as_kind = version >= KINDS_STORED_FROM
+    stored_as_kind = version.key_generator is KeyGeneratorForm.KIND
     properties = {
         "hoodie.table.keygenerator.type" if stored_as_kind else "hoodie.table.keygenerator.class":
         kind if stored_as_kind else _CLASSES[kind]
@@ -49,7 +47,7 @@ def key_properties(
     if record_key:
         properties["hoodie.table.recordkey.fields"] = ",".join(record_key)
     if fields:
-        stored = fields if version >= KINDS_STORED_FROM else tuple(map(bare_name, fields))
+        stored = fields if stored_as_kind else tuple(map(bare_name, fields))
         properties["hoodie.table.partition.fields"] = ",".join(stored)
     is_time_based = kind.startswith("TIMESTAMP") or any(field.endswith(":TIMESTAMP") for field in fields)
     takes_numbers = is_time_based and options.get(TYPE, "").strip().upper() not in ("", *TEXT_TYPES)

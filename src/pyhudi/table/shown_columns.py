@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys import KeySpec, partition_values, value_text
+from pyhudi.model.versions import ShownTimes
 from pyhudi.table.config import KeyKind, TableConfig
 
 
@@ -59,7 +60,7 @@ def shown_columns(config: TableConfig, keys: KeySpec, stored: pa.Schema, *, quer
     if not names:
         return AS_STORED
     is_timestamp = config.key_kind is KeyKind.TIMESTAMP
-    if config.layout.has_completion_times:
+    if config.version.shown_times is ShownTimes.TEXT:
         return ShownColumns(texts=tuple(names), keys=keys) if is_timestamp else AS_STORED
     if query == "incremental" or (query == "snapshot" and config.table_type == "MERGE_ON_READ"):
         return AS_STORED

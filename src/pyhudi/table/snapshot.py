@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema import META_FIELDS, arrow_from_avro
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_commit, read_replaced, read_schema_text
 from pyhudi.table.config import KeyKind, TableConfig, table_config
@@ -21,9 +22,6 @@ from pyhudi.table.properties_file import read_table_properties
 from pyhudi.table.restores import hide_undone
 from pyhudi.table.shown_columns import ShownColumns, shown_columns
 from pyhudi.timeline.active import Timeline, read_timeline
-
-NAMES_ONE_FIELD_FROM = 9
-"""The table version from which a complex key names its field even where that is the only one."""
 
 OpenListing: TypeAlias = Callable[[Storage, TableConfig, Timeline, tzinfo], FileListing]
 
@@ -107,7 +105,7 @@ class Snapshot:
         Before version 8 a log's name does not tell the instant, and its blocks do; of such logs, which an upgraded
         table has, the commit of that instant names none.
         """
-        if not self.config.layout.has_completion_times:
+        if self.config.version.log_naming is LogNaming.AFTER_SLICE:
             return set()
         alike: dict[tuple[str, str, int, str], list[str]] = {}
         for file in files:
@@ -150,8 +148,13 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
 
 
 def log_slicing(config: TableConfig) -> LogSlicing:
-    """How log files find their slice, by the layout in which the table names them."""
-    return SliceByCompletion() if config.layout.has_completion_times else SliceByName()
+    """How log files find their slice, by what the table calls them after."""
+    match config.version.log_naming:
+        case LogNaming.AFTER_WRITE:
+            return SliceByCompletion()
+        case LogNaming.AFTER_SLICE:
+            return SliceByName()
+    assert_never(config.version.log_naming)
 
 
 def key_spec(config: TableConfig) -> KeySpec:
@@ -160,7 +163,7 @@ def key_spec(config: TableConfig) -> KeySpec:
     Seen: a complex key generator with one field spells its key `field:value` on version 9, bare with 1.0.2 on
     version 8. Spec: format/layout.md section 5.1.
     """
-    names_one_field = config.key_kind is KeyKind.COMPLEX and config.version >= NAMES_ONE_FIELD_FROM
+    names_one_field = config.key_kind is KeyKind.COMPLEX and config.version.names_only_key_field
     return KeySpec(
         record_key=config.record_key,
         partition_by=config.partition_by if config.key_kind is not KeyKind.NON_PARTITION else (),

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property
+from typing import assert_never
 
 from pyhudi.errors import NotFound
 from pyhudi.format.instants import format_instant
 from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
+from pyhudi.model.versions import HistoryForm
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.history import History, NoHistory
 from pyhudi.timeline.layout import TimelineLayout
@@ -180,6 +182,9 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
 
 def open_history(storage: Storage, layout: TimelineLayout) -> History:
     """The archived instants of a timeline. No request yet."""
-    if layout.has_completion_times:
-        return LsmHistory(storage, layout.history_folder, names_bound=layout.has_sorted_history)
-    return LogHistory(storage, layout.history_folder)
+    match layout.kind.history:
+        case HistoryForm.SORTED_FILES:
+            return LsmHistory(storage, layout.history_folder, names_bound=layout.has_sorted_history)
+        case HistoryForm.LOGS:
+            return LogHistory(storage, layout.history_folder)
+    assert_never(layout.kind.history)

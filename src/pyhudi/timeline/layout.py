@@ -3,11 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_commit_avro, encode_commit_json
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import COMPLETED_ACTION, Instant, State
+from pyhudi.model.versions import LAYOUT_1, LAYOUT_VERSION, LAYOUTS, CommitForm, TimelineKind, is_born_with
 
 _ACTIONS = frozenset(
     {
@@ -29,19 +31,22 @@ _NAME = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.(requested|inflight))?
 class TimelineLayout:
     """One timeline layout: folders and file names.
 
-    `has_completion_times`: completed names carry their completion time (layout 2); otherwise the
-    completed file's modification time stands for it.
+    `kind`: its traits.
     `has_sorted_history`: the names of archived files bound the instants in them; an upgrade from layout 1
     leaves files whose rows are in no order.
 
     Spec: format/timeline.md sections 1 to 3.
     """
 
-    version: int
+    kind: TimelineKind
     folder: str
     history_folder: str
-    has_completion_times: bool
     has_sorted_history: bool = False
+
+    @property
+    def has_completion_times(self) -> bool:
+        """Whether completed names carry their completion time; else the file's modification time stands for it."""
+        return self.kind.has_completion_times
 
     def parse(self, name: str) -> Instant | None:
         """The instant and state that a file name of the timeline's folder states; None for others."""
@@ -80,11 +85,13 @@ class TimelineLayout:
         return f"{self.folder}/{self.format(instant)}"
 
     def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        """The content of a commit's file, inflight or completed: JSON on layout 1, Avro on layout 2.
-
-        Spec: format/timeline.md section 4.
-        """
-        return encode_commit_avro(metadata) if self.has_completion_times else encode_commit_json(metadata)
+        """The content of a commit's file, inflight or completed. Spec: format/timeline.md section 4."""
+        match self.kind.commits:
+            case CommitForm.AVRO:
+                return encode_commit_avro(metadata)
+            case CommitForm.JSON:
+                return encode_commit_json(metadata)
+        assert_never(self.kind.commits)
 
 
 def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
@@ -92,19 +99,16 @@ def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
 
     Raises: Unsupported for a layout that this release does not know.
     """
-    version = properties.get("hoodie.timeline.layout.version", "1")
-    match version:
-        case "1":
-            archive = properties.get("hoodie.archivelog.folder") or "archived"
-            return TimelineLayout(1, ".hoodie", f".hoodie/{archive}", has_completion_times=False)
-        case "2":
-            folder = f".hoodie/{properties.get('hoodie.timeline.path') or 'timeline'}"
-            history = properties.get("hoodie.timeline.history.path") or "history"
-            initial = properties.get("hoodie.table.initial.version", "")
-            is_born_so = initial.isdigit() and int(initial) >= 8
-            return TimelineLayout(2, folder, f"{folder}/{history}", True, has_sorted_history=is_born_so)
-        case _:
-            raise Unsupported(
-                f"hoodie.timeline.layout.version={version}: expected 1 or 2; the table was written by a "
-                "release that this one does not know"
-            )
+    text = properties.get(LAYOUT_VERSION, str(LAYOUT_1.number))
+    kind = LAYOUTS.get(text)
+    if kind is None:
+        raise Unsupported(
+            f"{LAYOUT_VERSION}={text}: expected {' or '.join(LAYOUTS)}; the table was written by a "
+            "release that this one does not know"
+        )
+    if not kind.has_own_folder:
+        archive = properties.get("hoodie.archivelog.folder") or "archived"
+        return TimelineLayout(kind, ".hoodie", f".hoodie/{archive}")
+    folder = f".hoodie/{properties.get('hoodie.timeline.path') or 'timeline'}"
+    history = properties.get("hoodie.timeline.history.path") or "history"
+    return TimelineLayout(kind, folder, f"{folder}/{history}", has_sorted_history=is_born_with(properties, kind))

@@ -10,8 +10,9 @@ from collections.abc import Collection
 from pyhudi.errors import Invalid
 from pyhudi.format.names import LogFileName, heartbeat_path
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.table.pending import FileGroup, read_pending_groups
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.guard import forget_running, is_surely_dead
 from pyhudi.txn.heartbeat import has_own_heartbeat
 from pyhudi.txn.rollback import RolledBack, run_rollback
@@ -72,7 +73,7 @@ def _has_logs_upon(snapshot: Snapshot, instant: Instant) -> bool:
     """Whether logs are called after a compaction that is pending: up to version 6 they belong to its slice, and
     without it to none. One listing a partition of its plan.
     """
-    if instant.action != "compaction" or not log_slicing(snapshot.config).is_by_name:
+    if instant.action != "compaction" or snapshot.config.version.log_naming is not LogNaming.AFTER_SLICE:
         return False
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
     groups: set[FileGroup] = {group for group, of in pending.items() if of.requested == instant.requested}

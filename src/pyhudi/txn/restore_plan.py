@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pyhudi.format.names import LogFileName
 from pyhudi.model.commit import InstantInfo, RestorePlan, RollbackPlan, RollbackRequest, WriteStat
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import read_commit
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import StorageListing
-from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.rollback_plan import deletions, plan_rollback, written_at
 
@@ -61,13 +61,13 @@ def plan_undo(
     Requests: a get and, up to version 6 or for a pending write without markers, a list request a partition.
     """
     info = InstantInfo(target.requested, target.action)
-    is_by_name = log_slicing(config).is_by_name and config.is_merge_on_read
+    logs_after_slice = config.version.log_naming is LogNaming.AFTER_SLICE and config.is_merge_on_read
     if not target.is_completed:
-        if is_by_name and target.action == "compaction":
+        if logs_after_slice and target.action == "compaction":
             return RollbackPlan(info, _called_after(storage, target.requested, StorageListing(storage).partitions()))
         return plan_rollback(storage, timeline, target)
     stats = read_commit(storage, timeline, target).partition_to_write_stats
-    if is_by_name:
+    if logs_after_slice:
         gone = _called_after(storage, target.requested, stats)
         return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
     written = {

@@ -13,6 +13,7 @@ from pyhudi.model.commit import (
     RollbackRequest,
 )
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import Rollback
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
@@ -59,7 +60,7 @@ def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> Roll
     """The files of a pending write: those that its markers name or, where it left none, those that carry its time."""
     markers = read_markers(storage, target.requested)
     info = InstantInfo(target.requested, target.action)
-    if not timeline.layout.has_completion_times:
+    if timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
         return RollbackPlan(info, requests_by_blocks(storage, target.requested, markers))
     by_partition: dict[str, list[str]] = {}
     if markers is not None:

@@ -13,8 +13,9 @@ from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import WRITABLE_TEXT, Merging
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, KeyKind, TableConfig, table_config
+from pyhudi.table.config import KeyKind, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.restores import read_restore_plan
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
@@ -268,7 +269,7 @@ def _finish_restores(
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:
     """Refuse a table that this release reads but cannot write. Raises: Unsupported, naming what stands in the way."""
-    if config.version not in WRITABLE_VERSIONS:
+    if not config.version.is_writable:
         raise Unsupported(
             f"{uri}: table version {config.version}: this release writes the versions "
             f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
@@ -284,7 +285,7 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         if value and value not in known:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
     merge_rules(config.properties, version=config.version, path=uri)
-    if config.version < MODES_STORED_FROM and config.merge_mode is MergeMode.CUSTOM:
+    if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
         raise Unsupported(
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "

@@ -43,7 +43,7 @@ def append_rows(
     """
     chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
-    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, task.log)
+    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log)
     new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
     if task.searched is not None and target.is_partial:
         is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pyhudi.format.names import BaseFileName, join
+from pyhudi.format.names import BaseFileName, MarkerKind, join
 from pyhudi.format.schema import FILE_NAME, RECORD_KEY
 from pyhudi.model.commit import NEW_FILE_GROUP, WriteStat
 from pyhudi.storage.open import open_storage
@@ -29,7 +29,7 @@ class CompactionTarget:
 
     `attempt`: tells attempts at this compaction apart in the names of their files: what a dead one left may still be
     shown by a task that does not know yet. `schema`, `avro_schema`: rows as stored, meta fields included. `logs`: how
-    logs are written.
+    logs are written. `log_marker`: the kind of their markers.
     """
 
     location: StorageLocation
@@ -40,6 +40,7 @@ class CompactionTarget:
     settings: BaseFileSettings
     reading: LogReading
     logs: LogSettings
+    log_marker: MarkerKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def compact_log(
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
-    place = LogPlace(store, target.requested, task.partition, task.file_id, token, task.log)
+    place = LogPlace(store, target.requested, task.partition, task.file_id, token, target.log_marker, task.log)
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
     blocks = stored_blocks(store, files, reading, tally)

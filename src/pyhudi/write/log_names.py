@@ -1,14 +1,15 @@
-"""What new logs are called where their names say the slice that they belong to: on table versions up to 6."""
+"""What new logs are called where their names say the slice that they belong to (`LogNaming.AFTER_SLICE`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pyhudi.format.names import LogFileName
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.table.file_system_view import NewLog
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.pending import FileGroup
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.write.plan import TaskKind, WritePlan
 
 
@@ -18,7 +19,7 @@ def name_logs(plan: WritePlan, snapshot: Snapshot, pending: Mapping[FileGroup, I
     `pending`: file groups that services are about to rewrite. Requests: before version 8 a listing of each partition
     whose logs grow; the storage's own, for a version must not be taken by a log of a dead writer either.
     """
-    if not log_slicing(snapshot.config).is_by_name:
+    if snapshot.config.version.log_naming is LogNaming.AFTER_WRITE:
         return plan
     listing = StorageListing(snapshot.storage)
     partitions = {task.partition for task in plan.tasks if task.kind is TaskKind.APPEND}

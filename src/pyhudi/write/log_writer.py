@@ -36,8 +36,8 @@ smaller block, and repeated values take up little there without them, once they 
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group. `log`: what the file
-    is called where it is not called after the delta commit.
+    """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group. `marker`: the kind of
+    the file's marker. `log`: what the file is called where it is not called after the delta commit.
     """
 
     storage: Storage
@@ -45,16 +45,14 @@ class LogPlace:
     partition: str
     file_id: str
     write_token: str
+    marker: MarkerKind
     log: NewLog | None = None
 
     def file(self, count: int) -> tuple[LogFileName, MarkerKind]:
-        """The name of the next file, after `count` of this write, and the kind of its marker.
-
-        Seen: before version 8 the marker of a log says APPEND (0.15.0).
-        """
+        """The name of the next file, after `count` of this write, and the kind of its marker."""
         log = self.log or NewLog(self.instant, 1)
         name = LogFileName(self.file_id, log.instant, log.version + count, self.write_token)
-        return name, "CREATE" if self.log is None else "APPEND"
+        return name, self.marker
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pyhudi.table.commits import SCHEMA
 from pyhudi.table.config import KeyKind, TableConfig
 from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.read_plan import log_reading, table_rules
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.pending_services import take_off_dead
 from pyhudi.txn.session import WriteSession
@@ -143,7 +143,7 @@ def _checked_columns(
         is_partial = (
             operation is Operation.UPSERT
             and config.is_merge_on_read
-            and not log_slicing(config).is_by_name  # readers of version 6 know no header that says so
+            and config.version.has_partial_blocks
             and carries_some_columns(incoming, table, settings)
         )
         text = evolved_schema(incoming, table, settings, is_partial=is_partial)
@@ -322,7 +322,8 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         is_delete=operation is Operation.DELETE,
         sorts_rows=prepared.spec.order is not RowOrder.AS_ARRIVED,
         made_keys_prefix=f"{requested}_" if prepared.spec.keys.makes_keys else "",
-        logs=settings.logs if not log_slicing(config).is_by_name else replace(settings.logs, writes_positions=False),
+        logs=settings.logs if config.version.has_log_positions else replace(settings.logs, writes_positions=False),
+        log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
         reading=log_reading(session.snapshot),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pyhudi.format.names import MarkerKind
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.log_reading import LogReading
@@ -21,11 +22,11 @@ class WriteTarget:
     rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `drops_marked`: rows that
     `_hoodie_is_deleted` marks are not stored, and take what is stored of their key along. `sorts_rows`: a new
     file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
-    keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `is_partial`: the rows
-    hold some of the columns only; where a row is stored, its other columns keep their values. `rules`: how the table
-    settles rows of one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored`
-    say as much. `reading`: how the logs of slices are read;
-    None for a table without logs.
+    keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `log_marker`: the
+    kind of their markers. `is_partial`: the rows hold some of the columns only; where a row is stored, its other
+    columns keep their values. `rules`: how the table settles rows of one key, and what marks a row as deleted; where a
+    row wins whole, `ordering` and `compares_stored` say as much. `reading`: how the logs of slices are read; None for a
+    table without logs.
     """
 
     location: StorageLocation
@@ -40,6 +41,7 @@ class WriteTarget:
     matches_keys: bool
     drops_marked: bool
     is_delete: bool
+    log_marker: MarkerKind
     sorts_rows: bool = False
     made_keys_prefix: str = ""
     logs: LogSettings = field(default_factory=LogSettings)

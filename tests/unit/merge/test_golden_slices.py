@@ -26,6 +26,7 @@ from pyhudi.format.properties import parse_properties
 from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import LogFold
 from pyhudi.merge.payloads import merge_rules
+from pyhudi.model.versions import table_version
 from pyhudi.table.conform import conform_batch
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
@@ -69,7 +70,7 @@ def merged(table: GoldenTable, schema: pa.Schema, *, by_positions: bool) -> tupl
     """The rows of the table, and how many records were found by their position."""
     text = (table.path / ".hoodie" / "hoodie.properties").read_bytes()
     properties = parse_properties(text)
-    rules = merge_rules(properties, version=int(properties["hoodie.table.version"]), path=table.name)
+    rules = merge_rules(properties, version=table_version(properties, path=table.name), path=table.name)
     batches: list[pa.RecordBatch] = []
     placed = 0
     for base, logs in file_groups(table):

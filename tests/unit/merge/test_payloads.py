@@ -11,6 +11,7 @@ from pyhudi.merge import mergers
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, register_merger
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeRules, commit_time, custom, event_time
+from pyhudi.model.versions import VERSIONS
 
 MODEL = "org.apache.hudi.common.model."
 DEBEZIUM = "org.apache.hudi.common.model.debezium."
@@ -51,7 +52,7 @@ def rules_of(version: int, **properties: str) -> MergeRules:
         "delete_field": "hoodie.record.merge.property.hoodie.payload.delete.field",
         "delete_marker": "hoodie.record.merge.property.hoodie.payload.delete.marker",
     }
-    return merge_rules({names[name]: value for name, value in properties.items()}, version=version, path="t")
+    return merge_rules({names[name]: value for name, value in properties.items()}, version=VERSIONS[version], path="t")
 
 
 def arrival(rules: MergeRules) -> MergeRules:

@@ -14,6 +14,7 @@ from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.stats_changes import column_stats_change
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.metadata.versions import RecordVersions
+from pyhudi.model.versions import VERSIONS
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
 
@@ -23,7 +24,9 @@ COLUMN = IndexedColumn("v", pa.int64())
 
 def record(low: int | None, high: int | None, *, tight: bool) -> bytes:
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(high, pa.int64()))
-    change = column_stats_change([FileBounds("p", "f", {"v": bounds})], [COLUMN], StatsVersion.V2, table_version=9)
+    change = column_stats_change(
+        [FileBounds("p", "f", {"v": bounds})], [COLUMN], StatsVersion.V2, table_version=VERSIONS[9]
+    )
     stats = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), SCHEMA)
     at = stats.schema.get_field_index("is_tight_bound")
     stats = stats.set_column(at, stats.schema.field(at), pa.array([tight]))

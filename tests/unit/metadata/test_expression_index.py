@@ -5,7 +5,8 @@ import pytest
 
 from pyhudi import Invalid, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.metadata.expression_index import BloomShape, expression_index, expression_prefix, is_expression_index
+from pyhudi.metadata.expression_index import BloomShape, expression_index, is_expression_index
+from pyhudi.model.versions import VERSIONS
 from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.table.predicate.resolve import parse_value
 
@@ -75,6 +76,6 @@ def test_what_a_definition_says_and_nobody_can_keep_is_named(
 
 
 def test_both_names_of_such_partitions_are_known() -> None:
-    assert [expression_prefix(version) for version in (7, 8, 9)] == ["func_index_", "expr_index_", "expr_index_"]
+    assert {version.expression_prefix for version in VERSIONS.values()} == {"expr_index_"}
     assert all(map(is_expression_index, ("func_index_a", "expr_index_a")))
     assert not is_expression_index("secondary_index_a")

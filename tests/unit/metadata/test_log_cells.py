@@ -128,13 +128,13 @@ def files(table: MetadataTable, key: str, **states: int | None) -> bytes:
 def stats(table: MetadataTable, low: int | None, *, tight: bool, deleted: bool = False) -> bytes:
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(low and low + 2, pa.int64()))
     version = table.config.version
-    kind = StatsVersion.V2 if version == 9 else StatsVersion.V1
+    kind = StatsVersion.V2 if version.number == 9 else StatsVersion.V1
     change = column_stats_change([FileBounds("p", "f", {"v": bounds})], [COLUMN], kind, table_version=version)
     said = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), table.record_schema)
     for name, value in (("is_tight_bound", tight), ("is_deleted", deleted)):
         at = said.schema.get_field_index(name)
         said = said.set_column(at, said.schema.field(at), pa.array([value]))
-    value = encode_column_stats(said, table_version=version, record_type=COLUMN_STATS_TYPE)[0].as_py()
+    value = encode_column_stats(said, table_version=version.number, record_type=COLUMN_STATS_TYPE)[0].as_py()
     assert isinstance(value, bytes)
     return value
 
@@ -164,7 +164,9 @@ def test_random_statistics(table: MetadataTable, seed: int) -> None:
 
     def record() -> bytes:
         low = draw.choice([None, 1, 5, 9])
-        return stats(table, low, tight=table.config.version > 6 and draw.random() < 0.3, deleted=draw.random() < 0.2)
+        return stats(
+            table, low, tight=table.config.version.number > 6 and draw.random() < 0.3, deleted=draw.random() < 0.2
+        )
 
     def log() -> Log:
         keys = draw.sample(["a", "b", "c", "d"], draw.randint(1, 3))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.committed_files import committed_files
@@ -32,7 +33,8 @@ names = st.one_of(
 def counts(name: str, timeline: Timeline, slicing: LogSlicing) -> bool:
     base, logged = BaseFileName.parse(name), LogFileName.parse(name)
     instant = base.requested if base else logged.instant if logged else None
-    return (logged is not None and slicing.is_by_name) or (instant is not None and timeline.is_committed(instant))
+    counts_unasked = slicing.naming is LogNaming.AFTER_SLICE
+    return (logged is not None and counts_unasked) or (instant is not None and timeline.is_committed(instant))
 
 
 # Of the instants only the first is completed; "9" comes before the timeline begins, and so counts as archived.

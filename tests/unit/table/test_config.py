@@ -16,9 +16,17 @@ def with_property(key: str, value: str) -> TableConfig:
     return table_config({**MINIMAL, key: value}, path=PATH)
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_known_versions_are_read(version: str) -> None:
-    assert with_property("hoodie.table.version", version).version == int(version)
+@pytest.mark.parametrize("version, layout", [("6", "1"), ("8", "2"), ("9", "2")])
+def test_known_versions_are_read(version: str, layout: str) -> None:
+    facts = {**MINIMAL, "hoodie.table.version": version, "hoodie.timeline.layout.version": layout}
+    assert table_config(facts, path=PATH).version.number == int(version)
+
+
+@pytest.mark.parametrize("version, layout", [("6", "2"), ("8", "1"), ("9", "1")])
+def test_a_layout_of_other_versions_is_corrupt(version: str, layout: str) -> None:
+    facts = {**MINIMAL, "hoodie.table.version": version, "hoodie.timeline.layout.version": layout}
+    with pytest.raises(CorruptFile, match=rf"{PATH}.*on a table of version {version}, found .*={layout}"):
+        table_config(facts, path=PATH)
 
 
 @pytest.mark.parametrize("version", ["0", "1", "5", "7", "10", "99"])

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
+from pyhudi.model.versions import VERSIONS
 from pyhudi.table.key_properties import OUTPUT_ZONE, PREFIX, key_properties
 
 CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -19,7 +20,9 @@ def stored(
     key: Sequence[str] = ("id",), partitions: Sequence[str] = (), *, version: int = 8, **options: str
 ) -> dict[str, str]:
     given = {name.replace("__", "."): text for name, text in options.items()}
-    return key_properties(record_key=tuple(key), partition_by=tuple(partitions), version=version, options=given)
+    return key_properties(
+        record_key=tuple(key), partition_by=tuple(partitions), version=VERSIONS[version], options=given
+    )
 
 
 @pytest.mark.parametrize("key, partitions, kind", [
@@ -40,7 +43,7 @@ def test_columns_imply_the_key_generator(key: tuple[str, ...], partitions: tuple
     ("hoodie.table.keygenerator.class", "org.apache.hudi.keygen.TimestampBasedAvroKeyGenerator"),
 ])  # fmt: skip
 def test_a_key_generator_is_named_as_apache_hudi_names_it(name: str, text: str) -> None:
-    found = key_properties(record_key=("id",), partition_by=("ms",), version=8, options={name: text, **TIMES})
+    found = key_properties(record_key=("id",), partition_by=("ms",), version=VERSIONS[8], options={name: text, **TIMES})
     assert found[KIND] == "TIMESTAMP"
     assert found["hoodie.table.partition.fields"] == "ms"
 
@@ -53,16 +56,19 @@ def test_kinds_of_partition_columns_are_stored_from_version_8() -> None:
 
 def test_kinds_may_come_from_the_option() -> None:
     options = {FIELDS: "city:SIMPLE,day:TIMESTAMP", KIND: "CUSTOM"}
-    found = key_properties(record_key=("id",), partition_by=("city", "day"), version=8, options=options)
+    found = key_properties(record_key=("id",), partition_by=("city", "day"), version=VERSIONS[8], options=options)
     assert found["hoodie.table.partition.fields"] == "city:SIMPLE,day:TIMESTAMP"
 
 
 def test_numbers_get_a_zone_that_every_writer_shares() -> None:
     options = {KIND: "TIMESTAMP", **TIMES}
-    assert key_properties(record_key=("id",), partition_by=("ms",), version=8, options=options)[OUTPUT_ZONE] == "UTC"
+    assert (
+        key_properties(record_key=("id",), partition_by=("ms",), version=VERSIONS[8], options=options)[OUTPUT_ZONE]
+        == "UTC"
+    )
     for name in ("timezone", "output.timezone"):
         more = {**options, PREFIX + name: "GMT+8"}
-        found = key_properties(record_key=("id",), partition_by=("ms",), version=8, options=more)
+        found = key_properties(record_key=("id",), partition_by=("ms",), version=VERSIONS[8], options=more)
         assert OUTPUT_ZONE not in found
 
 
@@ -82,7 +88,7 @@ def test_columns_that_do_not_fit_are_refused(
     key: tuple[str, ...], partitions: tuple[str, ...], options: dict[str, str], said: str
 ) -> None:
     with pytest.raises(Invalid, match=said):
-        key_properties(record_key=key, partition_by=partitions, version=8, options=options)
+        key_properties(record_key=key, partition_by=partitions, version=VERSIONS[8], options=options)
 
 
 def create(path: Path, partition_by: str | list[str], **more: str) -> HudiTable:

@@ -11,7 +11,7 @@ from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
+from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.names import LogFileName, join
 from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.model.commit import (
@@ -21,20 +21,17 @@ from pyhudi.model.commit import (
     RollbackRequest,
 )
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming, MetadataInstants
 from pyhudi.table.config import TableConfig
 from pyhudi.table.file_system_view import NewLog
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.slice_log import log_source
-from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.rollback_blocks import put_command_blocks
 from pyhudi.txn.rollback_plan import rollback_metadata
 from pyhudi.write.log_names import next_log, slice_of_new_logs
-
-INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
-"""The indexes beside `files`; of record indexes the global one."""
 
 INIT_BASE = "0" * 14
 COMPACTION_SUFFIX, RESTORE_SUFFIX, INDEXING_SUFFIX = "001", "003", "004"
@@ -43,38 +40,27 @@ _INIT_SUFFIXES = range(10, 1000)
 _OF_DATA = re.compile(r"\d{17}")
 _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 
-PROPERTIES = {
-    "hoodie.timeline.layout.version": "1",
-    "hoodie.archivelog.folder": "archived",
-    "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-    "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-}
-"""What its properties have in place of those of later versions."""
-
-
-def names_slices(config: TableConfig) -> bool:
-    """Whether logs are called after their slices, and with that whether this module is the one to ask."""
-    return log_slicing(config).is_by_name
-
 
 def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
     """Those of the partitions that tables of this version have."""
-    return {*partitions} & {FILES, *INDEXES} if names_slices(config) else {*partitions}
+    known = config.version.indexes
+    return {*partitions} if known is None else {*partitions} & {FILES, *known}
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
-    """Raises: Unsupported for indexes that Apache Hudi has from version 8 on only, where the table is of an earlier
-    one. `is_partitioned`: of the record index that is asked for.
+    """Raises: Unsupported for indexes that tables of this version do not have. `is_partitioned`: of the record index
+    that is asked for.
     """
-    if not names_slices(config):
+    known = config.version.indexes
+    if known is None:
         return
-    unknown = sorted({*partitions} - {FILES, *INDEXES})
-    if RECORD_INDEX in partitions and is_partitioned:
+    unknown = sorted({*partitions} - {FILES, *known})
+    if RECORD_INDEX in partitions and is_partitioned and not config.version.has_partitioned_record_index:
         unknown.append("partitioned record index")
     if unknown:
         raise Unsupported(
             f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
-            f"{', '.join(sorted(INDEXES))} (global); leave out what asks for them"
+            f"{', '.join(sorted(known))} (global); leave out what asks for them"
         )
 
 
@@ -99,12 +85,16 @@ def is_init(requested: str) -> bool:
 
 def indexing_instant(table: MetadataTable, requested: str) -> str:
     """The instant here of an index that is built beside writers; `requested`: of its plan in the data table."""
-    return f"{requested}{INDEXING_SUFFIX}" if names_slices(table.config) else requested
+    return f"{requested}{INDEXING_SUFFIX}" if _has_suffixes(table) else requested
 
 
 def sync_instant(table: MetadataTable, issued: str) -> str:
     """That of the delta commit that follows a restore; `issued`: a new time."""
-    return f"{issued}{RESTORE_SUFFIX}" if names_slices(table.config) else issued
+    return f"{issued}{RESTORE_SUFFIX}" if _has_suffixes(table) else issued
+
+
+def _has_suffixes(table: MetadataTable) -> bool:
+    return table.config.version.metadata_instants is MetadataInstants.SUFFIXED
 
 
 def compaction_instant(table: MetadataTable) -> str | None:
@@ -151,7 +141,7 @@ def has_logs_upon(table: MetadataTable, compaction: Instant) -> bool:
 
     A list request a partition, where names say the slice.
     """
-    if not names_slices(table.config):
+    if table.config.version.log_naming is LogNaming.AFTER_WRITE:
         return False
     return any(log.instant == compaction.requested for _, log, _ in _logs(table))
 

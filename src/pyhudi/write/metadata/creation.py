@@ -12,12 +12,14 @@ from pyhudi.format.instants import INIT_INSTANT
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
+from pyhudi.merge.mergers import EVENT_TIME_ID, PAYLOAD_ID
 from pyhudi.metadata.changes import CELLS, PartitionChange, no_keys
 from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import KeyGeneratorForm, Merging, MetadataInstants
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.committed_files import PartitionFiles
 from pyhudi.table.config import TableConfig
@@ -65,7 +67,8 @@ def create_metadata_table(
     own.delete_prefix("")
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
-    init = by_name.init_instant(data_timeline) if by_name.names_slices(config) else INIT_INSTANT
+    has_suffixes = config.version.metadata_instants is MetadataInstants.SUFFIXED
+    init = by_name.init_instant(data_timeline) if has_suffixes else INIT_INSTANT
     change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
     _write_partition(
         table, init, InitialPartition(FILES, [change], {None: 1}),
@@ -92,8 +95,8 @@ def create_partition(
     assert initial.partition != FILES
     confirm()
     table.storage.delete_prefix(initial.partition)
-    is_by_name = by_name.names_slices(table.config)
-    requested = by_name.init_instant(data_timeline, table) if is_by_name else free_init_instant(table)
+    has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+    requested = by_name.init_instant(data_timeline, table) if has_suffixes else free_init_instant(table)
     _write_partition(
         table, requested, initial, epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm
     )
@@ -111,12 +114,12 @@ def remove_pending_creations(table: MetadataTable, partitions: Collection[str], 
 
     `partitions`: that the data table names; folders of others go. The instants go last: they stay known until then.
     """
-    is_by_name = by_name.names_slices(table.config)
+    has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
     dead = [
         i
         for i in table.timeline.pending
         if i.action == "deltacommit"
-        and (by_name.is_init(i.requested) if is_by_name else i.requested <= _LAST_INIT_INSTANT)
+        and (by_name.is_init(i.requested) if has_suffixes else i.requested <= _LAST_INIT_INSTANT)
     ]
     if not dead:
         return False
@@ -248,16 +251,13 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
         "hoodie.table.timeline.timezone": "UTC" if config.is_utc else "LOCAL",
     }
-    if by_name.names_slices(config):
-        return {**common, **by_name.PROPERTIES}
-    return {
-        **common,
-        "hoodie.table.initial.version": str(config.version),
-        "hoodie.timeline.layout.version": str(config.layout.version),
-        "hoodie.timeline.path": "timeline",
-        "hoodie.timeline.history.path": "history",
-        "hoodie.archivelog.folder": "history",
-        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
-        "hoodie.record.merge.mode": "CUSTOM",
-        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
-    }
+    version = config.version
+    if version.key_generator is KeyGeneratorForm.KIND:
+        keys = {"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}
+    else:
+        keys = {"hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"}
+    if version.merging is Merging.PAYLOAD:
+        merging = {version.strategy_property: EVENT_TIME_ID}
+    else:
+        merging = {"hoodie.record.merge.mode": "CUSTOM", version.strategy_property: PAYLOAD_ID}
+    return {**common, **version.new_timeline_properties(), **keys, **merging}

@@ -15,6 +15,7 @@ from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
+from pyhudi.model.versions import LogNaming, Rollback
 from pyhudi.txn.commit import complete, settle
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
@@ -91,7 +92,8 @@ def _spread(table: MetadataTable, requested: str, change: PartitionChange, sprea
         groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
     if not groups:
         raise GroupsGone(table.storage.location.uri, change.partition)
-    logs = by_name.new_logs(table, change.partition) if by_name.names_slices(table.config) else {}
+    is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
+    logs = by_name.new_logs(table, change.partition) if is_after_slice else {}
     hashing = spreading.hashing(change.partition)
     cells = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), hashing)
     deletes = rows_by_group(change.deletes, len(groups), hashing)
@@ -148,7 +150,7 @@ def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[
 
 def remove_logs(table: MetadataTable, requested: str) -> None:
     """Take away what an action that is not complete has logged, so that it can be logged anew under its time."""
-    if by_name.names_slices(table.config):
+    if table.timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
         by_name.remove_blocks(table, requested, rollback=requested)
         return
     for _, paths in written_logs(table, requested):

@@ -8,6 +8,7 @@ from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import files_change, listing_records
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.commit import RollbackMetadata
+from pyhudi.model.versions import Rollback
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.hold import Hold
 from pyhudi.write.metadata import by_name
@@ -50,8 +51,8 @@ class MetadataTableWriter:
             table, since=target, confirm=self.hold.confirm
         ):
             table = open_metadata_table(self.storage, self.zone)
-        if by_name.names_slices(table.config):
-            self._roll_back_by_name(table, target, rollback, metadata)
+        if table.timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
+            self._roll_back_by_blocks(table, target, rollback, metadata)
             return
         theirs = [i for i in table.timeline if i.requested == target and i.action == "deltacommit"]
         if theirs:
@@ -59,7 +60,9 @@ class MetadataTableWriter:
                 table, theirs[0], rollback, issue_instant=self.issue_instant, confirm=self.hold.confirm
             )
 
-    def _roll_back_by_name(self, table: MetadataTable, target: str, rollback: str, metadata: RollbackMetadata) -> None:
+    def _roll_back_by_blocks(
+        self, table: MetadataTable, target: str, rollback: str, metadata: RollbackMetadata
+    ) -> None:
         confirm = self.hold.confirm
         theirs = next((i for i in table.timeline if i.requested == target and i.action == "deltacommit"), None)
         if theirs is not None:

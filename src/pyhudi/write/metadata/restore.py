@@ -22,6 +22,7 @@ from pyhudi.model.commit import (
     RollbackPlan,
 )
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.model.versions import Rollback
 from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.rollback_plan import delete_files, deletions, rollback_metadata, written_at
 from pyhudi.write.metadata import by_name
@@ -112,7 +113,8 @@ def restore_deltacommits(
     storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
     confirm()
     storage.delete_many(layout.path(i) for i in found.undone if i.is_completed)
-    take_back = by_name.void_deltacommits if by_name.names_slices(table.config) else _delete_logs
+    by_blocks = layout.kind.rollback is Rollback.COMMAND_BLOCKS
+    take_back = by_name.void_deltacommits if by_blocks else _delete_logs
     done = take_back(table, infos, rollback=requested)
     confirm()
     names = [(i.requested, i.action) for i in found.undone]
