@@ -164,7 +164,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
     layout = timeline_layout(properties)
     if layout.kind != version.timeline:
         expected = f"{LAYOUT_VERSION}={version.timeline.number} on a table of version {version}"
-        raise CorruptFile(path, 0, expected=expected, found=f"{LAYOUT_VERSION}={layout.kind.number}")
+        raise CorruptFile(path, 0, expected=expected, found=properties.get(LAYOUT_VERSION, "none"))
     return layout
 
 

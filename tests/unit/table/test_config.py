@@ -25,7 +25,13 @@ def test_known_versions_are_read(version: str, layout: str) -> None:
 @pytest.mark.parametrize("version, layout", [("6", "2"), ("8", "1"), ("9", "1")])
 def test_a_layout_of_other_versions_is_corrupt(version: str, layout: str) -> None:
     facts = {**MINIMAL, "hoodie.table.version": version, "hoodie.timeline.layout.version": layout}
-    with pytest.raises(CorruptFile, match=rf"{PATH}.*on a table of version {version}, found .*={layout}"):
+    with pytest.raises(CorruptFile, match=rf"{PATH}.*on a table of version {version}, found {layout}\.$"):
+        table_config(facts, path=PATH)
+
+
+def test_a_table_of_the_second_layout_that_does_not_say_so_is_corrupt() -> None:
+    facts = {name: value for name, value in MINIMAL.items() if name != "hoodie.timeline.layout.version"}
+    with pytest.raises(CorruptFile, match=r"expected hoodie\.timeline\.layout\.version=2 .* found none\.$"):
         table_config(facts, path=PATH)
 
 
