@@ -200,8 +200,7 @@ def _begin(
             define(session, name, contents.definition(name))
     life.enter_context(running(session.access.guard, requested))
     life.enter_context(beating(storage, requested, interval_ms=session.heartbeat.interval_ms))
-    inflight = Instant(requested, INDEXING, "INFLIGHT")
-    storage.put_new(session.snapshot.timeline.layout.path(inflight), b"")
+    inflight = session.table.begin(requested, INDEXING).target
     begun = Begun(requested, left, "", frozenset(), session.snapshot)
     try:
         begun = open_groups(job, session, begun)

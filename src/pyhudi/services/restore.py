@@ -63,9 +63,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     if undone:
         _refuse(session, to, undone)
         now = clear_the_way(session)
-        run = RestoreRun(
-            storage, now.config, now.timeline, session.issue_instant, session.participants, session.hold.confirm
-        )
+        run = RestoreRun(session.table, now.config, now.timeline)
         done = carry_out_restore(run, request_restore(run, plan))
     else:
         finished = [of for of in session.restored if of.to == requested]
@@ -149,7 +147,7 @@ def make_metadata_table(session: WriteSession) -> None:
     if access.snapshot().config.has_metadata_table or not session.snapshot.config.has_metadata_table:
         return
     try:
-        for participant in session.participants:
+        for participant in session.table.participants:
             participant.begin(access.snapshot())
     except HudiError as error:
         log.warning("%s: the next write makes the metadata table: %s", access.location.uri, error)

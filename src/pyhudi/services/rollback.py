@@ -47,10 +47,7 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
     _refuse(session, target)
     before = snapshot.config.metadata_partitions_named
     now = clear_the_way(session)
-    done = roll_back_completed(
-        session.access.storage, now.config, now.timeline, target, issue_instant=session.issue_instant,
-        participants=session.participants, confirm=session.hold.confirm, zone=snapshot.zone,
-    )  # fmt: skip
+    done = roll_back_completed(session.table, now.config, now.timeline, target, zone=snapshot.zone)
     make_metadata_table(session)
     after = session.access.snapshot().config.metadata_partitions_named
     return _result(done, tuple(sorted(before - after)))

@@ -32,12 +32,8 @@ def take_off(session: WriteSession, instant: Instant) -> RolledBack:
             f"rollback of '{instant.requested}': expected no rows that were written upon the plan of this "
             f"{instant.action}, found logs that bear its time; compact() carries it out"
         )
-    access = session.access
-    done = run_rollback(
-        access.storage, session.snapshot.timeline, instant, issue_instant=session.issue_instant,
-        participants=session.participants, confirm=session.hold.confirm,
-    )  # fmt: skip
-    forget_running(access.guard, instant.requested)
+    done = run_rollback(session.table, session.snapshot.timeline, instant)
+    forget_running(session.access.guard, instant.requested)
     return done
 
 
