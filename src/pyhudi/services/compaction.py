@@ -29,15 +29,16 @@ from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.run import ActionRun
-from pyhudi.txn.conflicts.verdict import judge_service
+from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
 from pyhudi.txn.guard import Guard, running
-from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.rollback import run_rollback
 from pyhudi.txn.service_action import (
     OpenSession,
     awaited_session,
     begin_attempt,
     refuse_running,
+    show_life,
 )
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
@@ -173,8 +174,7 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
     tasks = slice_tasks(session.snapshot, instant, plan)
     work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
     run = begin_attempt(session, instant, frozenset(plan.file_groups))
-    _claim(session.access.guard, life, instant.requested)
-    life.enter_context(beating(session.access.storage, instant.requested, interval_ms=session.heartbeat.interval_ms))
+    show_life(session, instant.requested, life)
     return _Begun(run, plan, work, tasks)
 
 
@@ -189,10 +189,8 @@ def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
     try:
         stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
-            if job.kind is CompactionKind.LOG:
-                _refuse_overtaken(session, target, begun.plan)
             metadata = _metadata(job.kind, stats, session.snapshot.schema_text)
-            completed = session.complete(begun.run, metadata, judge_service)
+            completed = session.complete(begun.run, metadata, _judge(job.kind, session, begun))
             life.close()
             session.forget(target)
     except (Conflict, OutcomeUnknown):  # it may be another's by now, or have landed
@@ -206,13 +204,11 @@ def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
     return _Done(target.requested, completed, stats)
 
 
-def _refuse_overtaken(session: WriteSession, target: Instant, plan: CompactionPlan) -> None:
-    other = find_overtaking(session.snapshot, target, plan.file_groups)
-    if other is not None:
-        raise Conflict(
-            f"{target.action} '{target.requested}': the compaction '{other.requested}' took file groups of its "
-            "meanwhile; its next run gives it up"
-        )
+def _judge(kind: CompactionKind, session: WriteSession, begun: _Begun) -> Judge:
+    if kind is not CompactionKind.LOG:
+        return judge_service
+    other = find_overtaking(session.snapshot, begun.run.target, begun.plan.file_groups)
+    return partial(judge_log_compaction, overtaken_by=other.requested if other is not None else None)
 
 
 def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str | None) -> CommitMetadata:

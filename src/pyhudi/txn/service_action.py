@@ -16,8 +16,8 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.pending import FileGroup
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.run import ActionRun
-from pyhudi.txn.guard import is_surely_dead
-from pyhudi.txn.heartbeat import remove_heartbeat
+from pyhudi.txn.guard import is_surely_dead, running
+from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import remove_markers
 from pyhudi.txn.session import WriteSession
@@ -54,6 +54,12 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
             now_ms=now_ms, heartbeat_expires_ms=session.heartbeat.expires_ms,
         )  # fmt: skip
     return session.table.begin(requested, instant.action, upon=session.state)
+
+
+def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
+    """Give signs of life for a service until `life` ends: by its process, where the guard can tell, and a heartbeat."""
+    life.enter_context(running(session.access.guard, requested))
+    life.enter_context(beating(session.access.storage, requested, interval_ms=session.heartbeat.interval_ms))
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:

@@ -88,6 +88,19 @@ def judge_service(mine: Mine, now: TableState) -> Verdict:
     return Proceed()
 
 
+def judge_log_compaction(mine: Mine, now: TableState, *, overtaken_by: str | None) -> Verdict:
+    """Of a log compaction. `overtaken_by`: the requested time of a compaction that took file groups of its meanwhile.
+
+    The merged log would come to lie upon that compaction's base file, and bring back what it has merged already.
+    """
+    if overtaken_by is not None:
+        return Refused(
+            f"{mine.target.action} '{mine.target.requested}': the compaction '{overtaken_by}' took file groups of its "
+            "meanwhile; its next run gives it up"
+        )
+    return judge_service(mine, now)
+
+
 def refuse(verdict: Verdict) -> None:
     """Return for an action that may complete. Raises: Conflict for one that must not."""
     match verdict:

@@ -15,6 +15,7 @@ from pyhudi.txn.conflicts.verdict import (
     Refused,
     TableState,
     Verdict,
+    judge_log_compaction,
     judge_service,
     judge_write,
     refuse,
@@ -63,6 +64,14 @@ def test_a_service_whose_file_lost_its_marker_was_given_up() -> None:
 
     assert "another process took it for dead" in why(judge_service(given_up, NOW))
     assert judge_write(given_up, NOW) == Proceed()
+
+
+def test_a_log_compaction_is_refused_once_a_compaction_has_overtaken_it() -> None:
+    overtaken = judge_log_compaction(WRITE, NOW, overtaken_by="20260101000000006")
+
+    assert "the compaction '20260101000000006' took file groups" in why(overtaken)
+    assert judge_log_compaction(WRITE, NOW, overtaken_by=None) == Proceed()
+    assert "rolled it back" in why(judge_log_compaction(WRITE, ROLLED_BACK, overtaken_by=None))
 
 
 def test_a_refusal_is_a_conflict_that_says_why() -> None:
