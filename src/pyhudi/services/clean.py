@@ -25,8 +25,8 @@ from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
 from pyhudi.table.cleaned import pending_cleans, planned_names, read_pending_plan
 from pyhudi.table.commits import read_newest_clean
 from pyhudi.table.snapshot import Snapshot, log_slicing
-from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 HOUR_MS = 3_600_000
 

@@ -32,7 +32,6 @@ from pyhudi.txn.action.run import ActionRun
 from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
 from pyhudi.txn.guard import Guard, running
 from pyhudi.txn.heartbeat import remove_heartbeat
-from pyhudi.txn.rollback import run_rollback
 from pyhudi.txn.service_action import (
     OpenSession,
     awaited_session,
@@ -41,6 +40,7 @@ from pyhudi.txn.service_action import (
     show_life,
 )
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.compaction_handle import CompactionTarget, SliceTask, SliceWork
 from pyhudi.write.log_settings import LogSettings

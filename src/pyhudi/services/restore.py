@@ -1,6 +1,6 @@
 """Restoring a table to a commit: what is refused before the first byte, and what follows.
 
-Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/restore.py`.
+Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/undo/restore.py`.
 """
 
 import logging
@@ -20,10 +20,10 @@ from pyhudi.table.pending import is_clustering
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import issue_instant
-from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
-from pyhudi.txn.restore_plan import plan_restore
 from pyhudi.txn.service_action import refuse_running
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
+from pyhudi.txn.undo.restore_plan import plan_restore
 
 log = logging.getLogger("pyhudi")
 

@@ -14,9 +14,9 @@ from pyhudi.table.pending import FileGroup, read_pending_groups
 from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.txn.guard import forget_running, is_surely_dead
 from pyhudi.txn.heartbeat import has_own_heartbeat
-from pyhudi.txn.rollback import RolledBack, run_rollback
 from pyhudi.txn.service_action import refuse_running
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 
 log = logging.getLogger("pyhudi")
 

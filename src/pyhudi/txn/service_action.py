@@ -18,9 +18,9 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.run import ActionRun
 from pyhudi.txn.guard import is_surely_dead, running
 from pyhudi.txn.heartbeat import beating, remove_heartbeat
-from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import remove_markers
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 log = logging.getLogger("pyhudi")
 

@@ -28,9 +28,9 @@ from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.hold import Hold
 from pyhudi.txn.markers import remove_markers
 from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.restore import RestoreDone
-from pyhudi.txn.rollback import RolledBack, run_rollback
 from pyhudi.txn.undo.clear_up import LifeTerms, clear_up
+from pyhudi.txn.undo.restore import RestoreDone
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 from pyhudi.txn.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")

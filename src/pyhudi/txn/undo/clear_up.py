@@ -14,11 +14,11 @@ from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable
 from pyhudi.txn.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
-from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.markers import remove_markers
-from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
-from pyhudi.txn.rollback import RolledBack, find_dead_writes, run_rollback
-from pyhudi.txn.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.undo.leftovers import sweep_leftovers
+from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
+from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
+from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
 
 log = logging.getLogger("pyhudi")
 

@@ -29,8 +29,8 @@ from pyhudi.table.slice_log import log_source
 from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
-from pyhudi.txn.rollback_blocks import put_command_blocks
-from pyhudi.txn.rollback_plan import rollback_metadata
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import rollback_metadata
 from pyhudi.write.log_names import next_log, slice_of_new_logs
 
 INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})

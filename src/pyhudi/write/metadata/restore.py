@@ -23,7 +23,7 @@ from pyhudi.model.commit import (
 )
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.txn.action.run import ActionTable, Ending
-from pyhudi.txn.rollback_plan import delete_files, deletions, rollback_metadata, written_at
+from pyhudi.txn.undo.rollback_plan import delete_files, deletions, rollback_metadata, written_at
 from pyhudi.write.metadata import by_name
 
 

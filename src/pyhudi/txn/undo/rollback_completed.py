@@ -13,9 +13,9 @@ from pyhudi.table.config import TableConfig
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
 from pyhudi.txn.heartbeat import has_own_heartbeat, put_heartbeat, remove_heartbeat
-from pyhudi.txn.restore_plan import plan_undo
-from pyhudi.txn.rollback import RolledBack, run_rollback
-from pyhudi.txn.rollback_plan import read_pending_plans
+from pyhudi.txn.undo.restore_plan import plan_undo
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
+from pyhudi.txn.undo.rollback_plan import read_pending_plans
 
 log = logging.getLogger("pyhudi")
 

@@ -22,9 +22,9 @@ from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.run import ActionTable, Ending
 from pyhudi.txn.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.markers import remove_markers
-from pyhudi.txn.restore_plan import plan_undo
-from pyhudi.txn.rollback_blocks import put_command_blocks
-from pyhudi.txn.rollback_plan import delete_files, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.restore_plan import plan_undo
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import delete_files, read_pending_plans, rollback_metadata
 
 log = logging.getLogger("pyhudi")
 

@@ -12,8 +12,8 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.heartbeat import is_alive_elsewhere, remove_heartbeat
 from pyhudi.txn.markers import remove_markers
-from pyhudi.txn.rollback_blocks import put_command_blocks
-from pyhudi.txn.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
 
 
 def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
