@@ -22,9 +22,9 @@ from pyhudi.services import metadata_compaction
 from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.txn import rollback
 from pyhudi.txn.guard import Guard, open_guard
 from pyhudi.txn.lease import LEASE_FILE, LeaseRecord
+from pyhudi.txn.undo import rollback
 from tests.support.model import Row, StepClock, arrow, problems_on
 from tests.support.store_server import StoreServer
 

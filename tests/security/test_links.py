@@ -15,7 +15,7 @@ import pytest
 from pyhudi import HudiError, HudiTable, Unavailable, Unsupported
 from pyhudi.model.commit import InstantInfo, RollbackPlan, RollbackRequest
 from pyhudi.storage.local import LocalStorage
-from pyhudi.txn.rollback_plan import delete_files
+from pyhudi.txn.undo.rollback_plan import delete_files
 
 
 def rows(*keys: str, ts: int = 1) -> pa.Table:

@@ -25,8 +25,8 @@ from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
 from pyhudi.table.cleaned import pending_cleans, planned_names, read_pending_plan
 from pyhudi.table.commits import read_newest_clean
 from pyhudi.table.snapshot import Snapshot, log_slicing
-from pyhudi.txn.leftovers import sweep_leftovers
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 HOUR_MS = 3_600_000
 
@@ -57,9 +57,7 @@ def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool)
     """
     access = session.access
     snapshot = access.snapshot()
-    run = CleanRun(
-        access.storage, snapshot.timeline, session.issue_instant, access.clock, session.hold, session.participants
-    )  # fmt: skip
+    run = CleanRun(session.table, snapshot.timeline, access.clock)
     done = finish_pending_cleans(run, snapshot)
     if done:
         snapshot = access.snapshot()
@@ -96,7 +94,7 @@ def finish_pending_cleans(run: CleanRun, snapshot: Snapshot) -> list[DoneClean]:
     """
     done = []
     for instant in pending_cleans(run.timeline):
-        plan = read_pending_plan(run.storage, run.timeline, instant)
+        plan = read_pending_plan(run.table.storage, run.timeline, instant)
         if plan is None:
             forget_unplanned_clean(run, instant.requested)
             continue

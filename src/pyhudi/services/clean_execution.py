@@ -5,10 +5,10 @@ never rolled back, for some of its files are gone.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyhudi.errors import Conflict, Unsupported
+from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_clean_metadata, encode_cleaner_plan
 from pyhudi.format.names import PARTITION_METAFILE, join
 from pyhudi.model.commit import CleanerPlan, CleanMetadata, CleanPartitionMetadata
@@ -17,28 +17,21 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.cleaned import planned_names
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.data_files import only_data_files
-from pyhudi.txn.hold import Hold
-from pyhudi.txn.participants import CommitParticipant
 
 log = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True)
 class CleanRun:
-    """What carrying out a clean needs. `participants`: told before it completes; none for a metadata table.
-
-    `hold`: of the table, the data table's for its metadata table; confirmed before the first file goes and before the
-    clean completes.
+    """What carrying out a clean needs. The hold is confirmed before the first file goes and before the clean completes;
+    that of a metadata table is its data table's.
     """
 
-    storage: Storage
+    table: ActionTable
     timeline: Timeline
-    issue_instant: Callable[[], str]
     clock: Clock
-    hold: Hold
-    participants: Sequence[CommitParticipant] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +45,8 @@ class DoneClean:
 
 def request_clean(run: CleanRun, plan: CleanerPlan) -> str:
     """Put a new clean on the timeline. Returns its requested time."""
-    requested = run.issue_instant()
-    path = run.timeline.layout.path(Instant(requested, "clean", "REQUESTED"))
-    if not run.storage.put_new(path, encode_cleaner_plan(plan)):
-        raise Conflict(f"clean '{requested}': another writer requested one under this name; retry")
-    return requested
+    instant = Instant(run.table.issue_instant(), "clean", "REQUESTED")
+    return run.table.request(instant, encode_cleaner_plan(plan)).requested
 
 
 def carry_out_clean(
@@ -71,15 +61,15 @@ def carry_out_clean(
     longer ours.
     """
     _refuse_bootstrap_sources(requested, plan)
-    storage, layout = run.storage, run.timeline.layout
-    started_ms = run.clock.now_ms()
-    storage.put_new(layout.path(Instant(requested, "clean", "INFLIGHT")), encode_cleaner_plan(plan))
+    table, storage, started_ms = run.table, run.table.storage, run.clock.now_ms()
+    begun = table.begin(requested, "clean", inflight=encode_cleaner_plan(plan))
+
     spared = still_needed or {}
     names = {
         partition: [name for name in dict.fromkeys(of) if name not in spared.get(partition, ())]
         for partition, of in planned_names(plan).items()
     }
-    run.hold.confirm()
+    table.confirm()
     paths = [join(partition, name) for partition, of in names.items() for name in of]
     storage.delete_many(only_data_files(paths, of=f"the plan of clean '{requested}'"))
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
@@ -95,20 +85,18 @@ def carry_out_clean(
         },
         extra_metadata=plan.extra_metadata or {},
     )
-    for participant in run.participants:
-        participant.before_clean(requested, metadata)
-    completed = Instant(requested, "clean", "COMPLETED", run.issue_instant())
-    run.hold.confirm()
-    settle(complete(storage, layout, completed, encode_clean_metadata(metadata)), completed)
+    ending = Ending(
+        encode_clean_metadata(metadata), tell=lambda participant: participant.before_clean(requested, metadata)
+    )  # fmt: skip
+    completed = begun.complete(ending)
     assert completed.completed is not None
     return DoneClean(requested, completed.completed, metadata)
 
 
 def forget_unplanned_clean(run: CleanRun, requested: str) -> None:
     """Remove a pending clean without a plan: it has deleted nothing."""
-    run.hold.confirm()
-    for state in ("INFLIGHT", "REQUESTED"):
-        run.storage.delete(run.timeline.layout.path(Instant(requested, "clean", state)))
+    run.table.confirm()
+    delete_pending_states(run.table.storage, run.table.layout, Instant(requested, "clean", "REQUESTED"))
 
 
 def holds_nothing_but(storage: Storage, partition: str, names: Sequence[str]) -> bool:

@@ -25,22 +25,23 @@ from pyhudi.services.compaction_inputs import (
 )
 from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.compaction_trigger import why_logs_not_due, why_not_due
-from pyhudi.storage.protocol import Storage
 from pyhudi.table.commits import SCHEMA
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
+from pyhudi.txn.action.run import ActionRun
+from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
 from pyhudi.txn.guard import Guard, running
-from pyhudi.txn.heartbeat import beating, remove_heartbeat
-from pyhudi.txn.rollback import run_rollback
+from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.service_action import (
     OpenSession,
     awaited_session,
     begin_attempt,
-    complete_attempt,
     refuse_running,
+    show_life,
 )
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.write.base_file_writer import BaseFileSettings
 from pyhudi.write.compaction_handle import CompactionTarget, SliceTask, SliceWork
 from pyhudi.write.log_settings import LogSettings
@@ -88,10 +89,9 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An attempt that is ours: `target` as it stands inflight."""
+    """An attempt that is ours."""
 
-    storage: Storage
-    target: Instant
+    run: ActionRun
     plan: CompactionPlan
     work: CompactionTarget
     tasks: list[SliceTask]
@@ -166,10 +166,7 @@ def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
     refuse_running(session, instant)
     why = f"'{other.requested}' took its file groups" if other is not None else "it died"
     log.info("log compaction '%s' is given up: %s", instant.requested, why)
-    run_rollback(
-        session.access.storage, session.snapshot.timeline, instant, issue_instant=session.issue_instant,
-        participants=session.participants, confirm=session.hold.confirm,
-    )  # fmt: skip
+    run_rollback(session.table, session.snapshot.timeline, instant)
     return True
 
 
@@ -178,10 +175,9 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
     plan = read_plan(session.snapshot, instant)
     tasks = slice_tasks(session.snapshot, instant, plan)
     work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
-    target = begin_attempt(session, instant, frozenset(plan.file_groups))
-    _claim(session.access.guard, life, instant.requested)
-    life.enter_context(beating(session.access.storage, instant.requested, interval_ms=session.heartbeat.interval_ms))
-    return _Begun(session.access.storage, target, plan, work, tasks)
+    run = begin_attempt(session, instant, frozenset(plan.file_groups))
+    show_life(session, instant.requested, life)
+    return _Begun(run, plan, work, tasks)
 
 
 def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
@@ -191,14 +187,12 @@ def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
     """Do the work and complete it. Where it fails it stays pending, without a heartbeat: the next run can begin."""
-    target, what = begun.target, f"{begun.target.action} '{begun.target.requested}'"
+    target, what = begun.run.target, f"{begun.run.target.action} '{begun.run.target.requested}'"
     try:
         stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
-            if job.kind is CompactionKind.LOG:
-                _refuse_overtaken(session, target, begun.plan)
             metadata = _metadata(job.kind, stats, session.snapshot.schema_text)
-            completed = complete_attempt(session, target, metadata)
+            completed = session.complete(begun.run, metadata, _judge(job.kind, session, begun))
             life.close()
             session.forget(target)
     except (Conflict, OutcomeUnknown):  # it may be another's by now, or have landed
@@ -206,19 +200,17 @@ def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
     except Exception:
         life.close()
         with suppress(Unavailable):
-            remove_heartbeat(begun.storage, target.requested)
+            remove_heartbeat(begun.run.table.storage, target.requested)
         raise
     log.info("%s: compacted %d file groups", what, len(begun.tasks))
     return _Done(target.requested, completed, stats)
 
 
-def _refuse_overtaken(session: WriteSession, target: Instant, plan: CompactionPlan) -> None:
-    other = find_overtaking(session.snapshot, target, plan.file_groups)
-    if other is not None:
-        raise Conflict(
-            f"{target.action} '{target.requested}': the compaction '{other.requested}' took file groups of its "
-            "meanwhile; its next run gives it up"
-        )
+def _judge(kind: CompactionKind, session: WriteSession, begun: _Begun) -> Judge:
+    if kind is not CompactionKind.LOG:
+        return judge_service
+    other = find_overtaking(session.snapshot, begun.run.target, begun.plan.file_groups)
+    return partial(judge_log_compaction, overtaken_by=other.requested if other is not None else None)
 
 
 def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str | None) -> CommitMetadata:

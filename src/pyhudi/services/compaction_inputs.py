@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from pyhudi.errors import Conflict, CorruptFile, Invalid, NotFound, Unsupported
+from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
 from pyhudi.format.commit import decode_compaction_plan, encode_compaction_plan
 from pyhudi.format.log.headers import instant_time, is_partial
 from pyhudi.format.names import BaseFileName, LogFileName, join
@@ -101,13 +101,10 @@ def schedule(
         )  # fmt: skip
     if not plan.operations:
         return Scheduled(None, None, _why_empty(taken))
-    instant = Instant(session.issue_instant(), kind.value, "REQUESTED")
-    session.hold.confirm()
+    instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
+    session.table.confirm()
     claim(instant.requested)
-    path = snapshot.timeline.layout.path(instant)
-    if not snapshot.storage.put_new(path, encode_compaction_plan(plan)):
-        raise Conflict(f"{kind.value} '{instant.requested}': another writer requested one under this name; retry")
-    return Scheduled(instant, plan)
+    return Scheduled(session.table.request(instant, encode_compaction_plan(plan)), plan)
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:

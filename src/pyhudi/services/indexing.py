@@ -37,8 +37,7 @@ from pyhudi.services.indexing_plans import (
 )
 from pyhudi.services.indexing_request import IndexRequest, define_index
 from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
-from pyhudi.txn.guard import running
-from pyhudi.txn.heartbeat import beating
+from pyhudi.txn.service_action import show_life
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
@@ -186,7 +185,7 @@ def _begin(
 
     None where all of them are there: then the plan goes. Partitions that are there, or are being built, are left out.
     """
-    storage, requested, lists = session.access.storage, instant.requested, lists_of(session)
+    requested, lists = instant.requested, lists_of(session)
     config = lists.config()
     taken = config.metadata_partitions_named
     left = tuple(name for name in partitions if name not in taken)
@@ -198,10 +197,8 @@ def _begin(
     for name in left:
         if name not in definitions:
             define(session, name, contents.definition(name))
-    life.enter_context(running(session.access.guard, requested))
-    life.enter_context(beating(storage, requested, interval_ms=session.heartbeat.interval_ms))
-    inflight = Instant(requested, INDEXING, "INFLIGHT")
-    storage.put_new(session.snapshot.timeline.layout.path(inflight), b"")
+    show_life(session, requested, life)
+    inflight = session.table.begin(requested, INDEXING).target
     begun = Begun(requested, left, "", frozenset(), session.snapshot)
     try:
         begun = open_groups(job, session, begun)

@@ -18,7 +18,7 @@ from pyhudi.model.commit import IndexCommitMetadata, IndexPartitionInfo, IndexPl
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.action.run import ActionRun, Ending, delete_pending_states
 from pyhudi.txn.guard import is_surely_dead
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.session import WriteSession
@@ -83,10 +83,8 @@ def put_plan(session: WriteSession, partitions: Collection[str]) -> Instant:
     """Put a plan on the timeline, under a new time."""
     upto = last_settled_write(session.snapshot.timeline)
     infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
-    instant = Instant(session.issue_instant(), INDEXING, "REQUESTED")
-    path = session.snapshot.timeline.layout.path(instant)
-    session.access.storage.put_new(path, encode_index_plan(IndexPlan(1, infos)))
-    return instant
+    instant = Instant(session.table.issue_instant(), INDEXING, "REQUESTED")
+    return session.table.request(instant, encode_index_plan(IndexPlan(1, infos)))
 
 
 def last_settled_write(timeline: Timeline) -> str | None:
@@ -120,10 +118,8 @@ def undo(session: WriteSession, pending: PendingIndexing) -> None:
     session.hold.confirm()
     lists.drop(set(pending.partitions) - set(config.metadata_partitions))
     remove_build(session, instant.requested)
-    storage, layout = session.access.storage, session.snapshot.timeline.layout
-    for state in ("INFLIGHT", "REQUESTED"):
-        storage.delete(layout.path(Instant(instant.requested, INDEXING, state)))
-    remove_heartbeat(storage, instant.requested)
+    delete_pending_states(session.table.storage, session.table.layout, instant)
+    remove_heartbeat(session.table.storage, instant.requested)
 
 
 def remove_build(session: WriteSession, requested: str) -> None:
@@ -135,18 +131,14 @@ def remove_build(session: WriteSession, requested: str) -> None:
             session.hold.confirm()
             if instant.is_completed:
                 table.storage.delete(table.timeline.layout.path(instant))
-            for state in ("INFLIGHT", "REQUESTED"):
-                table.storage.delete(table.timeline.layout.path(Instant(requested, "deltacommit", state)))
+            delete_pending_states(table.storage, table.timeline.layout, instant)
 
 
 def complete_indexing(session: WriteSession, requested: str, partitions: Collection[str]) -> str:
     """Say on the timeline that these partitions are built. Returns the completion time."""
-    storage, timeline = session.access.storage, session.snapshot.timeline
-    upto = max((i.requested for i in timeline.completed_writes), default=None)
+    upto = max((i.requested for i in session.snapshot.timeline.completed_writes), default=None)
     infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
-    completed = Instant(requested, INDEXING, "COMPLETED", session.issue_instant())
-    session.hold.confirm()
-    content = encode_index_commit(IndexCommitMetadata(1, None, infos))
-    settle(complete(storage, timeline.layout, completed, content), completed)
+    begun = ActionRun(session.table, Instant(requested, INDEXING, "INFLIGHT"))
+    completed = begun.complete(Ending(encode_index_commit(IndexCommitMetadata(1, None, infos))))
     assert completed.completed is not None
     return completed.completed

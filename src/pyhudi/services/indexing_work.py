@@ -87,7 +87,7 @@ def open_groups(job: IndexingJob, session: WriteSession, begun: Begun) -> Begun:
             epoch_ms=job.clock.now_ms(), executor=job.executor, confirm=session.hold.confirm,
         )  # fmt: skip
     known = frozenset(i.requested for i in session.snapshot.timeline if i.is_completed)
-    return replace(begun, begun=session.issue_instant(), known=known, snapshot=session.snapshot)
+    return replace(begun, begun=session.table.issue_instant(), known=known, snapshot=session.snapshot)
 
 
 def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
@@ -181,11 +181,10 @@ def _complete(session: WriteSession, begun: Begun, stats: dict[str, list[WriteSt
     """
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
     session.hold.confirm()
-    requested = by_name.indexing_instant(table, begun.requested)
-    for state in ("REQUESTED", "INFLIGHT"):
-        table.storage.put_new(table.timeline.layout.path(Instant(requested, "deltacommit", state)), b"")
-    completed = Instant(requested, "deltacommit", "COMPLETED", session.issue_instant())
-    complete_deltacommit(table, completed, stats, "BULK_INSERT", session.hold.confirm)
+    actions = replace(session.table, storage=table.storage, layout=table.timeline.layout, participants=())
+    run = actions.begin(by_name.indexing_instant(table, begun.requested), "deltacommit", request=b"")
+    complete_deltacommit(table, run, stats, "BULK_INSERT")
+
     lists = lists_of(session)
     config = lists.config()
     lists.put(

@@ -14,6 +14,7 @@ from pyhudi.table.cleaned import pending_cleans, read_pending_plan
 from pyhudi.table.listing import StorageListing
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
+from pyhudi.txn.action.run import ActionTable
 from pyhudi.txn.hold import Hold
 
 log = logging.getLogger("pyhudi")
@@ -38,7 +39,8 @@ def clean_metadata_table(
 
     Raises: LockLost when the table is no longer ours: then that write has failed too.
     """
-    run = CleanRun(table.storage, table.timeline, issue_instant, clock, hold)
+    actions = ActionTable(table.storage, table.timeline.layout, issue_instant, hold.confirm)
+    run = CleanRun(actions, table.timeline, clock)
     try:
         pending = pending_cleans(table.timeline)
         for instant in pending:
@@ -56,7 +58,7 @@ def clean_metadata_table(
 
 def _finish(run: CleanRun, instant: Instant) -> None:
     """Carry out a clean that died. Its plan stays right: nothing is restored here but by making the table anew."""
-    plan = read_pending_plan(run.storage, run.timeline, instant)
+    plan = read_pending_plan(run.table.storage, run.timeline, instant)
     if plan is None:
         forget_unplanned_clean(run, instant.requested)
     else:

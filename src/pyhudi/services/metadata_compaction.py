@@ -17,7 +17,6 @@ from pyhudi.metadata.slice_records import SliceReader, open_slice
 from pyhudi.metadata.table import FILES, MetadataTable
 from pyhudi.metadata.visibility import block_filter
 from pyhudi.model.commit import CompactionPlan, WriteStat
-from pyhudi.model.instant import Instant
 from pyhudi.model.versions import LogNaming, MetadataInstants
 from pyhudi.services.compaction_inputs import CompactionKind
 from pyhudi.services.compaction_plan import operation, plan_log_compaction
@@ -25,6 +24,7 @@ from pyhudi.services.compaction_trigger import why_logs_not_due
 from pyhudi.services.slice_costs import slice_costs
 from pyhudi.table.file_system_view import FileSlice, NewLog
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionTable, delete_pending_states
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit, remove_logs
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
@@ -115,17 +115,15 @@ class MetadataCompactor:
 
     def _carry_out(
         self, kind: CompactionKind, requested: str, plan: CompactionPlan,
-        run: Callable[["_Task"], WriteStat | None], tasks: list["_Task"],
+        work: Callable[["_Task"], WriteStat | None], tasks: list["_Task"],
     ) -> None:  # fmt: skip
-        layout, storage = self.table.timeline.layout, self.table.storage
-        storage.put_new(layout.path(Instant(requested, kind.value, "REQUESTED")), encode_compaction_plan(plan))
-        storage.put_new(layout.path(Instant(requested, kind.value, "INFLIGHT")), b"")
+        actions = ActionTable(self.table.storage, self.table.timeline.layout, self.issue_instant, self.confirm)
+        run = actions.begin(requested, kind.value, request=encode_compaction_plan(plan))
         stats: dict[str, list[WriteStat]] = {}
-        for stat in self.executor.run(run, tasks):
+        for stat in self.executor.run(work, tasks):
             if stat is not None:
                 stats.setdefault(stat.partition_path or "", []).append(stat)
-        completed = Instant(requested, kind.value, "COMPLETED", self.issue_instant())
-        complete_deltacommit(self.table, completed, stats, kind.operation, self.confirm, is_compaction=True)
+        complete_deltacommit(self.table, run, stats, kind.operation, is_compaction=True)
 
 
 def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> bool:
@@ -138,7 +136,7 @@ def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], No
     `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
     its files may hold all that the metadata table knows.
     """
-    layout, has_any = table.timeline.layout, False
+    has_any = False
     for instant in table.timeline.pending:
         if instant.action not in _KINDS:
             continue
@@ -152,8 +150,7 @@ def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], No
             for folder in table.storage.list_folders(""):
                 stale = [f.path for f in table.storage.list(folder) if f"_{instant.requested}.hfile" in f.path]
                 table.storage.delete_many(stale)
-        table.storage.delete(layout.path(Instant(instant.requested, instant.action, "INFLIGHT")))
-        table.storage.delete(layout.path(Instant(instant.requested, instant.action, "REQUESTED")))
+        delete_pending_states(table.storage, table.timeline.layout, instant)
     return has_any
 
 

@@ -1,6 +1,6 @@
 """Restoring a table to a commit: what is refused before the first byte, and what follows.
 
-Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/restore.py`.
+Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/undo/restore.py`.
 """
 
 import logging
@@ -20,10 +20,10 @@ from pyhudi.table.pending import is_clustering
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import issue_instant
-from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
-from pyhudi.txn.restore_plan import plan_restore
 from pyhudi.txn.service_action import refuse_running
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, request_restore
+from pyhudi.txn.undo.restore_plan import plan_restore
 
 log = logging.getLogger("pyhudi")
 
@@ -63,9 +63,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     if undone:
         _refuse(session, to, undone)
         now = clear_the_way(session)
-        run = RestoreRun(
-            storage, now.config, now.timeline, session.issue_instant, session.participants, session.hold.confirm
-        )
+        run = RestoreRun(session.table, now.config, now.timeline)
         done = carry_out_restore(run, request_restore(run, plan))
     else:
         finished = [of for of in session.restored if of.to == requested]
@@ -149,7 +147,7 @@ def make_metadata_table(session: WriteSession) -> None:
     if access.snapshot().config.has_metadata_table or not session.snapshot.config.has_metadata_table:
         return
     try:
-        for participant in session.participants:
+        for participant in session.table.participants:
             participant.begin(access.snapshot())
     except HudiError as error:
         log.warning("%s: the next write makes the metadata table: %s", access.location.uri, error)

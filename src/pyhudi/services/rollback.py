@@ -1,6 +1,6 @@
 """Taking back the newest write of a table, or a pending service: what is refused first, and what is told of it.
 
-Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/rollback_completed.py`.
+Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/undo/rollback_completed.py`.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.commits import read_commit
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.pending_services import take_off
-from pyhudi.txn.rollback import RolledBack
-from pyhudi.txn.rollback_completed import roll_back_completed
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.rollback import RolledBack
+from pyhudi.txn.undo.rollback_completed import roll_back_completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,7 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
     _refuse(session, target)
     before = snapshot.config.metadata_partitions_named
     now = clear_the_way(session)
-    done = roll_back_completed(
-        session.access.storage, now.config, now.timeline, target, issue_instant=session.issue_instant,
-        participants=session.participants, confirm=session.hold.confirm, zone=snapshot.zone,
-    )  # fmt: skip
+    done = roll_back_completed(session.table, now.config, now.timeline, target, zone=snapshot.zone)
     make_metadata_table(session)
     after = session.access.snapshot().config.metadata_partitions_named
     return _result(done, tuple(sorted(before - after)))

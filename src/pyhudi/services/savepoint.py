@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.commit import decode_savepoint, encode_savepoint
-from pyhudi.format.names import heartbeat_path
 from pyhudi.model.commit import SavepointMetadata, SavepointPartitionMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.table.cleaned import refuse_cleaned
 from pyhudi.table.snapshot import Snapshot
-from pyhudi.txn.commit import complete, completion_time, settle
-from pyhudi.txn.heartbeat import OURS, remove_heartbeat
+from pyhudi.txn.action.outcome import completion_time
+from pyhudi.txn.action.run import ActionRun, Ending
+from pyhudi.txn.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.session import WriteSession
 
 
@@ -40,22 +40,20 @@ def put_savepoint(session: WriteSession, requested: str | None, *, user: str, co
     It names the latest slices at that time: base files, and logs, the newest first. Order: heartbeat, inflight,
     completed; one that dies before that is taken back by the next writer. Requests: the listing of each partition.
     """
-    snapshot, storage, layout = session.snapshot, session.access.storage, session.snapshot.timeline.layout
+    snapshot = session.snapshot
     commit = _commit(snapshot, requested)
     if any(i.action == "savepoint" and i.requested == commit.requested for i in snapshot.timeline):
         raise Invalid(f"savepoint '{commit.requested}': expected none of this commit, found one; delete it first")
     refuse_cleaned(snapshot, commit.requested, asked=f"savepoint '{commit.requested}'")
     metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, _files_at(snapshot, commit.requested))
-    session.hold.confirm()
-    storage.put(heartbeat_path(commit.requested), OURS)
-    inflight = Instant(commit.requested, "savepoint", "INFLIGHT")
-    if not storage.put_new(layout.path(inflight), b""):
-        raise Conflict(f"savepoint '{commit.requested}': another writer makes one; retry")
-    completed = Instant(commit.requested, "savepoint", "COMPLETED", session.issue_instant())
-    session.hold.confirm()
-    settle(complete(storage, layout, completed, encode_savepoint(metadata)), completed)
-    remove_heartbeat(storage, commit.requested)
-    done = completion_time(storage, layout, completed, snapshot.zone)
+
+    table = session.table
+    table.confirm()
+    put_heartbeat(table.storage, commit.requested)
+    inflight = table.request(Instant(commit.requested, "savepoint", "INFLIGHT"), b"")
+    completed = ActionRun(table, inflight).complete(Ending(encode_savepoint(metadata)))
+    remove_heartbeat(table.storage, commit.requested)
+    done = completion_time(table.storage, table.layout, completed, snapshot.zone)
     return _savepoint(Instant(commit.requested, "savepoint", "COMPLETED", done), metadata)
 
 

@@ -28,6 +28,11 @@ def is_alive_elsewhere(storage: Storage, requested: str, *, now_ms: int, expires
         return False
 
 
+def put_heartbeat(storage: Storage, requested: str) -> None:
+    """Show that an action is ours, before it is on the timeline: one without a heartbeat is another writer's."""
+    storage.put(heartbeat_path(requested), OURS)
+
+
 @contextmanager
 def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[None]:
     """Renew an instant's heartbeat until the block ends. Removing the file is the caller's, once it has committed."""

@@ -15,9 +15,9 @@ from pyhudi.table.pending import FileGroup, read_pending_groups
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.guard import forget_running, is_surely_dead
 from pyhudi.txn.heartbeat import has_own_heartbeat
-from pyhudi.txn.rollback import RolledBack, run_rollback
 from pyhudi.txn.service_action import refuse_running
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 
 log = logging.getLogger("pyhudi")
 
@@ -33,12 +33,8 @@ def take_off(session: WriteSession, instant: Instant) -> RolledBack:
             f"rollback of '{instant.requested}': expected no rows that were written upon the plan of this "
             f"{instant.action}, found logs that bear its time; compact() carries it out"
         )
-    access = session.access
-    done = run_rollback(
-        access.storage, session.snapshot.timeline, instant, issue_instant=session.issue_instant,
-        participants=session.participants, confirm=session.hold.confirm,
-    )  # fmt: skip
-    forget_running(access.guard, instant.requested)
+    done = run_rollback(session.table, session.snapshot.timeline, instant)
+    forget_running(session.access.guard, instant.requested)
     return done
 
 

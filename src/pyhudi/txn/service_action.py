@@ -11,17 +11,16 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pyhudi.errors import Conflict
 from pyhudi.format.names import BaseFileName, LogFileName, heartbeat_path
-from pyhudi.model.commit import CommitMetadata
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.pending import FileGroup
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.commit import complete, completion_time, settle
-from pyhudi.txn.guard import is_surely_dead
-from pyhudi.txn.heartbeat import remove_heartbeat
-from pyhudi.txn.leftovers import sweep_leftovers
-from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
+from pyhudi.txn.action.run import ActionRun
+from pyhudi.txn.guard import is_surely_dead, running
+from pyhudi.txn.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.markers import remove_markers
 from pyhudi.txn.session import WriteSession
+from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 log = logging.getLogger("pyhudi")
 
@@ -32,7 +31,7 @@ TURN_WAIT_MS = 600_000
 _PAUSE_MS = 250
 
 
-def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[FileGroup]) -> Instant:
+def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[FileGroup]) -> ActionRun:
     """Make a pending service ours: what an earlier attempt left is removed, then it stands inflight.
 
     `groups`: those in its plan, in which alone it may have left files. The caller starts the heartbeat before the
@@ -43,7 +42,7 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
     access, requested = session.access, instant.requested
     now_ms, storage = access.clock.now_ms(), access.storage
     refuse_running(session, instant)
-    target = Instant(requested, instant.action, "INFLIGHT")
+
     if instant.state == "INFLIGHT":
         log.info("%s '%s' was begun before and is done anew", instant.action, requested)
         session.hold.confirm()
@@ -54,8 +53,13 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
             storage, session.snapshot.config, {partition for partition, _ in groups},
             now_ms=now_ms, heartbeat_expires_ms=session.heartbeat.expires_ms,
         )  # fmt: skip
-    storage.put_new(session.snapshot.timeline.layout.path(target), b"")
-    return target
+    return session.table.begin(requested, instant.action, upon=session.state)
+
+
+def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
+    """Give signs of life for a service until `life` ends: by its process, where the guard can tell, and a heartbeat."""
+    life.enter_context(running(session.access.guard, requested))
+    life.enter_context(beating(session.access.storage, requested, interval_ms=session.heartbeat.interval_ms))
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:
@@ -72,31 +76,6 @@ def refuse_running(session: WriteSession, instant: Instant) -> None:
             f"{instant.action} '{instant.requested}': another process runs it (its heartbeat is "
             f"{now_ms - beat.modified_ms:,} ms old); wait for it to end or, if it died, for {expires_ms:,} ms"
         )
-
-
-def complete_attempt(session: WriteSession, target: Instant, metadata: CommitMetadata) -> str:
-    """Complete a service whose files are written. Returns the completion time.
-
-    Unlike a write it does not mind what others committed meanwhile. Files that markers name and the metadata does not
-    are of lost task attempts, and go; a file of the metadata without its marker is of an attempt that was given up.
-
-    Raises: Conflict when the service is not ours any more; LockLost when the table is not.
-    """
-    storage, layout, requested = session.access.storage, session.snapshot.timeline.layout, target.requested
-    if not any(i.requested == requested and i.state == "INFLIGHT" for i in session.snapshot.timeline):
-        raise Conflict(f"{target.action} '{requested}': another writer completed it, or rolled it back, meanwhile")
-    written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
-    markers = read_markers(storage, requested) or []
-    if not written <= {marker.data_path for marker in markers}:
-        raise Conflict(f"{target.action} '{requested}': another process took it for dead and does it anew")
-    session.hold.confirm()
-    remove_lost_files(storage, requested, (marker for marker in markers if marker.data_path not in written))
-    for participant in session.participants:
-        participant.before_completion(requested, metadata)
-    completed = Instant(requested, target.action, "COMPLETED", session.issue_instant())
-    session.hold.confirm()
-    settle(complete(storage, layout, completed, layout.encode_commit(metadata)), completed)
-    return completion_time(storage, layout, completed, session.snapshot.zone)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import get_args
 
-from pyhudi.errors import Conflict, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
+from pyhudi.errors import HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.index.choice import IndexType
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
@@ -17,21 +17,21 @@ from pyhudi.model.versions import WRITABLE_TEXT, Merging
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.config import KeyKind, TableConfig, table_config
 from pyhudi.table.properties_file import read_table_properties, recover_table_properties
-from pyhudi.table.restores import read_restore_plan
 from pyhudi.table.snapshot import OpenListing, Snapshot, read_snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
-from pyhudi.txn.commit import complete, completion_time, settle
+from pyhudi.txn.action.outcome import completion_time
+from pyhudi.txn.action.run import ActionRun, ActionTable, Ending
+from pyhudi.txn.conflicts.verdict import Judge, Mine, TableState, Verdict
 from pyhudi.txn.guard import Guard
-from pyhudi.txn.heartbeat import beating, has_own_heartbeat, remove_heartbeat
+from pyhudi.txn.heartbeat import beating, remove_heartbeat
 from pyhudi.txn.hold import Hold
-from pyhudi.txn.leftovers import sweep_leftovers
-from pyhudi.txn.markers import read_markers, remove_lost_files, remove_markers
+from pyhudi.txn.markers import remove_markers
 from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.restore import RestoreDone, RestoreRun, carry_out_restore
-from pyhudi.txn.rollback import RolledBack, find_dead_writes, remove_leftovers, run_rollback
-from pyhudi.txn.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.undo.clear_up import LifeTerms, clear_up
+from pyhudi.txn.undo.restore import RestoreDone
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 from pyhudi.txn.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
@@ -69,67 +69,63 @@ class HeartbeatSettings:
 
 @dataclass(frozen=True)
 class WriteSession:
-    """What a writer holds while it is its turn."""
+    """What a writer holds while it is its turn. `table`: on which it begins and completes actions meanwhile."""
 
     access: TableAccess
     snapshot: Snapshot
     heartbeat: HeartbeatSettings
-    participants: Sequence[CommitParticipant]
-    issue_instant: Callable[[], str]
     hold: Hold
+    table: ActionTable
     restored: tuple[RestoreDone, ...] = ()
     """Restores that had died and were finished at the beginning of this turn."""
     rolled_back: tuple[RolledBack, ...] = ()
     """What was done about writes that had died, then."""
 
     @contextmanager
-    def action(self, inflight: bytes, *, action: str = "commit", request: bytes = b"") -> Iterator[Instant]:
-        """A write from requested to just before completion, with its heartbeat; gives it as it stands inflight.
+    def begin_write(self, action: str, *, request: bytes, inflight: bytes) -> Iterator[ActionRun]:
+        """Begin a write, with its heartbeat; the block does its work and completes it.
 
-        `action`: commit, or replacecommit. `request`, `inflight`: what the files of these states hold.
+        `action`: commit, deltacommit or replacecommit. `request`, `inflight`: what the files of these states hold.
         When the block raises an Exception the write is rolled back at once and the error goes on; but nothing
         is touched when nobody can say whether it landed (OutcomeUnknown), or when the table is no longer ours
         (LockLost): the next writer finds out.
         """
-        storage, layout = self.access.storage, self.snapshot.timeline.layout
-        requested = self.issue_instant()
-        target = Instant(requested, action, "INFLIGHT")
+        requested = self.table.issue_instant()
         try:
-            with beating(storage, requested, interval_ms=self.heartbeat.interval_ms):
-                storage.put_new(layout.path(Instant(requested, action, "REQUESTED")), request)
-                storage.put_new(layout.path(target), inflight)
-                yield target
+            with beating(self.table.storage, requested, interval_ms=self.heartbeat.interval_ms):
+                yield self.table.begin(requested, action, request=request, inflight=inflight, upon=self.state)
         except (OutcomeUnknown, LockLost):
             raise
         except Exception as error:
             try:
                 self.hold.confirm()
-                self._roll_back(target)
+                run_rollback(self.table, self.snapshot.timeline, Instant(requested, action, "INFLIGHT"))
             except HudiError as second:  # the write's own error says more, and the next writer rolls it back
-                error.add_note(f"{target.action} '{requested}' could not be rolled back yet: {second}")
+                error.add_note(f"{action} '{requested}' could not be rolled back yet: {second}")
             raise
 
-    def complete(self, target: Instant, metadata: CommitMetadata) -> str:
-        """Reconcile the markers, tell the participants, complete. Returns the completion time.
+    def complete(self, run: ActionRun, metadata: CommitMetadata, judge: Judge) -> str:
+        """Complete a write, or a service that rewrites files. Returns its completion time.
 
-        Files that markers name and the metadata does not are of lost task attempts, and go.
-        Spec: format/actions.md section 1.
-
-        Raises: Conflict when a writer that does not heed our guard changed the table meanwhile; LockLost when the
-        table is no longer ours.
+        `run`: begun in this turn, or in an earlier one. `judge`: of what others did since it was begun.
+        Raises: as `ActionRun.complete`.
         """
-        storage, layout, requested = self.access.storage, self.snapshot.timeline.layout, target.requested
-        written = {stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats}
-        lost = [marker for marker in read_markers(storage, requested) or [] if marker.data_path not in written]
-        remove_lost_files(storage, requested, lost)
-        self._refuse_changed_table(requested)
-        self.hold.confirm()
-        for participant in self.participants:
-            participant.before_completion(requested, metadata)
-        completed = Instant(requested, target.action, "COMPLETED", self.issue_instant())
-        self.hold.confirm()
-        settle(complete(storage, layout, completed, layout.encode_commit(metadata)), completed)
-        return completion_time(storage, layout, completed, self.snapshot.zone)
+        table, upon = self.table, run.upon
+        assert upon is not None
+        written = frozenset(stat.path for of in metadata.partition_to_write_stats.values() for stat in of if stat.path)
+
+        def verdict(marked: frozenset[str]) -> Verdict:
+            now = self._state_now() if run.table is table else self.state
+            return judge(Mine(run.target, upon, written, marked), now)
+
+        ending = Ending(
+            table.layout.encode_commit(metadata),
+            tell=lambda participant: participant.before_completion(run.requested, metadata),
+            written=written,
+            verdict=verdict,
+        )
+        completed = run.on(table).complete(ending)
+        return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
 
     def forget(self, target: Instant) -> None:
         """Remove the markers and the heartbeat of a write that completed.
@@ -137,44 +133,30 @@ class WriteSession:
         A failure is no failure of the write, which must not be repeated: the next writer removes them.
         """
         try:
-            remove_markers(self.access.storage, target.requested)
-            remove_heartbeat(self.access.storage, target.requested)
+            remove_markers(self.table.storage, target.requested)
+            remove_heartbeat(self.table.storage, target.requested)
         except Unavailable as error:
             log.warning(
                 "%s '%s' landed; its markers stay until the next write: %s", target.action, target.requested, error
             )
 
-    def _refuse_changed_table(self, requested: str) -> None:
-        """Refuse to complete upon a table that is not the one this write was planned on. One get and one list."""
-        storage, before = self.access.storage, self.snapshot
-        version = table_config(read_table_properties(storage), path=self.access.location.uri).version
-        if version != before.config.version:
-            raise Conflict(
-                f"{self.access.location.uri}: table version {before.config.version} when this write began, now "
-                f"{version}: it was upgraded meanwhile; run the write again"
-            )
-        now = read_timeline(storage, before.timeline.layout, before.zone)
-        others = sorted(now.completed_requested_times - before.timeline.completed_requested_times)
-        if others:
-            raise Conflict(
-                f"{self.access.location.uri}: another writer committed '{others[0]}' while this write ran, "
-                "without heeding its guard; run the write again"
-            )
-        if not any(i.requested == requested for i in now.pending):
-            raise Conflict(
-                f"{self.access.location.uri}: another writer took this write ('{requested}') for dead and rolled it "
-                "back; run it again, and let only one writer at the table at a time"
-            )
-
-    def _roll_back(self, target: Instant) -> None:
-        run_rollback(
-            self.access.storage,
-            self.snapshot.timeline,
-            target,
-            issue_instant=self.issue_instant,
-            participants=self.participants,
-            confirm=self.hold.confirm,
+    @property
+    def state(self) -> TableState:
+        """The table as of `snapshot`, for the verdict on an action that is planned on it."""
+        timeline = self.snapshot.timeline
+        return TableState(
+            self.access.location.uri,
+            self.snapshot.config.version.number,
+            timeline.completed_requested_times,
+            timeline.pending,
         )
+
+    def _state_now(self) -> TableState:
+        """The table as writers that do not heed our guard have left it since this turn began. One get and one list."""
+        storage, uri = self.table.storage, self.access.location.uri
+        version = table_config(read_table_properties(storage), path=uri).version.number
+        now = read_timeline(storage, self.table.layout, self.snapshot.zone)
+        return TableState(uri, version, now.completed_requested_times, now.pending)
 
 
 @contextmanager
@@ -210,61 +192,16 @@ def write_session(
         taking_part = participants(snapshot, issue, hold)
         if snapshot.config.has_metadata_table and snapshot.listing.source == "storage":
             snapshot = access.snapshot()  # a participant has given up a metadata table that is gone
-        restored = _finish_restores(access, snapshot, issue, taking_part, hold, takes_over)
-        has_dropped = drop_unbegun_rollbacks(access.storage, snapshot.timeline, confirm=hold.confirm)
-        if restored or has_dropped:
-            snapshot = access.snapshot()
-        dead = find_dead_writes(
-            access.storage, snapshot.timeline, now_ms=now_ms, heartbeat_expires_ms=heartbeat.expires_ms
-        )
-        undone = [
-            run_rollback(
-                access.storage, snapshot.timeline, instant, issue_instant=issue, participants=taking_part,
-                confirm=hold.confirm,
-            )
-            for instant in dead
-        ]  # fmt: skip
-        if dead:
-            snapshot = access.snapshot()
-        if remove_leftovers(access.storage, snapshot.timeline, confirm=hold.confirm) or dead:
-            sweep_leftovers(
-                access.storage,
-                snapshot.config,
-                (name for of in undone for name in of.partitions),
-                now_ms=now_ms,
-                heartbeat_expires_ms=heartbeat.expires_ms,
-            )
+        table = ActionTable(access.storage, snapshot.timeline.layout, issue, hold.confirm, taking_part)
+
+        life = LifeTerms(now_ms, heartbeat.expires_ms)
+        cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over)
         for participant in taking_part if is_write else ():
-            participant.begin(snapshot)
-        yield WriteSession(access, access.snapshot(), heartbeat, taking_part, issue, hold, restored, tuple(undone))
+            participant.begin(cleared.snapshot)
 
-
-def _finish_restores(
-    access: TableAccess,
-    snapshot: Snapshot,
-    issue: Callable[[], str],
-    participants: Sequence[CommitParticipant],
-    hold: Hold,
-    takes_over: str | None,
-) -> tuple[RestoreDone, ...]:
-    """Finish restores that died: before dead writes, for what a restore rolls back looks like one halfway.
-
-    Raises: Conflict for one of another writer, which may be running.
-    """
-    storage, timeline = access.storage, snapshot.timeline
-    run = RestoreRun(storage, snapshot.config, timeline, issue, participants, hold.confirm)
-    done = []
-    for restore in timeline.pending_restores:
-        if not has_own_heartbeat(storage, restore.requested):
-            to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
-            if to is None or to != takes_over:
-                raise Conflict(
-                    f"restore '{restore.requested}' of another writer is pending, and may be running: let it finish; "
-                    f'where it died, restore("{to}") brings it to its end'
-                )
-        log.info("%s: finishing restore '%s', which was left pending", access.location.uri, restore.requested)
-        done.append(carry_out_restore(run, restore))
-    return tuple(done)
+        yield WriteSession(
+            access, access.snapshot(), heartbeat, hold, table, cleared.restored, cleared.rolled_back
+        )  # fmt: skip
 
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:

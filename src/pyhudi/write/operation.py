@@ -26,6 +26,7 @@ from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.read_plan import log_reading, table_rules
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.conflicts.verdict import judge_write
 from pyhudi.txn.pending_services import take_off_dead
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.base_file_writer import BaseFileSettings
@@ -243,15 +244,16 @@ def commit_write(
     """
     layout = session.snapshot.timeline.layout
     inflight, action = inflight_content(layout, operation, plan), _action(session.snapshot.config, replaced)
-    with session.action(inflight, action=action, request=requested_content(operation)) as target:
-        statuses = write(target.requested) if plan.tasks else []
+    with session.begin_write(action, request=requested_content(operation), inflight=inflight) as run:
+        statuses = write(run.requested) if plan.tasks else []
         metadata = CommitMetadata(
             write_stats(statuses, plan), operation.value, extra_metadata, partition_to_replace_file_ids=replaced
         )
-        completed = session.complete(target, metadata)
-    session.forget(target)
+        completed = session.complete(run, metadata, judge_write)
+    session.forget(run.target)
+
     return WriteResult(
-        target.requested,
+        run.requested,
         completed,
         operation.value.lower(),
         inserted=sum(s.inserts for s in statuses),

@@ -18,7 +18,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.txn.heartbeat import OURS
-from pyhudi.txn.restore_plan import plan_restore
+from pyhudi.txn.undo.restore_plan import plan_restore
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"

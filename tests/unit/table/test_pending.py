@@ -20,7 +20,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.pending import is_clustering, read_pending_groups
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.layout import timeline_layout
-from pyhudi.txn.rollback import find_dead_writes
+from pyhudi.txn.undo.rollback import find_dead_writes
 
 CLUSTERING = encode_requested_replace(
     RequestedReplaceMetadata(

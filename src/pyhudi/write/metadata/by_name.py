@@ -28,9 +28,9 @@ from pyhudi.table.listing import StorageListing
 from pyhudi.table.pending import read_pending_groups
 from pyhudi.table.slice_log import log_source
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.rollback_blocks import put_command_blocks
-from pyhudi.txn.rollback_plan import rollback_metadata
+from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import rollback_metadata
 from pyhudi.write.log_names import next_log, slice_of_new_logs
 
 INIT_BASE = "0" * 14
@@ -177,19 +177,15 @@ def void_deltacommit(
         storage.delete(layout.path(target))
     info = InstantInfo(target.requested, "deltacommit")
     requests = tuple(_request(table, of, log, size) for of, log, size, _ in _logs_with(table, target.requested))
-    storage.put_new(
-        layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(RollbackPlan(info, requests))
-    )
-    storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
+    actions = ActionTable(storage, layout, issue_instant, confirm)
+    run = actions.begin(rollback, "rollback", request=encode_rollback_plan(RollbackPlan(info, requests)))
+
     confirm()
     voided = put_command_blocks(storage, requests, rollback=rollback, target=target.requested)
     done = rollback_metadata(RollbackPlan(info, requests), rollback, voided)
     if not any(i.requested == rollback and i.is_completed for i in table.timeline):
-        completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
-        confirm()
-        settle(complete(storage, layout, completed, encode_rollback_metadata(done)), completed)
-    for state in ("INFLIGHT", "REQUESTED"):
-        storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
+        run.complete(Ending(encode_rollback_metadata(done)))
+    delete_pending_states(storage, layout, Instant(target.requested, "deltacommit", "INFLIGHT"))
 
 
 def void_deltacommits(

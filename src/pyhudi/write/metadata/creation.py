@@ -18,12 +18,12 @@ from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import WriteStat
-from pyhudi.model.instant import Instant
 from pyhudi.model.versions import KeyGeneratorForm, Merging, MetadataInstants
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.committed_files import PartitionFiles
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionTable, delete_pending_states
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
@@ -128,8 +128,7 @@ def remove_pending_creations(table: MetadataTable, partitions: Collection[str], 
         if not folder.startswith(".") and folder not in partitions:
             table.storage.delete_prefix(folder)
     for instant in dead:
-        for state in ("INFLIGHT", "REQUESTED"):
-            table.storage.delete(table.timeline.layout.path(Instant(instant.requested, "deltacommit", state)))
+        delete_pending_states(table.storage, table.timeline.layout, instant)
     return True
 
 
@@ -194,17 +193,17 @@ def _write_partition(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    storage, layout, partition = table.storage, table.timeline.layout, initial.partition
+    partition = initial.partition
     _put_metafile(table, requested, partition, epoch_ms)
-    for state in ("REQUESTED", "INFLIGHT"):
-        storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
+    actions = ActionTable(table.storage, table.timeline.layout, issue_instant, confirm)
+    run = actions.begin(requested, "deltacommit", request=b"")
+
     # An empty delete block makes a file group visible even where it has no base file.
     executor.run(_open_group, _groups(table, requested, partition, initial.group_counts))
     stats = []
     for change in initial.changes:
         stats += executor.run(_write_base, _bases(table, requested, change, initial))
-    completed = Instant(requested, "deltacommit", "COMPLETED", issue_instant())
-    complete_deltacommit(table, completed, {partition: stats}, "BULK_INSERT", confirm)
+    complete_deltacommit(table, run, {partition: stats}, "BULK_INSERT")
 
 
 @dataclass(frozen=True, slots=True)

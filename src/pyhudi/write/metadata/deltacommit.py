@@ -16,7 +16,7 @@ from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.model.versions import LogNaming, Rollback
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
 
@@ -72,16 +72,14 @@ def write_deltacommit(
     Cost: a put a file group, a list request a partition beside `files`, up to version 6 two more.
     Memory: one change and its files.
     """
-    storage, layout = table.storage, table.timeline.layout
-    for state in ("REQUESTED", "INFLIGHT"):
-        storage.put_new(layout.path(Instant(requested, "deltacommit", state)), b"")
+    actions = ActionTable(table.storage, table.timeline.layout, issue_instant, confirm)
+    run = actions.begin(requested, "deltacommit", request=b"")
     stats: dict[str, list[WriteStat]] = {}
     for change in changes:
         if not change.is_empty:
             tasks = _spread(table, requested, change, spreading)
             stats.setdefault(change.partition, []).extend(spreading.executor.run(_write_log, tasks))
-    completed = Instant(requested, "deltacommit", "COMPLETED", issue_instant())
-    complete_deltacommit(table, completed, stats, "UPSERT_PREPPED", confirm)
+    complete_deltacommit(table, run, stats, "UPSERT_PREPPED")
 
 
 def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
@@ -116,22 +114,20 @@ def _write_log(task: _LogTask) -> WriteStat:
 
 def complete_deltacommit(
     table: MetadataTable,
-    instant: Instant,
+    run: ActionRun,
     stats: dict[str, list[WriteStat]],
     operation: str,
-    confirm: Callable[[], None],
     *,
     is_compaction: bool = False,
 ) -> None:
+    """Complete a deltacommit, or a compaction, of the metadata table."""
     metadata = CommitMetadata(
         {partition: tuple(of) for partition, of in stats.items()},
         operation,
         {"schema": without_meta_fields(table.record_schema)},
         compacted=is_compaction,
     )
-    confirm()
-    layout = table.timeline.layout
-    settle(complete(table.storage, layout, instant, layout.encode_commit(metadata)), instant)
+    run.complete(Ending(table.timeline.layout.encode_commit(metadata)))
 
 
 def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[[], None]) -> None:
@@ -169,8 +165,7 @@ def undo_log_compactions(table: MetadataTable, *, since: str, confirm: Callable[
         if instant.is_completed:
             table.storage.delete(layout.path(instant))
         remove_logs(table, instant.requested)
-        for state in ("INFLIGHT", "REQUESTED"):
-            table.storage.delete(layout.path(Instant(instant.requested, "logcompaction", state)))
+        delete_pending_states(table.storage, layout, Instant(instant.requested, "logcompaction", "INFLIGHT"))
     return bool(later)
 
 

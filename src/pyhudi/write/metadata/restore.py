@@ -23,8 +23,8 @@ from pyhudi.model.commit import (
 )
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.model.versions import Rollback
-from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.rollback_plan import delete_files, deletions, rollback_metadata, written_at
+from pyhudi.txn.action.run import ActionTable, Ending
+from pyhudi.txn.undo.rollback_plan import delete_files, deletions, rollback_metadata, written_at
 from pyhudi.write.metadata import by_name
 
 
@@ -109,8 +109,10 @@ def restore_deltacommits(
     requested = mine.requested if mine is not None else issue_instant()
     infos = {i.requested: InstantInfo(i.requested, i.action) for i in found.undone}
     plan = RestorePlan(tuple(infos.values()), savepoint_to_restore=to)
-    storage.put_new(layout.path(Instant(requested, "restore", "REQUESTED")), encode_restore_plan(plan))
-    storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
+    run = ActionTable(storage, layout, issue_instant, confirm).begin(
+        requested, "restore", request=encode_restore_plan(plan)
+    )  # fmt: skip
+
     confirm()
     storage.delete_many(layout.path(i) for i in found.undone if i.is_completed)
     by_blocks = layout.kind.rollback is Rollback.COMMAND_BLOCKS
@@ -125,9 +127,7 @@ def restore_deltacommits(
         start_restore_time=requested, time_taken_in_millis=0, instants_to_rollback=tuple(infos),
         rollbacks={of: (done[of],) for of in infos}, restore_instant_info=plan.instants_to_rollback,
     )  # fmt: skip
-    completed = Instant(requested, "restore", "COMPLETED", issue_instant())
-    confirm()
-    settle(complete(storage, layout, completed, encode_restore_metadata(metadata)), completed)
+    run.complete(Ending(encode_restore_metadata(metadata)))
 
 
 def _delete_logs(

@@ -12,7 +12,7 @@ from pyhudi.model.commit import (
     RollbackRequest,
 )
 from pyhudi.model.instant import Instant
-from pyhudi.txn.commit import complete, settle
+from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.write.metadata.deltacommit import written_logs
 
 
@@ -39,8 +39,10 @@ def roll_back_deltacommit(
     plan = RollbackPlan(
         info, tuple(RollbackRequest(partition, files_to_be_deleted=of) for partition, of in paths.items())
     )
-    storage.put_new(layout.path(Instant(rollback, "rollback", "REQUESTED")), encode_rollback_plan(plan))
-    storage.put_new(layout.path(Instant(rollback, "rollback", "INFLIGHT")), b"")
+    run = ActionTable(storage, layout, issue_instant, confirm).begin(
+        rollback, "rollback", request=encode_rollback_plan(plan)
+    )  # fmt: skip
+
     confirm()
     for of in names.values():
         storage.delete_many(of)
@@ -52,8 +54,5 @@ def roll_back_deltacommit(
     )  # fmt: skip
     already = any(i.requested == rollback and i.is_completed for i in table.timeline)
     if not already:
-        completed = Instant(rollback, "rollback", "COMPLETED", issue_instant())
-        confirm()
-        settle(complete(storage, layout, completed, encode_rollback_metadata(done)), completed)
-    for state in ("INFLIGHT", "REQUESTED"):
-        storage.delete(layout.path(Instant(target.requested, "deltacommit", state)))
+        run.complete(Ending(encode_rollback_metadata(done)))
+    delete_pending_states(storage, layout, Instant(target.requested, "deltacommit", "INFLIGHT"))

@@ -18,7 +18,7 @@ from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.local_files import TEMPORARY_PREFIX
 from pyhudi.table.listing import StorageListing
-from pyhudi.txn.leftovers import own_folders
+from pyhudi.txn.undo.leftovers import own_folders
 from tests.support.model import Row, arrow, problems_on
 
 SOURCE_DIR = Path(pyhudi.__file__).parents[1]

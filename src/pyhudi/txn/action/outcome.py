@@ -1,8 +1,11 @@
-"""Completing an action: the one step after which it has happened."""
+"""Putting the completed file of an action: the one step after which it has happened.
+
+An answer that got lost is looked up, never guessed.
+"""
 
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
 from pyhudi.format.instants import format_instant
@@ -31,10 +34,11 @@ class Unanswered:
 CommitOutcome: TypeAlias = Landed | Lost | Unanswered
 
 
-def complete(storage: Storage, layout: TimelineLayout, instant: Instant, content: bytes) -> CommitOutcome:
-    """Put the completed file of an instant. An answer that got lost is looked up, never guessed."""
+def put_completed(storage: Storage, layout: TimelineLayout, instant: Instant, content: bytes) -> CommitOutcome:
+    """Put the completed file of an instant. Raises: Unavailable when the file is certainly not there."""
     assert instant.is_completed
     path = layout.path(instant)
+
     try:
         return Landed() if storage.put_new(path, content) else Lost()
     except Unavailable as error:
@@ -48,19 +52,7 @@ def complete(storage: Storage, layout: TimelineLayout, instant: Instant, content
             return Unanswered(str(again))
 
 
-def completion_time(storage: Storage, layout: TimelineLayout, instant: Instant, zone: tzinfo) -> str:
-    """The completion time of an instant that has just completed, as readers see it.
-
-    On layout 1 that is the date of its file: one head request.
-    """
-    assert instant.completed is not None
-    if layout.has_completion_times:
-        return instant.completed
-    info = storage.head(layout.path(instant))
-    return format_instant(info.modified_ms, zone) if info is not None else instant.completed
-
-
-def settle(outcome: CommitOutcome, instant: Instant) -> None:
+def refuse_unlanded(outcome: CommitOutcome, instant: Instant) -> None:
     """Return for an action that landed. Raises: Conflict when it lost; OutcomeUnknown when nobody can say."""
     match outcome:
         case Landed():
@@ -74,3 +66,17 @@ def settle(outcome: CommitOutcome, instant: Instant) -> None:
                 f"{instant.action} '{instant.requested}': the store did not say whether the commit landed ({cause}); "
                 "look at the timeline before writing again, and delete nothing"
             )
+        case _:
+            assert_never(outcome)
+
+
+def completion_time(storage: Storage, layout: TimelineLayout, instant: Instant, zone: tzinfo) -> str:
+    """The completion time of an instant that has just completed, as readers see it.
+
+    On layout 1 that is the date of its file: one head request.
+    """
+    assert instant.completed is not None
+    if layout.has_completion_times:
+        return instant.completed
+    info = storage.head(layout.path(instant))
+    return format_instant(info.modified_ms, zone) if info is not None else instant.completed

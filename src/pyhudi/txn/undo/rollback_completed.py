@@ -5,34 +5,23 @@ Spec: format/actions.md section 5.
 """
 
 import logging
-from collections.abc import Callable, Sequence
 from datetime import tzinfo
 
 from pyhudi.format.commit import encode_rollback_plan
-from pyhudi.format.names import heartbeat_path
 from pyhudi.model.instant import Instant
-from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
 from pyhudi.timeline.active import Timeline, read_timeline
-from pyhudi.txn.heartbeat import OURS, has_own_heartbeat, remove_heartbeat
-from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.restore_plan import plan_undo
-from pyhudi.txn.rollback import RolledBack, run_rollback
-from pyhudi.txn.rollback_plan import read_pending_plans
+from pyhudi.txn.action.run import ActionTable, delete_pending_states
+from pyhudi.txn.heartbeat import has_own_heartbeat, put_heartbeat, remove_heartbeat
+from pyhudi.txn.undo.restore_plan import plan_undo
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
+from pyhudi.txn.undo.rollback_plan import read_pending_plans
 
 log = logging.getLogger("pyhudi")
 
 
 def roll_back_completed(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    target: Instant,
-    *,
-    issue_instant: Callable[[], str],
-    participants: Sequence[CommitParticipant],
-    confirm: Callable[[], None],
-    zone: tzinfo,
+    table: ActionTable, config: TableConfig, timeline: Timeline, target: Instant, *, zone: tzinfo
 ) -> RolledBack:
     """Take a completed write back. The caller holds the guard, and knows that nothing was built upon it.
 
@@ -40,29 +29,30 @@ def roll_back_completed(
     which reads the completed file; the end of that file; then as for a write that died.
     """
     assert target.is_completed
-    layout, requested = timeline.layout, issue_instant()
-    confirm()
-    storage.put(heartbeat_path(requested), OURS)
-    for participant in participants:
+    storage, requested = table.storage, table.issue_instant()
+    table.confirm()
+    put_heartbeat(storage, requested)
+    for participant in table.participants:
         participant.before_rollback(target.requested, requested)
+
     plan = plan_undo(storage, timeline, config, target, {target.requested})
-    storage.put_new(layout.path(Instant(requested, "rollback", "REQUESTED")), encode_rollback_plan(plan))
-    confirm()
-    storage.delete(layout.path(target))
-    now = read_timeline(storage, layout, zone)
+    table.request(Instant(requested, "rollback", "REQUESTED"), encode_rollback_plan(plan))
+    table.confirm()
+    storage.delete(table.layout.path(target))
+
+    now = read_timeline(storage, table.layout, zone)
     pending = next(i for i in now.pending if i.requested == target.requested)
-    done = run_rollback(
-        storage, now, pending, issue_instant=issue_instant, participants=participants, confirm=confirm
-    )  # fmt: skip
+    done = run_rollback(table, now, pending)
     remove_heartbeat(storage, requested)
     return done
 
 
-def drop_unbegun_rollbacks(storage: Storage, timeline: Timeline, *, confirm: Callable[[], None]) -> bool:
+def drop_unbegun_rollbacks(table: ActionTable, timeline: Timeline) -> bool:
     """Drop plans of ours for writes that are still complete: whoever made them died before anything was taken back.
 
     Whether there were any. The caller holds the guard. Two gets a pending rollback.
     """
+    storage = table.storage
     completed = {i.requested for i in timeline.completed_writes}
     unbegun = [
         requested
@@ -71,8 +61,7 @@ def drop_unbegun_rollbacks(storage: Storage, timeline: Timeline, *, confirm: Cal
     ]
     for requested in unbegun:
         log.info("%s: the rollback '%s' died before it began, and is dropped", storage.location.uri, requested)
-        confirm()
-        for state in ("INFLIGHT", "REQUESTED"):
-            storage.delete(timeline.layout.path(Instant(requested, "rollback", state)))
+        table.confirm()
+        delete_pending_states(storage, table.layout, Instant(requested, "rollback", "REQUESTED"))
         remove_heartbeat(storage, requested)
     return bool(unbegun)

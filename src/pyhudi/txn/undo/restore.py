@@ -6,13 +6,12 @@ as it never was. Spec: format/actions.md section 6.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Conflict
 from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
 from pyhudi.format.hashing_metadata import HashingFileName, ring_folder
-from pyhudi.format.names import heartbeat_path
 from pyhudi.model.commit import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from pyhudi.model.instant import COMPLETED_ACTION, STATES, Instant
 from pyhudi.storage.protocol import Storage
@@ -20,29 +19,23 @@ from pyhudi.table.config import TableConfig
 from pyhudi.table.restores import read_restore_plan
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import TimelineLayout
-from pyhudi.txn.commit import complete, settle
-from pyhudi.txn.heartbeat import OURS, remove_heartbeat
+from pyhudi.txn.action.run import ActionTable, Ending
+from pyhudi.txn.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.markers import remove_markers
-from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.restore_plan import plan_undo
-from pyhudi.txn.rollback_blocks import put_command_blocks
-from pyhudi.txn.rollback_plan import delete_files, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.restore_plan import plan_undo
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import delete_files, read_pending_plans, rollback_metadata
 
 log = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True)
 class RestoreRun:
-    """What a restore needs. `timeline`: as it is stored, which hides nothing. `confirm`: raises where the table is no
-    longer ours: asked before each run of deletions and before the completed file.
-    """
+    """What a restore needs. `timeline`: as it is stored, which hides nothing."""
 
-    storage: Storage
+    table: ActionTable
     config: TableConfig
     timeline: Timeline
-    issue_instant: Callable[[], str]
-    participants: Sequence[CommitParticipant]
-    confirm: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +50,10 @@ class RestoreDone:
 
 def request_restore(run: RestoreRun, plan: RestorePlan) -> Instant:
     """Put a restore on the timeline. From then on it happens."""
-    requested = run.issue_instant()
-    run.confirm()
-    run.storage.put(heartbeat_path(requested), OURS)  # before it is requested: one without is another writer's
-    path = run.timeline.layout.path(Instant(requested, "restore", "REQUESTED"))
-    if not run.storage.put_new(path, encode_restore_plan(plan)):
-        raise Conflict(f"restore '{requested}': another writer requested one under this name; retry")
-    return Instant(requested, "restore", "REQUESTED")
+    table, requested = run.table, run.table.issue_instant()
+    table.confirm()
+    put_heartbeat(table.storage, requested)
+    return table.request(Instant(requested, "restore", "REQUESTED"), encode_restore_plan(plan))
 
 
 def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
@@ -72,18 +62,18 @@ def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
     Order: heartbeat, by which the next writer knows whose this is; each write, the newest first; what is kept true with
     the table; completion; rollbacks since the commit, which have nothing left to tell.
     """
-    storage, layout, requested = run.storage, run.timeline.layout, restore.requested
+    table, storage, requested = run.table, run.table.storage, restore.requested
     plan = read_restore_plan(storage, run.timeline, restore)
     to = plan.savepoint_to_restore
     if to is None:
         raise Conflict(f"restore '{requested}' does not say to which instant it goes back; let its writer finish it")
-    run.confirm()
-    storage.put(heartbeat_path(requested), OURS)
-    storage.put_new(layout.path(Instant(requested, "restore", "INFLIGHT")), b"")
+
+    table.confirm()
+    put_heartbeat(storage, requested)
+    begun = table.begin(requested, "restore")
     undoing = _Undoing(run, restore, frozenset(info.requested for info in plan.instants_to_rollback))
     done = {info.requested: undoing.undo(info) for info in plan.instants_to_rollback}
-    for participant in run.participants:
-        participant.restore(to, requested)
+
     metadata = RestoreMetadata(
         start_restore_time=requested,
         time_taken_in_millis=0,
@@ -91,10 +81,12 @@ def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
         rollbacks={of: (one,) for of, one in done.items()},
         restore_instant_info=plan.instants_to_rollback,
     )
-    completed = Instant(requested, "restore", "COMPLETED", run.issue_instant())
-    run.confirm()
-    settle(complete(storage, layout, completed, encode_restore_metadata(metadata)), completed)
-    _forget_rollbacks(storage, layout, (*run.timeline.instants, *undoing.made), to)
+    ending = Ending(
+        encode_restore_metadata(metadata), tell=lambda participant: participant.restore(to, requested)
+    )  # fmt: skip
+    completed = begun.complete(ending)
+
+    _forget_rollbacks(storage, table.layout, (*run.timeline.instants, *undoing.made), to)
     remove_heartbeat(storage, requested)
     log.info("%s: restored to '%s'; %s writes were rolled back", storage.location.uri, to, len(done))
     assert completed.completed is not None
@@ -128,14 +120,14 @@ class _Undoing:
     pending: dict[str, tuple[str, RollbackPlan]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.pending = read_pending_plans(self.run.storage, self.run.timeline)
+        self.pending = read_pending_plans(self.run.table.storage, self.run.timeline)
 
     def undo(self, info: InstantInfo) -> RollbackMetadata:
         """Roll one write back: its plan goes onto the timeline and stays there until the restore is done with all.
 
         Order: the completed file before any other, so that no reader takes the write for whole meanwhile.
         """
-        storage, layout = self.run.storage, self.run.timeline.layout
+        storage, layout = self.run.table.storage, self.run.table.layout
         action = COMPLETED_ACTION.get(info.action, info.action)
         stored = (i for i in self.run.timeline.instants if i.requested == info.requested)
         target = next((i for i in stored if i.comparable_action == action), None)
@@ -145,8 +137,8 @@ class _Undoing:
             requested, plan = self._request(target)
         else:  # an attempt before has left nothing of it
             return rollback_metadata(RollbackPlan(info), self.restore.requested, {})
-        storage.put_new(layout.path(Instant(requested, "rollback", "INFLIGHT")), b"")
-        self.run.confirm()
+        self.run.table.begin(requested, "rollback")
+        self.run.table.confirm()
         if target is not None and target.is_completed:
             storage.delete(layout.path(target))
         remove_heartbeat(storage, info.requested)
@@ -156,16 +148,16 @@ class _Undoing:
             _delete_rings(storage, plan, info.requested)
         voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=info.requested)
         if target is not None:
-            self.run.confirm()
+            self.run.table.confirm()
             services = (service for service, completes_as in COMPLETED_ACTION.items() if completes_as == action)
             _delete_states(storage, layout, Instant(info.requested, action, "INFLIGHT"), (action, *services))
         return rollback_metadata(plan, requested, voided)
 
     def _request(self, target: Instant) -> tuple[str, RollbackPlan]:
-        run, requested = self.run, self.run.issue_instant()
-        plan = plan_undo(run.storage, run.timeline, run.config, target, self.undone)
-        path = run.timeline.layout.path(Instant(requested, "rollback", "REQUESTED"))
-        run.storage.put_new(path, encode_rollback_plan(plan))
+        run, table = self.run, self.run.table
+        requested = table.issue_instant()
+        plan = plan_undo(table.storage, run.timeline, run.config, target, self.undone)
+        table.request(Instant(requested, "rollback", "REQUESTED"), encode_rollback_plan(plan))
         self.made.append(Instant(requested, "rollback", "INFLIGHT"))
         return requested, plan
 

@@ -14,7 +14,7 @@ from pyhudi.table.commits import read_commit
 from pyhudi.table.config import TableConfig
 from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.rollback_plan import deletions, plan_rollback, written_at
+from pyhudi.txn.undo.rollback_plan import deletions, plan_rollback, written_at
 
 _BY_REQUEST = ("commit", "compaction")
 

@@ -19,7 +19,7 @@ from pyhudi.table.listing import StorageListing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.data_files import only_data_files
 from pyhudi.txn.markers import read_markers
-from pyhudi.txn.rollback_blocks import partition_logs, requests_by_blocks
+from pyhudi.txn.undo.rollback_blocks import partition_logs, requests_by_blocks
 
 
 def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:

@@ -1,0 +1,143 @@
+"""An action of a table, from requested to completed: writes, services, rollbacks, restores, savepoints, indexing, and
+the actions of the metadata table itself.
+
+Begin: whoever holds the table puts the requested file, then the inflight file. Work: the table is not needed.
+Complete: whoever holds the table then takes the steps of `ActionRun.complete`, in their order.
+
+A crash before the completed file leaves a pending action. The next writer takes it back or brings it to its end. A
+crash after it leaves markers and a heartbeat at most. The next writer removes them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pyhudi.errors import Conflict
+from pyhudi.model.instant import STATES, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.outcome import put_completed, refuse_unlanded
+from pyhudi.txn.conflicts.verdict import TableState, Verdict, refuse
+from pyhudi.txn.markers import read_markers, remove_lost_files
+from pyhudi.txn.participants import CommitParticipant
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What an action is completed with.
+
+    `content`: of the completed file. `tell`: tells a participant what the action did; None where nobody takes part.
+    `written`: the data files that the action says it wrote, for one that puts markers; None for others. `verdict`: what
+    is to become of the action, given the files that have markers; None for one that nobody can be in the way of.
+    """
+
+    content: bytes
+    tell: Callable[[CommitParticipant], None] | None = None
+    written: frozenset[str] | None = None
+    verdict: Callable[[frozenset[str]], Verdict] | None = None
+
+
+@dataclass(frozen=True)
+class ActionTable:
+    """A table while one may begin and complete actions on it.
+
+    `issue_instant`: a new time, later than any on the timeline. `confirm`: raises LockLost where the table is no longer
+    ours. `participants`: what is kept true with the table; none for the metadata table.
+    """
+
+    storage: Storage
+    layout: TimelineLayout
+    issue_instant: Callable[[], str]
+    confirm: Callable[[], None]
+    participants: Sequence[CommitParticipant] = ()
+
+    def request(self, instant: Instant, content: bytes) -> Instant:
+        """Put the first file of a new action. Raises: Conflict where there is one under this name."""
+        if not self.storage.put_new(self.layout.path(instant), content):
+            raise Conflict(
+                f"{instant.action} '{instant.requested}': another writer requested one under this name; retry"
+            )
+        return instant
+
+    def begin(
+        self,
+        requested: str,
+        action: str,
+        *,
+        request: bytes | None = None,
+        inflight: bytes = b"",
+        upon: TableState | None = None,
+    ) -> "ActionRun":
+        """Put the requested file, then the inflight file. Those that an attempt before has put stay as they are.
+
+        `request`: content of the requested file; None for an action that was requested before. `upon`: as of
+        `ActionRun`.
+        """
+        if request is not None:
+            self.storage.put_new(self.layout.path(Instant(requested, action, "REQUESTED")), request)
+        target = Instant(requested, action, "INFLIGHT")
+        self.storage.put_new(self.layout.path(target), inflight)
+        return ActionRun(self, target, upon)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRun:
+    """An action that was begun.
+
+    `table`: held when it was begun; `on` gives it another turn at the table to complete in. `target`: the action, as
+    it stands inflight. `upon`: the table that it was planned on, for the verdict; None for an action that needs none.
+    """
+
+    table: ActionTable
+    target: Instant
+    upon: TableState | None = None
+
+    @property
+    def requested(self) -> str:
+        return self.target.requested
+
+    def on(self, table: ActionTable) -> "ActionRun":
+        """The same action, to be completed in another turn."""
+        return replace(self, table=table)
+
+    def complete(self, ending: Ending) -> Instant:
+        """Complete the action. Gives its completed instant.
+
+        Order: the verdict on what others did; the files of lost task attempts go; participants take over what the
+        action did; the completed file. The hold is confirmed before each step that others could see.
+
+        Raises: Conflict where the verdict is against it; LockLost when the table is no longer ours; OutcomeUnknown when
+        nobody can say whether it landed.
+        """
+        table = self.table
+        self._reconcile(ending)
+
+        if ending.tell is not None:
+            for participant in table.participants:
+                ending.tell(participant)
+
+        completed = Instant(self.target.requested, self.target.action, "COMPLETED", table.issue_instant())
+        table.confirm()
+        refuse_unlanded(put_completed(table.storage, table.layout, completed, ending.content), completed)
+        return completed
+
+    def _reconcile(self, ending: Ending) -> None:
+        """Ask for the verdict. Then delete what lost task attempts left: files with a marker that the action did not
+        write.
+
+        Spec: format/actions.md section 1.
+        """
+        if ending.written is None:
+            return
+        table = self.table
+        markers = read_markers(table.storage, self.requested) or []
+        if ending.verdict is not None:
+            refuse(ending.verdict(frozenset(marker.data_path for marker in markers)))
+        table.confirm()
+        lost = [marker for marker in markers if marker.data_path not in ending.written]
+        remove_lost_files(table.storage, self.requested, lost)
+
+
+def delete_pending_states(storage: Storage, layout: TimelineLayout, instant: Instant) -> None:
+    """Delete the inflight file of an action, then its requested file: it stays known while anything of it is there."""
+    for state in reversed(STATES[:-1]):
+        storage.delete(layout.path(Instant(instant.requested, instant.action, state)))

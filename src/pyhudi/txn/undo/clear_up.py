@@ -1,0 +1,123 @@
+"""Clearing up after the dead, at the beginning of a writer's turn: nothing that is pending then is being worked on, but
+services, and writes of others that give a sign of life.
+
+Every step can be repeated, and a crash between two leaves what the next writer clears up.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict
+from pyhudi.table.restores import read_restore_plan
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionTable
+from pyhudi.txn.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
+from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.undo.leftovers import sweep_leftovers
+from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
+from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
+from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class LifeTerms:
+    """When a writer counts as dead: `expires_ms` after its last beat. `now_ms`: what the time is."""
+
+    now_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearedUp:
+    """What was found and done. `snapshot`: the table after it."""
+
+    snapshot: Snapshot
+    restored: tuple[RestoreDone, ...]
+    rolled_back: tuple[RolledBack, ...]
+
+
+def clear_up(
+    table: ActionTable,
+    snapshot: Snapshot,
+    read_snapshot: Callable[[], Snapshot],
+    life: LifeTerms,
+    *,
+    takes_over: str | None,
+) -> ClearedUp:
+    """Finish or undo what dead writers left. The caller holds the guard.
+
+    `takes_over`: to which instant a restore goes back that is finished although another writer left it pending.
+
+    Raises: Conflict for what another writer may be running.
+    """
+    restored: tuple[RestoreDone, ...] = ()
+    undone: tuple[RolledBack, ...] = ()
+
+    if snapshot.timeline.pending:
+        # Restores go first: what one rolls back looks like a write that died halfway.
+        restored = _finish_restores(table, snapshot, takes_over)
+        if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
+            snapshot = read_snapshot()
+        undone = tuple(
+            run_rollback(table, snapshot.timeline, dead)
+            for dead in find_dead_writes(
+                table.storage, snapshot.timeline, now_ms=life.now_ms, heartbeat_expires_ms=life.expires_ms
+            )
+        )
+        if undone:
+            snapshot = read_snapshot()
+
+    if remove_leftovers(table, snapshot.timeline) or undone:
+        partitions = (name for done in undone for name in done.partitions)
+        sweep_leftovers(
+            table.storage, snapshot.config, partitions, now_ms=life.now_ms, heartbeat_expires_ms=life.expires_ms
+        )
+    return ClearedUp(snapshot, restored, undone)
+
+
+def _finish_restores(table: ActionTable, snapshot: Snapshot, takes_over: str | None) -> tuple[RestoreDone, ...]:
+    """Finish restores that died. Raises: Conflict for one of another writer, which may be running."""
+    storage, timeline = table.storage, snapshot.timeline
+    run = RestoreRun(table, snapshot.config, timeline)
+    done = []
+    for restore in timeline.pending_restores:
+        if not has_own_heartbeat(storage, restore.requested):
+            to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
+            if to is None or to != takes_over:
+                raise Conflict(
+                    f"restore '{restore.requested}' of another writer is pending, and may be running: let it finish; "
+                    f'where it died, restore("{to}") brings it to its end'
+                )
+        log.info("%s: finishing restore '%s', which was left pending", storage.location.uri, restore.requested)
+        done.append(carry_out_restore(run, restore))
+    return tuple(done)
+
+
+def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
+    """Remove markers and heartbeats of our writes that are not pending (any more): their writer died right before its
+    instant was requested, or right after it was completed; a restore is finished then. A savepoint in the making goes,
+    too, which would hold its files for good. Whether there were any. One list request.
+
+    The hold is confirmed once they are found. A writer that took the table since has a heartbeat that `timeline` does
+    not know, and would lose its markers.
+    """
+    storage = table.storage
+    making = {instant.requested: instant for instant in timeline.pending if instant.action == "savepoint"}
+    restores = {instant.requested: instant for instant in timeline if instant.action == "restore"}
+    pending = {instant.requested for instant in timeline.pending} - making.keys()
+
+    left = [requested for requested in find_own_heartbeats(storage) if requested not in pending]
+    if left:
+        table.confirm()
+    for requested in left:
+        if requested in making:
+            storage.delete(table.layout.path(making[requested]))
+        if requested in restores:
+            forget_rollbacks(storage, timeline, restores[requested])
+        remove_markers(storage, requested)
+        remove_heartbeat(storage, requested)
+    return bool(left)

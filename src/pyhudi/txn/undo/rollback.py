@@ -1,0 +1,97 @@
+"""Rolling back writes that died: their files go, then their instants. Every step can be repeated."""
+
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict
+from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.model.commit import RollbackMetadata
+from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.pending import is_clustering
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
+from pyhudi.txn.heartbeat import is_alive_elsewhere, remove_heartbeat
+from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.undo.rollback_blocks import put_command_blocks
+from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
+
+
+def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
+    """Pending writes that nobody will complete, newest first. The caller holds the guard.
+
+    Raises: Conflict for one that another writer keeps alive.
+    """
+    dead = []
+    for instant in timeline.pending:
+        if instant.action not in WRITE_ACTIONS or is_clustering(storage, timeline, instant):
+            continue
+        if is_alive_elsewhere(storage, instant.requested, now_ms=now_ms, expires_ms=heartbeat_expires_ms):
+            raise Conflict(
+                f"{instant.action} '{instant.requested}' of another writer is running (its heartbeat is alive); "
+                "retry when it is done"
+            )
+        dead.append(instant)
+    return sorted(dead, key=lambda instant: instant.requested, reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A rollback that has completed: its times, what it undid and how."""
+
+    requested: str
+    completed: str
+    target: str
+    metadata: RollbackMetadata
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Those that the target had files in."""
+        return tuple(self.metadata.partition_metadata)
+
+
+def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> RolledBack:
+    """Roll a pending write back.
+
+    A rollback of this target that is pending already is finished under its own plan and time.
+    Order: heartbeat, plan, markers, files, participants, completion, then the target's own instant files. A crash at
+    any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
+
+    The hold is confirmed before each run of deletions and before the completed file. Whoever has the table then rolls
+    this target back as well, and a second completion, or a plan that nobody finishes, would stay on its timeline.
+    """
+    assert not target.is_completed
+    storage = table.storage
+    table.confirm()
+    remove_heartbeat(storage, target.requested)  # before the plan: who puts a marker later finds the write ended
+
+    requested, plan = read_pending_plans(storage, timeline).get(target.requested, (None, None))
+    request = None
+    if requested is None or plan is None:
+        plan = plan_rollback(storage, timeline, target)
+        requested, request = table.issue_instant(), encode_rollback_plan(plan)
+    rollback = table.begin(requested, "rollback", request=request)
+
+    table.confirm()
+    # The plan holds what the markers said. They go before the files: a task of the target that still runs takes
+    # its own file back when its marker is gone, and what it showed before that is deleted here.
+    remove_markers(storage, target.requested)
+    delete_files(storage, plan)
+    voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=target.requested)
+
+    metadata = rollback_metadata(plan, requested, voided)
+    completed = rollback.complete(
+        Ending(
+            encode_rollback_metadata(metadata),
+            tell=lambda participant: participant.roll_back(target.requested, requested, metadata),
+        )
+    )
+    remove_pending_instant(table, target)
+    assert completed.completed is not None
+    return RolledBack(requested, completed.completed, target.requested, metadata)
+
+
+def remove_pending_instant(table: ActionTable, target: Instant) -> None:
+    """Delete an instant's markers and heartbeat, then its inflight, then its requested file."""
+    remove_markers(table.storage, target.requested)
+    remove_heartbeat(table.storage, target.requested)
+    delete_pending_states(table.storage, table.layout, target)
