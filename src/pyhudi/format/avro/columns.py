@@ -86,6 +86,7 @@ class Cells:
                 inner = _both(valid, within)
                 count = self.level_sizes[shape.level]
                 columns = [self._member(member, one, shape.path, count, inner) for member, one in shape.members]
+
                 fields = [
                     pa.field(member.field.name, column.type, _may_be_null(member))
                     for (member, _), column in zip(shape.members, columns, strict=True)
@@ -271,7 +272,7 @@ def _both(valid: Flags | None, within: Flags | None) -> Flags | None:
 
 
 def _bitmap(flags: npt.NDArray[Any] | None, *, is_data: bool = False) -> pa.Buffer | None:
-    """Flags of a byte each as Arrow's bits; None if all are set, since no nulls need no bits. Data always get bits."""
+    """Flags of a byte each as Arrow's bits. Validity flags that are all set give None: Arrow needs no bits for them."""
     if flags is None or (not is_data and flags.all()):
         return None
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

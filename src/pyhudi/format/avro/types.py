@@ -349,6 +349,7 @@ def find_wide_union(kind: AvroType, path: str) -> tuple[str, Union] | None:
             inner = [(f"{path}.value", kind.values)]
         case Scalar():
             pass
+
     return next((found for where, one in inner if (found := find_wide_union(one, where))), None)
 
 
