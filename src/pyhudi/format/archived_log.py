@@ -152,7 +152,6 @@ def _block_entries(block: LogBlock, path: str) -> Iterator[ArchivedEntry]:
     at = _COUNT.size
     for _ in range(count):
         body = content[at + _SIZE.size : at + _SIZE.size + _size_at(content, at, block, path)]
-
         record = _record(body, schema_text, path, block.content_offset + at)
         at += _SIZE.size + len(body)
         instant = _completed(record)

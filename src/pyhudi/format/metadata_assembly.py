@@ -68,7 +68,7 @@ class RecordWriter:
         for measure, _, arrays in self._parts:
             measure(sizes, *arrays)
 
-        # First the size of each record, then its bytes: nothing is moved or grown.
+        # All sizes are known before the first byte is written, so nothing has to grow or move.
         offsets = np.zeros(self.count + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         out = np.empty(int(offsets[-1]), np.uint8)

@@ -59,7 +59,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """The files that records list, those of all records in a row. `counts`: how many files each record lists."""
+    """The files that records list: the first record's files, then the second's, ... `counts`: files of each record."""
 
     counts: Numbers
     names: pa.StringArray

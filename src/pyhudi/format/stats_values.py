@@ -282,7 +282,7 @@ def _promoted(array: pa.Array, wanted: pa.DataType, *, is_min: bool) -> pa.Array
         return array
 
     if kind == pa.float32() and wanted == pa.float64():
-        # Apache Hudi reads such a float by its decimal text: a number within a step of its own.
+        # Apache Hudi reads such a float by its decimal text, which gives a double within one step of the float.
         step = np.nextafter(array.to_numpy(zero_copy_only=False), np.float32("-inf" if is_min else "inf"))
         return pa.array(step.astype(np.float64), mask=array.is_null().to_numpy(zero_copy_only=False))
 
@@ -367,7 +367,7 @@ def _put_decimals(
     for row in range(valid.size):
         if valid[row]:
             size = put_decimal(held, 0, words[row, 0], words[row, 1], 0)
-            for index in range(1, size):  # behind the size, which takes a byte
+            for index in range(1, size):  # byte 0 of `held` is the size
                 out[to] = held[index]
                 to += 1
         offsets[row + 1] = to

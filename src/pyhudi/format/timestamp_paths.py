@@ -149,7 +149,7 @@ def partition_texts(column: pa.ChunkedArray, name: str, spec: TimestampSpec) -> 
 
 
 def _zone_name(spec: TimestampSpec) -> str:
-    assert spec.output_zone is not None  # refused for numbers
+    assert spec.output_zone is not None  # `refuse_type` refuses numbers without it
     return spec.output_zone
 
 
@@ -262,7 +262,7 @@ def _walls_by(texts: pa.Array, pattern: DatePattern, spec: TimestampSpec) -> pa.
     if offset is not None:
         millis = pc.subtract(wall, offset)
     else:
-        assert spec.input_zone is not None  # refused where the spec is made
+        assert spec.input_zone is not None  # a spec without it is refused when it is made
         millis = _utc(wall, spec.input_zone)
 
     zone = spec.output_zone or spec.input_zone

@@ -92,7 +92,7 @@ class Loop(Generic[R]):
         if self._compiled is None:
             with _building:
                 if self._compiled is None:
-                    from pyhudi.loops.compiling import compiled  # brings numba
+                    from pyhudi.loops.compiling import compiled  # imports numba
 
                     bound = self._bound(lambda loop: loop.compiled)
                     self._compiled = compiled(bound, self.digest(), is_inlined=self._is_inlined)

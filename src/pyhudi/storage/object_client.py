@@ -100,7 +100,7 @@ def _sorted_options(
 
 
 def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], retry: "RetryConfig") -> Store:
-    makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the names are the user's
+    makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the user names the options
     try:
         return makers[place.kind](
             place.bucket, config=config, client_options=client or None, retry_config=retry or None

@@ -145,7 +145,7 @@ class ObjectStorage:
                 created = self._find_creation(key, shown, content) if is_doubtful else self._find_any(key, shown)
                 if created is not None:
                     return created == mark
-                if pause_s is None:  # S3 says so too while another creation is under way
+                if pause_s is None:  # S3 also raises this while another creation is under way
                     raise Unavailable(f"{shown}: cannot create it: {first_line(error)}; call again") from error
             except Unavailable:
                 if pause_s is None:

@@ -107,7 +107,7 @@ class CellWriter:
             guard = self._emit(GUARD, path, null, valid) if null >= 0 or valid != ALL_VALID else -1
 
             names = [array.type.field(index).name for index in range(array.type.num_fields)]
-            columns = dict(zip(names, array.flatten(), strict=True))  # null where the struct is
+            columns = dict(zip(names, array.flatten(), strict=True))  # members are null where their struct is
             self._fields(kind.fields, columns, path)
             if guard >= 0:
                 self._close(guard)
@@ -313,7 +313,7 @@ def _view(array: pa.Array, index: int, dtype: type, more: int = 0, *, width: int
     """A buffer of a column as numbers, without a copy: `width` numbers a value, and `more` behind the last value."""
     data = array.buffers()[index]
     count = len(array) * width + more
-    if data is None or (count == more == 1 and data.size == 0):  # Arrow leaves out the offsets of no values
+    if data is None or (count == more == 1 and data.size == 0):  # Arrow leaves out an empty column's offsets
         return np.zeros(count, dtype)
     start = array.offset * width * np.dtype(dtype).itemsize
     return np.frombuffer(data, dtype, count, start)

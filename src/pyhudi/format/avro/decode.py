@@ -109,7 +109,7 @@ class RowDecoder:
 
         made = Cells(self._program, rows, bases, limits, cells).column(self._program.shape, None)
         batch = pa.RecordBatch.from_struct_array(made)
-        return batch.cast(self.schema) if batch.num_columns else batch  # a cast of no columns forgets the rows
+        return batch.cast(self.schema) if batch.num_columns else batch  # without columns a cast forgets the rows
 
 
 @lru_cache(maxsize=64)

@@ -128,7 +128,7 @@ class Program:
 def compile_reading(reading: Fields, *, is_counting: bool = False) -> Program:
     """The operations that build the columns. With `is_counting`: the operations that only count the lists' items.
 
-    Fields behind the last one that is needed are not walked; then the end of a row is not checked.
+    Fields behind the last needed field are not walked. If there are any, the end of a row is not checked.
     """
     assembler = _Assembler(is_counting)
     shape = assembler.record(reading, "", 0, NO_SLOT, is_top=True)

@@ -164,7 +164,7 @@ class _Parser:
         kind = schema.get("type")
         if kind == "array":
             items = self.type(schema.get("items"), namespace, f"{path}.element", depth + 1)
-            if self._refuse_idle(items, path) == 0:  # any count of them fits into no bytes at all
+            if self._refuse_idle(items, path) == 0:  # a file could claim any number of them without a byte
                 raise Unsupported(f"field '{path}': an array of values that take no bytes, such as type null")
             return Array(items)
         if kind == "map":

@@ -1,4 +1,4 @@
-"""Index blocks: the root, and the leaf and intermediate ones of files with many blocks."""
+"""Index blocks: the root index and, in files with many blocks, leaf and intermediate index blocks."""
 
 import struct
 from collections.abc import Iterable

@@ -89,7 +89,7 @@ class HFileReader:
         tail = read_exactly(source, start, tail_size, path=path)
 
         self._trailer = trailer = decode_trailer(tail, path, base=start)
-        # The index begins before the tail: read again, from the index on.
+        # If the index begins before the tail, the file is read again from the index on.
         if trailer.load_on_open_offset < start:
             start, tail_size = trailer.load_on_open_offset, size_bytes - trailer.load_on_open_offset
             tail = read_exactly(source, start, tail_size, path=path)

@@ -8,7 +8,7 @@ _VARINT_SIZE_MAX = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """A protobuf varint: 7 bits a byte, low ones first, high bit set where more follow."""
+    """A protobuf varint: 7 bits a byte, low bits first. The high bit of a byte is set if another byte follows."""
     assert 0 <= value < 1 << 64
     out = bytearray()
     while value > 0x7F:

@@ -1,7 +1,7 @@
-"""Writing an HFile that every release of Hudi, HBase's reader and hudi-rs accept.
+"""Writes HFiles that every release of Hudi, HBase's reader and hudi-rs accept.
 
-The choices are those of format/hfile.md section 10: index keys and LASTKEY whole and with the suffix,
-CRC32C checksums, one index level, blocks of 64 KiB.
+The choices are those of format/hfile.md section 10: index keys and LASTKEY are whole and have the suffix, checksums are
+CRC32C, the index has one level, blocks have 64 KiB.
 """
 
 from collections.abc import Iterable, Mapping

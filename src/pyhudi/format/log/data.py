@@ -70,7 +70,7 @@ class _Reading:
     def answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The answer's batch, from a batch that was read: its columns are those of `stored`, in that order."""
         if not self.members:
-            return batch  # a batch made anew, of no columns, would forget the number of its rows
+            return batch  # a new batch without columns would forget its number of rows
         if batch.schema.equals(self.schema):
             return batch
 
