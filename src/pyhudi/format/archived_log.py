@@ -1,6 +1,6 @@
-"""The history of layout 1: the entries of `.commits_.archive.N_1-0-1`, log files of Avro blocks.
+"""The archived timeline of layout 1: the entries of `.commits_.archive.N_1-0-1`, which are log files of Avro blocks.
 
-One entry an instant and state; a block's header holds the schema alone, its content is
+There is one entry for each instant and state. A block's header holds only the schema. The block's content is
 `i32 version, i32 count, count x (i32 size, Avro record)`, big endian.
 
 Spec: format/timeline.md section 6; format/log-format.md section 2.1.
@@ -37,7 +37,7 @@ _CONTENT_VERSION = 3
 _COUNT = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
 
-# The member that says what a completed action did, where it is one that a reader asks for.
+# The fields of an entry that tell what a completed action did, for the actions that readers ask for.
 _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 _CLEAN_MEMBER = "hoodieCleanMetadata"
 
@@ -68,7 +68,7 @@ def merged_file_name(plan: bytes, *, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedState:
-    """A state of an instant as its file on the timeline gives it. `since`: when the file was made, as instant text."""
+    """A state of an instant, as its file on the timeline holds it. `since`: when the file was made, as instant text."""
 
     instant: Instant
     since: str
@@ -77,7 +77,7 @@ class ArchivedState:
 
 
 def encode_archive_block(states: Sequence[ArchivedState]) -> bytes:
-    """A block of entries, one a state. Raises: CorruptFile for a file of the timeline that cannot be decoded."""
+    """A block with an entry for each state. Raises: CorruptFile for a file of the timeline that cannot be decoded."""
     schema_text = archived_schema()
     bodies = [encode_record(schema_text, _entry(state)) for state in states]
     framed = b"".join(part for body in bodies for part in (_SIZE.pack(len(body)), body))
@@ -97,13 +97,14 @@ def _entry(state: ArchivedState) -> dict[str, object]:
 
 
 def _member(state: ArchivedState) -> tuple[str, object] | None:
-    """The field that holds what a file says, and that; None for files that say nothing.
+    """The entry's field for the content of a timeline file, and the decoded content; None for a file without content.
 
-    Seen: 0.15.0 stores an empty commit for a requested one, which holds nothing either; 1.x none.
+    Seen: for a requested commit 0.15.0 stores an empty commit, and 1.x stores nothing; both mean the same.
     """
     action, is_completed = state.instant.action, state.instant.is_completed
     if not state.content:
         return None
+
     match action, state.instant.state:
         case (("commit" | "deltacommit"), _):
             return "hoodieCommitMetadata", decode_commit(state.content, path=state.path)
@@ -129,9 +130,9 @@ def _member(state: ArchivedState) -> tuple[str, object] | None:
 
 
 def decode_archive(content: bytes, *, path: str) -> Iterator[ArchivedEntry]:
-    """The completed instants of an archive file, in its order. Blocks that a dead writer left torn are passed over.
+    """The completed instants of an archive file, in the file's order. Torn blocks, from a dead writer, are passed over.
 
-    Raises: CorruptFile where a whole block does not hold what it should.
+    Raises: CorruptFile for a whole block that does not hold entries.
     """
     for block in read_blocks(content, path=path):
         if block.type is BlockType.CORRUPT:
@@ -146,6 +147,7 @@ def _block_entries(block: LogBlock, path: str) -> Iterator[ArchivedEntry]:
     content = bytes(block.read_content())
     if schema_text is None or len(content) < _COUNT.size:
         raise CorruptFile(path, block.content_offset, expected="a schema and a count", found="a block without")
+
     _, count = _COUNT.unpack_from(content)
     at = _COUNT.size
     for _ in range(count):
@@ -167,7 +169,7 @@ def _size_at(content: bytes, at: int, block: LogBlock, path: str) -> int:
 
 
 def _completed(record: dict[str, object]) -> Instant | None:
-    """The instant of an entry, None for one of its earlier states. Releases that had no states kept completed ones."""
+    """The instant of an entry; None for an entry of an earlier state. An entry without a state is a completed one."""
     requested, action = record.get("commitTime"), record.get("actionType")
     if not isinstance(requested, str) or not isinstance(action, str):
         return None
@@ -178,14 +180,14 @@ def _completed(record: dict[str, object]) -> Instant | None:
 
 
 def archived_commit(entry: ArchivedEntry, *, path: str) -> CommitMetadata:
-    """What an archived commit, delta commit or replace commit did."""
+    """The metadata of an archived commit, delta commit or replace commit."""
     record = _record(entry.body, entry.schema_text, path, 0)
     member = next((record[name] for name in _COMMIT_MEMBERS if record.get(name) is not None), None)
     return CommitMetadata() if member is None else _value(CommitMetadata, member, path)
 
 
 def archived_clean(entry: ArchivedEntry, *, path: str) -> CleanMetadata | None:
-    """What an archived clean did; None when its entry does not say."""
+    """The metadata of an archived clean; None if its entry has none."""
     member = _record(entry.body, entry.schema_text, path, 0).get(_CLEAN_MEMBER)
     return None if member is None else _value(CleanMetadata, member, path)
 

@@ -1,7 +1,7 @@
-"""The schema of an archived entry of layout 1, made of those of the timeline's own files.
+"""The schema of an archived entry of layout 1, made from the schemas of the timeline's own files.
 
-Spec: format/timeline.md section 4.1, "HoodieArchivedMetaEntry". Seen: fields and their order as 0.15.0 writes them; the
-records in them as newer releases do, which readers resolve by name.
+Spec: format/timeline.md section 4.1, "HoodieArchivedMetaEntry". Seen: 0.15.0 writes these fields in this order. The
+records inside are those of newer releases; readers resolve them by name.
 """
 
 import json
@@ -31,12 +31,12 @@ _COMPACTION = record(
         ),
     ),
 )
-"""What releases before any that writes version 6 archived of a compaction; a field that stays empty."""
+"""The metadata of a compaction, as releases older than table version 6 archived it. The field stays empty."""
 
 
 @cache
 def archived_schema() -> str:
-    """The schema text of `HoodieArchivedMetaEntry`. Types that were defined once are named from then on."""
+    """The schema text of `HoodieArchivedMetaEntry`. A type is defined at its first use, and named at later uses."""
     seen: set[str] = set()
 
     def member(name: str, text: str) -> Json:

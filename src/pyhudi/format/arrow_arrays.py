@@ -1,4 +1,4 @@
-"""Columns as Arrow's functions of single arrays, and compiled loops, want them."""
+"""Columns as one array, for Arrow's functions of single arrays, and as buffers, for compiled loops."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -14,7 +14,7 @@ Offsets: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The column in one piece, without a copy where it is. Raises what Arrow does for text of more than 2 GiB."""
+    """The column in one piece; no copy is made if it is one already. Raises: Arrow's error for text beyond 2 GiB."""
     if isinstance(column, pa.Array):
         return column
     combined = column.combine_chunks()
@@ -22,9 +22,10 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def key_buffers(keys: pa.Array | pa.ChunkedArray, *, what: str) -> Iterator[tuple[Bytes, Offsets, int]]:
-    """The bytes and the offsets of each chunk that has any, without a copy; offsets count from the start of the bytes.
+    """The bytes, the offsets and the number of values of each chunk that is not empty, without a copy.
 
-    `what`: names the place in errors. Raises: Invalid for what is no text or bytes, and for nulls.
+    The offsets count from the start of the bytes. `what`: names the place in errors.
+    Raises: Invalid for values that are neither text nor bytes, and for nulls.
     """
     for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
         if pa.types.is_string(chunk.type) or pa.types.is_binary(chunk.type):
@@ -33,10 +34,12 @@ def key_buffers(keys: pa.Array | pa.ChunkedArray, *, what: str) -> Iterator[tupl
             width = "<i8"
         else:
             raise Invalid(f"{what}: expected record keys as strings or bytes, found {chunk.type}")
+
         if chunk.null_count:
             raise Invalid(f"{what}: expected no null record key, found {chunk.null_count:,}")
         if len(chunk) == 0:
             continue
+
         _, offsets, data = chunk.buffers()
         positions: Offsets = np.frombuffer(offsets, width, len(chunk) + 1, chunk.offset * int(width[-1]))
         content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)

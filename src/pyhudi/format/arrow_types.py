@@ -1,4 +1,4 @@
-"""Which Arrow types a table's columns have, what other types become, and which may follow which."""
+"""The Arrow types of a table's columns, what other types become, and which type may replace which without a rewrite."""
 
 import pyarrow as pa
 
@@ -6,11 +6,11 @@ from pyhudi.errors import Invalid
 from pyhudi.format.avro.types import NESTING_MAX as AVRO_NESTING_MAX
 
 NESTING_MAX = AVRO_NESTING_MAX // 2 - 1
-"""Types within types of a column: each that may be null is two in Avro."""
+"""The most levels of types within a column's type. A nullable type takes two levels in Avro."""
 
 _TEXT_KEY = "text as keys of a map: Avro maps have no other; cast it to a list of structs"
 
-# What becomes what, where one test tells; the first that holds counts.
+# A test of a type, and the type that replaces it. The first test that holds is taken.
 _REPLACED = (
     (pa.types.is_int8, pa.int32()),
     (pa.types.is_int16, pa.int32()),
@@ -53,18 +53,18 @@ _PROMOTIONS = {
 
 
 def canonical_arrow(schema: pa.Schema) -> pa.Schema:
-    """The schema with the types in which a table keeps such columns; nullability stays, metadata goes.
+    """The schema with the types in which a table keeps such columns. Nullability stays, metadata is dropped.
 
-    Small integers widen, large and view types become plain, dictionaries their values, timestamps
-    microseconds (of whatever zone: UTC).
-    Raises: Invalid for a type with no place in a table or for two columns of one name, with the cast to make.
+    Small integers widen. Large and view types become plain. Dictionaries become their values. Timestamps become
+    microseconds, in UTC whatever their zone was.
+    Raises: Invalid for a type that a table cannot have, with the cast to make; Invalid for two columns of one name.
     """
     refuse_deep_types(schema)
     return pa.schema(_fields(list(schema), ""))
 
 
 def refuse_deep_types(schema: pa.Schema) -> None:
-    """Refuse types that nest deeper than any table's may. Raises: Invalid, naming the column."""
+    """Refuse types that nest deeper than a table allows. Raises: Invalid, naming the column."""
     for field in schema:
         level, depth = [field.type], 0
         while level:
@@ -84,7 +84,7 @@ def _inner_types(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def typed_nulls(schema: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """The schema with the table's type for each column, field or item that has nothing but nulls."""
+    """The schema, with the table's type for each column, field or item of type null (nothing but nulls)."""
     return pa.schema(_typed_nulls(list(schema), list(table)))
 
 
@@ -108,9 +108,9 @@ def _typed(kind: pa.DataType, stored: pa.DataType) -> pa.DataType:
 
 
 def refuse_names_alike(schema: pa.Schema, path: str = "") -> None:
-    """Raises: Invalid for columns, or fields of a struct, that differ by capital letters only. `path`: of the struct.
+    """Refuse columns, or fields of a struct, whose names differ only by capital letters. `path`: where the struct is.
 
-    Spark and SQL do not tell such names apart: they could not read the table.
+    Spark and SQL do not tell such names apart, and could not read the table. Raises: Invalid.
     """
     _refuse_alike(list(schema), path)
 
@@ -166,15 +166,18 @@ def _nested(kind: pa.DataType, path: str) -> pa.DataType:
     if any(is_kind(kind) for is_kind in _LISTS):
         item = kind.value_field
         return pa.list_(pa.field("element", _canonical(item.type, f"{path}.element"), item.nullable))
+
     if pa.types.is_map(kind):
         if _canonical(kind.key_type, f"{path}.key") != pa.string():
             raise Invalid(f"column '{path}' of type {kind}: expected {_TEXT_KEY}")
         item = kind.item_field
         return pa.map_(pa.string(), pa.field("value", _canonical(item.type, f"{path}.value"), item.nullable))
+
     if pa.types.is_struct(kind):
         if kind.num_fields == 0:
             raise Invalid(f"column '{path}': a struct without fields cannot be stored; leave it out")
         return pa.struct(_fields(list(kind), f"{path}."))
+
     for is_kind, cast in _REFUSED:
         if is_kind(kind):
             raise Invalid(f"column '{path}' of type {kind}: no such type in a table; cast it to {cast}")
@@ -182,9 +185,9 @@ def _nested(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def can_promote(source: pa.DataType, target: pa.DataType) -> bool:
-    """Can values stored as `source` be read as `target` without a rewrite? By Avro's rules, nested types too.
+    """Whether values stored as `source` can be read as `target` without a rewrite, by Avro's rules.
 
-    A struct may gain fields that may be null, and lose fields.
+    Nested types follow the same rules. A struct may gain nullable fields, and may lose fields.
     """
     if source == target or target in _PROMOTIONS.get(source, ()):
         return True

@@ -1,8 +1,8 @@
 """Avro object container files that hold one record, as the timeline does.
 
-Layout: magic `Obj` 0x01; a map of text to bytes (`avro.schema` alone: no codec entry means no
-compression); 16 bytes of sync marker; a block: count of records (long), size in bytes (long), the
-records, the sync marker again. Longs are zigzag variable-length.
+Layout: magic `Obj` 0x01; a map of text to bytes, with `avro.schema` (without an entry for the codec nothing is
+compressed); 16 bytes of sync marker; a block: count of records (long), size in bytes (long), the records, the sync
+marker again. Longs are zigzag numbers of variable length.
 
 Spec: Apache Avro 1.11, "Object Container Files"; format/timeline.md section 4. Seen: 0.13.1 to 1.2.0
 write `avro.schema` as the only entry and exactly one block with one record.
@@ -31,7 +31,7 @@ RECORD_SIZE_MAX_BYTES = 1 << 31
 
 ParsedSchema: TypeAlias = dict[str, object]
 
-# What fastavro and zlib raise over bytes or schemas that break their format.
+# The errors that fastavro and zlib raise for bytes or schemas that break their format.
 BROKEN_BYTES = (
     EOFError,
     ValueError,
@@ -54,7 +54,7 @@ BROKEN_BYTES = (
 def encode_container(schema_text: str, record: dict[str, object]) -> bytes:
     """A container file with one record.
 
-    The sync marker, random in Java, is the MD5 of schema and record: equal records give equal files.
+    The sync marker, which is random in Java, is the MD5 of schema and record. So equal records give equal files.
     """
     body = encode_record(schema_text, record)
     schema_bytes = schema_text.encode()
@@ -67,8 +67,8 @@ def encode_container(schema_text: str, record: dict[str, object]) -> bytes:
 def decode_container(content: bytes, schema_texts: dict[str, str], *, path: str) -> tuple[str, dict[str, object]]:
     """The name and the record of a container file, resolved by name to our schema of that record.
 
-    `schema_texts`: record name -> our schema; other records are refused.
-    Raises: CorruptFile for bytes that break the format, another record, or not exactly one.
+    `schema_texts`: record name -> our schema. Records of other names are refused.
+    Raises: CorruptFile for bytes that break the format, for another record, or if the file has not exactly one record.
     """
     written_text, body, offset = split_container(content, path=path)
     try:
@@ -89,6 +89,7 @@ def split_container(content: bytes, *, path: str) -> tuple[str, bytes, int]:
     """The schema text of a container file, the bytes of its only record, and where they begin."""
     if not content.startswith(MAGIC):
         raise CorruptFile(path, 0, expected="Avro magic 4f 62 6a 01", found=content[:4].hex(" ") or "no bytes")
+
     source = io.BytesIO(content)
     source.seek(len(MAGIC))
     try:
@@ -104,11 +105,13 @@ def split_container(content: bytes, *, path: str) -> tuple[str, bytes, int]:
             body = unpack(body, -zlib.MAX_WBITS)
     except BROKEN_BYTES as error:
         raise CorruptFile(path, source.tell(), expected="an Avro container file", found=_said(error)) from error
+
     if codec not in (b"null", b"deflate"):
         raise CorruptFile(path, len(MAGIC), expected="codec null or deflate", found=repr(codec[:20]))
     if count != 1 or end != sync or len(sync) != SYNC_SIZE_BYTES:
         found = f"a block of {count:,} records with {len(end):,} bytes after it"
         raise CorruptFile(path, offset, expected="one block with one record, closed by the sync marker", found=found)
+
     return schema_text, body, offset
 
 
@@ -120,7 +123,7 @@ def encode_record(schema_text: str, record: dict[str, object]) -> bytes:
 
 
 def decode_record(body: bytes, written_text: str, reading_text: str | None = None) -> dict[str, object]:
-    """The record of a whole Avro binary; `reading_text`: the schema to resolve it to, if not its own.
+    """The record in Avro binary, which must fill all bytes. `reading_text`: another schema to resolve the record to.
 
     Raises: one of `BROKEN_BYTES`.
     """
@@ -135,7 +138,7 @@ def decode_record(body: bytes, written_text: str, reading_text: str | None = Non
 
 
 def transcode_record(body: bytes, written_text: str, schema_text: str) -> bytes:
-    """A record's Avro binary under another schema that its own resolves to; of unions each value keeps its member.
+    """A record's Avro binary, rewritten for another schema that its own resolves to. In a union a value keeps its type.
 
     Raises: one of `BROKEN_BYTES`.
     """
@@ -148,9 +151,10 @@ def transcode_record(body: bytes, written_text: str, schema_text: str) -> bytes:
 
 @lru_cache(maxsize=64)
 def parsed_schema(schema_text: str) -> ParsedSchema:
-    """A schema text as fastavro wants it, kept for the next time (the 64 that were used last).
+    """A schema text as fastavro takes it. The 64 schemas that were used last are kept.
 
-    Our own parser sees it first: fastavro ends the process over a record that holds itself, and has no bounds.
+    Our own parser checks the text first: a record that holds itself makes fastavro end the process, and fastavro has no
+    limit on a schema's size.
     """
     try:
         parse_schema(schema_text)
@@ -165,7 +169,7 @@ def parsed_schema(schema_text: str) -> ParsedSchema:
 def _read_entries(source: io.BytesIO) -> dict[str, bytes]:
     entries: dict[str, bytes] = {}
     while (count := _read_long(source)) != 0:
-        if count < 0:  # a block that states its size, too
+        if count < 0:  # a negative count: the block's size in bytes follows
             _read_long(source)
         for _ in range(abs(count)):
             key = _read(source, _read_long(source)).decode()

@@ -1,8 +1,8 @@
-"""Avro schemas as JSON text, spelled as the Java library prints the schemas of Apache Hudi's records.
+"""Avro schemas as JSON text, spelled as Java's Avro library prints the schemas of Apache Hudi's records.
 
-A schema is built of plain JSON values whose keys stand in the order in which Java prints them:
-`type`, `name`, `namespace`, `doc`, `fields`; a field's `name`, `type`, `doc`, `default`; own
-properties last. Text has no spaces and leaves characters beyond ASCII as they are.
+A schema is built of plain JSON values. Their keys are in the order in which Java prints them: `type`, `name`,
+`namespace`, `doc`, `fields` for a record; `name`, `type`, `doc`, `default` for a field; other properties last.
+The text has no spaces, and characters beyond ASCII stay as they are.
 """
 
 import json
@@ -12,7 +12,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 
 NAMESPACE = "org.apache.hudi.avro.model"
 STRING: Json = {"type": "string", "avro.java.string": "String"}
-"""The string of a record class: Java reads it as `String`. Kept so that schema texts stay equal."""
+"""The string type of Java's record classes: Java reads it as `String`. Kept so that our texts equal Java's."""
 
 NO_DEFAULT = object()
 
@@ -23,7 +23,7 @@ def schema_text(schema: Json) -> str:
 
 
 def record(name: str, *fields: Json, doc: str | None = None, namespace: str | None = None) -> Json:
-    """A record type; `namespace` only for the outermost."""
+    """A record type. Only the outermost record has a `namespace`."""
     head: dict[str, Json] = {"type": "record", "name": name}
     if namespace is not None:
         head["namespace"] = namespace

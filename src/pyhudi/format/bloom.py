@@ -1,9 +1,9 @@
 """Hudi's Bloom filters over record keys, SIMPLE and DYNAMIC_V0, byte for byte.
 
-They stand as Base64 text in Parquet footers, ORC metadata, HFile meta blocks and the metadata table.
+The filters are stored as Base64 text in Parquet footers, ORC metadata, HFile meta blocks and the metadata table.
 
-Cost: about 30 hashes a key with the default settings (60,000 entries, 1e-9). Memory: the rows of the
-filter, 316 KiB each by default, and no copy of the keys.
+Cost: about 30 hashes a key with the default settings (60,000 entries, a false positive rate of 1e-9). Memory: the rows
+of the filter, 316 KiB each by default, and no copy of the keys.
 """
 
 import base64
@@ -40,15 +40,15 @@ _HEAD = struct.Struct(">iibi")
 _GROWTH = struct.Struct(">iii")
 _INT_MAX = 2**31 - 1
 _HASH_COUNT_MAX = 1_100
-"""The smallest positive rate a double holds asks for 1,075 hashes."""
+"""The most hashes a key: the smallest positive rate that a double holds asks for 1,075."""
 
 
 @dataclass(slots=True)
 class BloomFilter:
-    """A filter that grows by `add`; `may_contain` never misses a key that was added.
+    """A filter over record keys. `may_contain` never misses a key that was added with `add`.
 
-    `entries_max` is not part of the bytes: whoever goes on adding to a decoded filter passes the one
-    it was made with. `rows` is (row count, bytes a row); SIMPLE has one row, and no use for `entries`.
+    `entries_max` is not stored in the bytes: to go on adding to a decoded filter, pass the value that the filter was
+    made with. `rows` is (row count, bytes a row); SIMPLE has one row, and does not use `entries`.
     """
 
     kind: BloomKind
@@ -77,6 +77,7 @@ class BloomFilter:
                 f"bloom filter: expected entries and entries_max of at least 1 and a false positive rate "
                 f"between 0 and 1, found {entries:,}, {entries_max:,} and {false_positive_rate}"
             )
+
         bit_count = math.ceil(entries * (-math.log(false_positive_rate) / (math.log(2.0) * math.log(2.0))))
         hash_count = math.ceil(math.log(2.0) * bit_count / entries)
         if bit_count > _INT_MAX:
@@ -84,17 +85,18 @@ class BloomFilter:
                 f"bloom filter: expected at most {_INT_MAX:,} bits, found {bit_count:,} for {entries:,} "
                 f"entries at {false_positive_rate}; take fewer entries"
             )
+
         rows = np.zeros((1, (bit_count + 7) // 8), np.uint8)
         return cls(kind, bit_count, hash_count, entries, entries_max, rows)
 
     @property
     def parameters(self) -> tuple[object, ...]:
-        """What two filters must share so that one may go on where the other stopped."""
+        """The settings that must be equal if one filter is to go on where another one stopped."""
         growth = (self.entries, self.entries_max) if self.kind == "DYNAMIC_V0" else ()
         return (self.kind, self.bit_count, self.hash_count, *growth)
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add record keys, in order. The order matters only to the bytes of a DYNAMIC_V0 filter.
+        """Add record keys, in order. The order changes only the bytes of a DYNAMIC_V0 filter.
 
         Raises: Invalid for a null or empty key; the filter is then unchanged.
         """
@@ -104,6 +106,7 @@ class BloomFilter:
             if empty >= 0:
                 found = f"one at row {empty:,} of {key_count:,}"
                 raise Invalid(f"bloom filter: expected no empty record key, found {found}")
+
         for data, offsets, _ in chunks:
             match self.kind:
                 case "SIMPLE":
@@ -114,10 +117,10 @@ class BloomFilter:
                     assert_never(self.kind)
 
     def _add_growing(self, data: Bytes, offsets: Offsets) -> None:
-        """Fill the last row, append rows up to the maximum, then go round robin over all of them.
+        """Fill the last row, append rows up to the maximum, then take all rows in turn.
 
-        Seen: Hudi 0.15 and 1.2.0: the first key beyond the maximum goes to row 0 without moving the
-        counter that the following ones go by, so rows 0, 0, 1, 2 ... are next.
+        Seen: in Hudi 0.15 and 1.2.0 the first key beyond the maximum goes to row 0 without moving the
+        counter that picks the row of the following keys. So the keys beyond the maximum go to rows 0, 0, 1, 2 ...
         """
         start, key_count = 0, len(offsets) - 1
         while start < key_count:
@@ -126,22 +129,25 @@ class BloomFilter:
                     break
                 self.rows = np.vstack((self.rows, np.zeros((1, self.rows.shape[1]), np.uint8)))
                 self.last_row_key_count = 0
+
             taken = min(key_count - start, self.entries - self.last_row_key_count)
             part = offsets[start : start + taken + 1]
             _set_bits(self.rows, len(self.rows) - 1, 0, data, part, self.bit_count, self.hash_count)
             self.last_row_key_count += taken
             start += taken
+
         if start < key_count:
             beyond = self.last_row_key_count - self.entries
             if beyond == 0:
                 _set_bits(self.rows, 0, 0, data, offsets[start : start + 2], self.bit_count, self.hash_count)
                 start, beyond = start + 1, 1
+
             row = (beyond - 1) % len(self.rows)
             _set_bits(self.rows, row, 1, data, offsets[start:], self.bit_count, self.hash_count)
             self.last_row_key_count = self.entries + beyond + key_count - start
 
     def may_contain(self, keys: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-        """For each key, in order: False if it was certainly not added.
+        """For each key, in order: False if the key was certainly not added, True if it may have been.
 
         An empty key is never contained. Raises: Invalid for a null key.
         """
@@ -178,24 +184,27 @@ class BloomFilter:
     ) -> Self:
         """The filter in a stored text. `path` names the place in errors.
 
-        Raises: CorruptFile for text that is no such filter; Unsupported for one of Jenkins hashes, as
-        files of the form without version (their first number is positive) always are.
+        Raises: CorruptFile for text that is no such filter; Unsupported for a filter of Jenkins hashes. A filter of
+        the old form without a version, whose first number is positive, always has Jenkins hashes.
         """
         try:
             data = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError) as error:
             raise CorruptFile(path, 0, expected="Base64 text", found=str(error)) from error
+
         hash_count, bit_count = _decode_head(data, 0, path)
         row_size = (bit_count + 7) // 8
         if kind == "SIMPLE":
             rows = _decode_rows(data, 0, 1, row_size, data[: _HEAD.size], path)
             return cls(kind, bit_count, hash_count, 0, entries_max, rows)
+
         if len(data) < _HEAD.size + _GROWTH.size:
             raise CorruptFile(path, len(data), expected="the growth numbers of a dynamic filter", found="the end")
         entries, key_count, row_count = _GROWTH.unpack_from(data, _HEAD.size)
         if entries < 1 or key_count < 0 or row_count < 1:
             found = f"{entries}, {key_count} and {row_count}"
             raise CorruptFile(path, _HEAD.size, expected="entries, keys and rows of a dynamic filter", found=found)
+
         rows = _decode_rows(data, _HEAD.size + _GROWTH.size, row_count, row_size, data[: _HEAD.size], path)
         return cls(kind, bit_count, hash_count, entries, entries_max, rows, key_count)
 
@@ -217,7 +226,7 @@ def _decode_head(data: bytes, at: int, path: str) -> tuple[int, int]:
 
 
 def _decode_rows(data: bytes, at: int, row_count: int, row_size: int, head: bytes, path: str) -> Bytes:
-    """The rows of a filter, each behind a head equal to the first one, that fill the rest of the bytes."""
+    """The rows of a filter. They fill the rest of the bytes, and each stands behind a head equal to `head`."""
     step = len(head) + row_size
     if len(data) - at != row_count * step:
         found = f"{len(data) - at:,} bytes"
@@ -241,7 +250,7 @@ def _first_empty(offsets: Offsets) -> int:
 
 @inlined
 def _position(h: np.uint32, bit_count: int) -> np.uint32:
-    """|h rem bit_count| of the signed hash, as Java computes it."""
+    """The bit of a hash: |h rem bit_count| of the signed hash, as Java computes it."""
     signed = np.int64(np.int32(h))
     return np.uint32(abs(signed)) % np.uint32(bit_count)
 
@@ -249,7 +258,7 @@ def _position(h: np.uint32, bit_count: int) -> np.uint32:
 def _setting_work(
     rows: Bytes, _row: int, _row_step: int, data: Bytes, offsets: Offsets, _bit_count: int, hash_count: int
 ) -> int:
-    """What setting bits takes: of the rows it touches one byte a hash."""
+    """The work of setting bits, for `loop_over`. The size of `rows` does not count: a hash touches one byte of them."""
     return (data.size // 4 + 16 * offsets.size) * hash_count
 
 
@@ -257,11 +266,12 @@ def _setting_work(
 def _set_bits(
     rows: Bytes, row: int, row_step: int, data: Bytes, offsets: Offsets, bit_count: int, hash_count: int
 ) -> None:
-    """Set the bits of keys, the first key's in `row`, each next one's `row_step` rows on, cyclically."""
+    """Set the bits of keys. The first key goes to `row`, each next key `row_step` rows further, cyclically."""
     words = np.zeros((word_count_max(offsets), LANES), np.uint32)
     tails = np.zeros(LANES, np.uint32)
     h = np.zeros(LANES, np.uint32)
     targets = np.zeros(LANES, np.uint32)
+
     key_count = offsets.size - 1
     start = 0
     while start < key_count:
@@ -269,14 +279,17 @@ def _set_bits(
         prepare_lanes(data, offsets, start, lanes, words, tails)
         size = offsets[start + 1] - offsets[start]
         h[:] = 0
+
         for lane in range(lanes):
             targets[lane] = row
             row = (row + row_step) % rows.shape[0]
+
         for _ in range(hash_count):
             next_hashes(h, size, words, tails)
             for lane in range(lanes):
                 position = _position(h[lane], bit_count)
                 rows[targets[lane], position >> 3] |= np.uint8(1) << np.uint8(position & 7)
+
         start += lanes
 
 
@@ -291,6 +304,7 @@ def _test_bits(rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_
     tails = np.zeros(LANES, np.uint32)
     h = np.zeros(LANES, np.uint32)
     alive = np.zeros((rows.shape[0], LANES), np.uint8)
+
     key_count = offsets.size - 1
     start = 0
     while start < key_count:
@@ -298,8 +312,10 @@ def _test_bits(rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_
         prepare_lanes(data, offsets, start, lanes, words, tails)
         size = offsets[start + 1] - offsets[start]
         h[:] = 0
+
         alive[:, :lanes] = size > 0
         candidates = rows.shape[0] * lanes if size > 0 else 0
+
         for _ in range(hash_count):
             if candidates == 0:
                 break
@@ -310,7 +326,9 @@ def _test_bits(rows: Bytes, data: Bytes, offsets: Offsets, bit_count: int, hash_
                     if alive[index, lane] and not (rows[index, position >> 3] >> np.uint8(position & 7)) & 1:
                         alive[index, lane] = 0
                         candidates -= 1
+
         for lane in range(lanes):
             for index in range(rows.shape[0]):
                 answers[start + lane] |= alive[index, lane]
+
         start += lanes

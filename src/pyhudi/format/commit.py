@@ -1,10 +1,10 @@
-"""The files of the timeline: bytes <-> what they say.
+"""The files of the timeline: bytes <-> values.
 
-Avro container files for all but the commits of table versions up to 6, which are JSON. Older files lack
-trailing fields; records are resolved by name, and what is missing takes its default.
+Commits of table versions up to 6 are JSON; all other files are Avro container files. Older files lack trailing fields:
+records are resolved by name, and a missing field gets its default.
 
 Spec: format/timeline.md sections 4 and 4.2. Seen: 1.0.2 and 1.2.0 leave `version` null in every commit,
-inflight workload profiles too, and set it in all other records but the empty replace request.
+inflight workload profiles included, and set it in all other records except the empty replace request.
 """
 
 import json
@@ -42,7 +42,7 @@ _COMMITS = {
 
 
 def decode_commit(content: bytes, *, path: str) -> CommitMetadata:
-    """What a commit, delta commit or replace commit says, in any of its states; an empty file says nothing.
+    """The metadata in the file of a commit, delta commit or replace commit, in any state; none in an empty file.
 
     Raises: CorruptFile for anything but Avro or JSON commit metadata. `path` is for messages.
     """
@@ -56,7 +56,7 @@ def decode_commit(content: bytes, *, path: str) -> CommitMetadata:
 
 
 def encode_commit_avro(metadata: CommitMetadata) -> bytes:
-    """The file of a commit on table version 8 and later, as a replace commit where file groups are replaced.
+    """The file of a commit on table version 8 and later; of a replace commit, if the commit replaces file groups.
 
     Seen: `version` is null, not 1 (1.0.2, 1.2.0).
     """
@@ -66,7 +66,7 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
 
 
 def decode_rollback_plan(content: bytes, *, path: str) -> RollbackPlan:
-    """What `<instant>.rollback.requested` says."""
+    """The plan in `<instant>.rollback.requested`."""
     return _decode(content, RollbackPlan, "HoodieRollbackPlan", action_schemas.ROLLBACK_PLAN, path)
 
 
@@ -75,7 +75,7 @@ def encode_rollback_plan(plan: RollbackPlan) -> bytes:
 
 
 def decode_rollback_metadata(content: bytes, *, path: str) -> RollbackMetadata:
-    """What a completed rollback says."""
+    """The metadata of a completed rollback."""
     return _decode(content, RollbackMetadata, "HoodieRollbackMetadata", action_schemas.ROLLBACK, path)
 
 
@@ -84,7 +84,7 @@ def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
 
 
 def decode_restore_plan(content: bytes, *, path: str) -> RestorePlan:
-    """What `<instant>.restore.requested` says."""
+    """The plan in `<instant>.restore.requested`."""
     return _decode(content, RestorePlan, "HoodieRestorePlan", action_schemas.RESTORE_PLAN, path)
 
 
@@ -93,7 +93,7 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 
 def decode_restore_metadata(content: bytes, *, path: str) -> RestoreMetadata:
-    """What a completed restore says."""
+    """The metadata of a completed restore."""
     return _decode(content, RestoreMetadata, "HoodieRestoreMetadata", action_schemas.RESTORE, path)
 
 
@@ -102,7 +102,7 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
 
 
 def decode_cleaner_plan(content: bytes, *, path: str) -> CleanerPlan:
-    """What `<instant>.clean.requested` says; the inflight file is a copy of it, or empty."""
+    """The plan in `<instant>.clean.requested`. The inflight file is a copy of that file, or empty."""
     return _decode(content, CleanerPlan, "HoodieCleanerPlan", action_schemas.CLEANER_PLAN, path)
 
 
@@ -111,7 +111,7 @@ def encode_cleaner_plan(plan: CleanerPlan) -> bytes:
 
 
 def decode_clean_metadata(content: bytes, *, path: str) -> CleanMetadata:
-    """What a completed clean says."""
+    """The metadata of a completed clean."""
     return _decode(content, CleanMetadata, "HoodieCleanMetadata", action_schemas.CLEAN, path)
 
 
@@ -120,7 +120,7 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
 
 
 def decode_savepoint(content: bytes, *, path: str) -> SavepointMetadata:
-    """What a completed savepoint says."""
+    """The metadata of a completed savepoint."""
     return _decode(content, SavepointMetadata, "HoodieSavepointMetadata", action_schemas.SAVEPOINT, path)
 
 
@@ -129,7 +129,7 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 
 def decode_requested_replace(content: bytes, *, path: str) -> RequestedReplaceMetadata:
-    """What a requested replace commit or clustering says; an empty file says nothing."""
+    """The request of a replace commit, or the plan of a clustering; nothing in an empty file."""
     if not content:
         return RequestedReplaceMetadata()
     name = "HoodieRequestedReplaceMetadata"
@@ -137,12 +137,15 @@ def decode_requested_replace(content: bytes, *, path: str) -> RequestedReplaceMe
 
 
 def encode_requested_replace(metadata: RequestedReplaceMetadata) -> bytes:
-    """Seen: an insert overwrite requests with all fields null, `version` too (1.2.0)."""
+    """The requested file of a replace commit or clustering.
+
+    Seen: an insert overwrite of 1.2.0 requests with all fields null, `version` included.
+    """
     return encode_container(action_schemas.REQUESTED_REPLACE, record_from(metadata))
 
 
 def decode_compaction_plan(content: bytes, *, path: str) -> CompactionPlan:
-    """What a requested compaction or log compaction says."""
+    """The plan of a requested compaction or log compaction."""
     return _decode(content, CompactionPlan, "HoodieCompactionPlan", action_schemas.COMPACTION_PLAN, path)
 
 
@@ -151,7 +154,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def decode_index_plan(content: bytes, *, path: str) -> IndexPlan:
-    """What `<instant>.indexing.requested` says."""
+    """The plan in `<instant>.indexing.requested`."""
     return _decode(content, IndexPlan, "HoodieIndexPlan", action_schemas.INDEX_PLAN, path)
 
 
@@ -160,7 +163,7 @@ def encode_index_plan(plan: IndexPlan) -> bytes:
 
 
 def decode_index_commit(content: bytes, *, path: str) -> IndexCommitMetadata:
-    """What a completed indexing action says."""
+    """The metadata of a completed indexing action."""
     return _decode(content, IndexCommitMetadata, "HoodieIndexCommitMetadata", action_schemas.INDEX_COMMIT, path)
 
 
@@ -204,7 +207,7 @@ _JSON_STAT = (
 )
 _JSON_LOG_STAT = ("log_version", "log_offset", "base_file", "log_files")
 _JSON_RUNTIME = ("total_scan_time", "total_upsert_time", "total_create_time")
-# Numbers that Java holds as primitives: never null in JSON.
+# Numbers that Java holds as primitives, so that they are never null in JSON.
 _COUNTERS = frozenset(
     name for name in (*_JSON_STAT, "log_version", "log_offset") if re.match("num_|total_|file_size|log_", name)
 )
@@ -213,9 +216,9 @@ _COUNTERS = frozenset(
 def encode_commit_json(metadata: CommitMetadata) -> bytes:
     """The file of a commit on table versions up to 6.
 
-    Seen: names and order as 1.0.2 writes them on version 6, down to the empty `recordsStats` of log files;
-    0.15.0 has the same names but `numUpdates`, `totalLogReadTimeMs` and `prevBaseFile`, in another order,
-    and ignores those that it does not know.
+    Seen: 1.0.2 writes these names in this order on version 6, down to the empty `recordsStats` of log files.
+    0.15.0 writes another order, and lacks `numUpdates`, `totalLogReadTimeMs` and `prevBaseFile`; it ignores
+    names that it does not know.
     """
     stats = metadata.partition_to_write_stats
     top: dict[str, object] = {
@@ -233,7 +236,7 @@ def encode_commit_json(metadata: CommitMetadata) -> bytes:
 
 
 def write_stat_json(stat: WriteStat) -> dict[str, object]:
-    """A data file's statement as the object that JSON spells it by."""
+    """A write stat, the statement about one data file, as the object that becomes JSON."""
     made = {names_in_record(WriteStat, name)[0]: _json_value(stat, name) for name in _JSON_STAT}
     if stat.is_log:
         made |= {names_in_record(WriteStat, name)[0]: _json_value(stat, name) for name in _JSON_LOG_STAT}

@@ -1,6 +1,6 @@
-"""Date patterns of Joda-Time, as key generators take them: parsed, printed, and turned into regular expressions.
+"""Joda-Time's date patterns, as key generators take them: parsed, printed, and turned into regular expressions.
 
-Spec: format/layout.md section 5.3. English names of months and days, as a server without a locale prints them.
+Months and days have English names, as on a server without a locale. Spec: format/layout.md section 5.3.
 """
 
 import re
@@ -38,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """A pattern letter, repeated `width` times."""
+    """A pattern letter, repeated `width` times. Example: `yyyy`."""
 
     letter: str
     width: int
@@ -64,7 +64,7 @@ class DatePattern:
 
     @property
     def unit_ms(self) -> int:
-        """The finest unit that is told apart: times that are equal in it are printed alike."""
+        """The finest unit that the pattern shows. Two times within one such unit are printed alike."""
         return min((UNIT_MS.get(one.letter, DAY_MS) for one in self.letters), default=DAY_MS)
 
     @property
@@ -86,16 +86,18 @@ def parse_date_pattern(pattern: str, *, option: str) -> DatePattern:
             tokens.append(Letters(letters[1], len(letters[0])))
             at = letters.end()
             continue
+
         text, end = _text_from(pattern, at)
         if end is None:
             raise Invalid(f"option '{option}'='{pattern}': expected a closing quote")
         tokens.append(Text(text))
         at = end
+
     return DatePattern(pattern, tuple(tokens))
 
 
 def _text_from(pattern: str, at: int) -> tuple[str, int | None]:
-    """The text that stands from a place on, and where it ends; None where a quote stays open. `''` is a quote."""
+    """The text that starts at `at`, and where it ends; None for the end if a quote stays open. `''` is a quote."""
     text, is_quoted = "", False
     while at < len(pattern):
         char = pattern[at]
@@ -112,7 +114,7 @@ def _text_from(pattern: str, at: int) -> tuple[str, int | None]:
 
 
 def output_pattern(pattern: str, *, option: str) -> DatePattern:
-    """A pattern for printing. Raises: Invalid for a broken one; Unsupported for a letter that is not printed here."""
+    """A pattern for printing. Raises: Invalid for a broken pattern; Unsupported for a letter that cannot be printed."""
     parsed = parse_date_pattern(pattern, option=option)
     if not parsed.letters:
         raise Invalid(f"option '{option}'='{pattern}': expected a date pattern such as 'yyyy/MM/dd'")
@@ -121,12 +123,13 @@ def output_pattern(pattern: str, *, option: str) -> DatePattern:
 
 
 def input_pattern(pattern: str, *, option: str) -> DatePattern:
-    """A pattern for parsing. Raises: Invalid, Unsupported as `output_pattern`; Unsupported for one without a year.
+    """A pattern for parsing. Raises: as `output_pattern`; Unsupported for a pattern without a year.
 
-    Two-digit years stand for other years as time goes by, so they are not parsed.
+    Two-digit years are refused, as they stand for other years as time goes by.
     """
     parsed = parse_date_pattern(pattern, option=option)
     _refuse_letters(parsed, PARSED, option=option)
+
     years = [one for one in parsed.letters if one.letter in "yY"]
     if not years:
         raise Unsupported(f"option '{option}'='{pattern}': expected a year, such as 'yyyy', among what is parsed")
@@ -135,12 +138,14 @@ def input_pattern(pattern: str, *, option: str) -> DatePattern:
             f"option '{option}'='{pattern}': two-digit years mean another year by the day on which they are read; "
             "expected 'yyyy'"
         )
+
     names = parsed_groups(parsed)
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise Unsupported(
             f"option '{option}'='{pattern}': '{min(doubled)}' stands in it twice; expected each part once"
         )
+
     return parsed
 
 
@@ -165,6 +170,7 @@ def _print_letters(wall: datetime, of: Letters, offset: timedelta) -> str:
         return _print_offset(offset, ":" if of.width == 2 else "")
     if of.letter == "S":  # a fraction: more letters are more digits
         return f"{wall.microsecond // 1_000:03}".ljust(of.width, "0")[: of.width]
+
     if of.letter == "a":
         return HALFDAYS[wall.hour // 12]
     if of.letter == "E":
@@ -173,6 +179,7 @@ def _print_letters(wall: datetime, of: Letters, offset: timedelta) -> str:
     if of.letter == "M" and of.width >= 3:
         name = MONTHS[wall.month - 1]
         return name if of.width >= 4 else name[:3]
+
     number = number_of(wall, of.letter)
     if of.letter in "yYx" and of.width == 2:
         return f"{number % 100:02}"
@@ -180,7 +187,7 @@ def _print_letters(wall: datetime, of: Letters, offset: timedelta) -> str:
 
 
 def number_of(wall: datetime, letter: str) -> int:
-    """What a letter of a number stands for."""
+    """The number that a pattern letter stands for, at a wall-clock time."""
     match letter:
         case "y" | "Y":
             return wall.year
@@ -219,14 +226,15 @@ def _print_offset(offset: timedelta, separator: str) -> str:
 
 
 def parsed_groups(pattern: DatePattern) -> tuple[str, ...]:
-    """The names of the groups of `parsing_regex`, in order: letters, `Y` counted as `y`; `MMM` for names."""
+    """The group names of `parsing_regex`, in order: the letters, with `y` for `Y`, and `MMM` for names of months."""
     return tuple(name for name, _ in _parts(pattern))
 
 
 def parsing_regex(pattern: DatePattern, *, names_groups: bool) -> str:
-    """The regular expression of texts that the pattern parses, whole texts only, in the common tongue of RE2 and Java.
+    """The regular expression for the texts that the pattern parses. It matches whole texts, in RE2 and in Java.
 
-    A number that another one follows at once has all its digits, as Joda-Time takes them; others may have fewer.
+    A number that stands right before another number must have all its digits, as in Joda-Time. Other numbers may have
+    fewer. Example: in `yyyyMMdd` the month has two digits; in `yyyy-MM-dd` it may have one.
     """
     groups = dict(enumerate(_parts(pattern)))
     expression, at = "", 0
@@ -241,7 +249,7 @@ def parsing_regex(pattern: DatePattern, *, names_groups: bool) -> str:
 
 
 def _parts(pattern: DatePattern) -> list[tuple[str, str]]:
-    """The group's name and expression of each token of letters."""
+    """For each token of letters, the name and the expression of its group."""
     parts: list[tuple[str, str]] = []
     following: Sequence[Token | None] = (*pattern.tokens[1:], None)
     for token, after in zip(pattern.tokens, following, strict=True):
@@ -265,5 +273,5 @@ def _part(of: Letters, *, is_followed: bool) -> tuple[str, str]:
 
 
 def _escaped(text: str) -> str:
-    """Text for a regular expression; what is not ASCII needs no escape."""
+    """Text, escaped for a regular expression. Characters beyond ASCII need no escape."""
     return "".join(f"\\{char}" if not char.isalnum() and char.isascii() else char for char in text)

@@ -1,4 +1,4 @@
-"""What the footer of a base file says about its record keys: entries beside Parquet's own metadata."""
+"""The entries about record keys in a base file's footer, beside Parquet's own metadata."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SURROGATES_END = "\ue000"
 
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
-    """The entries as they stand. `bloom_kind` where the footer names none: SIMPLE. Spec: format/layout.md section 7."""
+    """The entries as they are stored. `bloom_kind`: SIMPLE if none is stored. Spec: format/layout.md section 7."""
 
     bloom_text: bytes | None
     bloom_kind: str
@@ -26,7 +26,7 @@ class KeyFooter:
 
     @classmethod
     def parse(cls, metadata: Mapping[bytes, bytes] | None) -> Self:
-        """A range counts only if both ends are there and are text."""
+        """The entries among a footer's metadata. The range counts only if both of its ends are there and are text."""
         entries = metadata or {}
         ends = [_text(entries.get(name.encode())) for name in (MIN_KEY, MAX_KEY)]
         low, high = ends
@@ -38,18 +38,18 @@ class KeyFooter:
 
     @property
     def has_bytewise_range(self) -> bool:
-        """Whether the range holds in the order of UTF-8 bytes, whoever wrote it.
+        """Whether the range holds in the order of UTF-8 bytes, whichever writer wrote it.
 
-        Seen: record writers order keys by UTF-16 units, as Java compares, row writers by bytes. The two differ only
-        where a character from U+E000 on meets one of a surrogate pair; ends without such characters mean the same
-        in both.
+        Seen: record writers order keys by UTF-16 units, as Java compares; row writers order keys by bytes. The two
+        orders differ only if a character from U+E000 to U+FFFF is compared with one beyond U+FFFF. A range whose ends
+        have no such characters means the same in both orders.
         """
         return self.key_range is not None and is_bytewise(self.key_range)
 
     def decode_bloom(self, *, path: str) -> BloomFilter | None:
-        """The filter; None where the footer has none.
+        """The filter; None if the footer has none.
 
-        Raises: CorruptFile for one that does not decode; Unsupported for a kind that is not known.
+        Raises: CorruptFile for a filter that does not decode; Unsupported for a kind that is not known.
         """
         if self.bloom_text is None:
             return None
@@ -59,7 +59,7 @@ class KeyFooter:
         return BloomFilter.decode(cast(BloomKind, self.bloom_kind), self.bloom_text, path=f"{path}, Bloom filter")
 
     def usable_bloom(self, *, path: str) -> tuple[BloomFilter | None, str]:
-        """The filter, or None and why there is none that can be used: a filter is only ever a help."""
+        """The filter, and an empty text; or None, and the reason. A broken filter is no error, as filters only help."""
         try:
             bloom = self.decode_bloom(path=path)
         except (CorruptFile, Unsupported) as error:
@@ -68,7 +68,7 @@ class KeyFooter:
 
 
 def is_bytewise(ends: tuple[str, str]) -> bool:
-    """Whether a range means the same in the order of UTF-8 bytes and in that of UTF-16 units."""
+    """Whether a range means the same in the order of UTF-8 bytes and in the order of UTF-16 units."""
     return all(max(end, default="") < _SURROGATES_END for end in ends)
 
 

@@ -1,4 +1,4 @@
-"""Hashing metadata: the ring of a partition of the consistent hashing bucket index, and the file that holds it.
+"""Hashing metadata: a partition's ring in the consistent hashing bucket index, and the file that holds the ring.
 
 Spec: format/indexes.md section 5.
 """
@@ -21,10 +21,10 @@ from pyhudi.format.pretty_json import pretty_json
 BUCKET_INDEX = f"{HOODIE}/.bucket_index"
 RINGS = f"{BUCKET_INDEX}/consistent_hashing_metadata"
 COUNTS_BY_PARTITION = f"{BUCKET_INDEX}/partition_bucket_index_meta"
-"""Rules by which partitions of fixed buckets have counts of their own. Spec: format/indexes.md section 4."""
+"""Rules that give partitions of the fixed bucket index their own bucket counts. Spec: format/indexes.md section 4."""
 
 INITIAL_INSTANT = "00000000000000"
-"""The instant of a ring that no resizing made."""
+"""The instant of a partition's first ring, which no resizing has made."""
 
 PLACE_MAX: Final = 0x7FFFFFFF
 """The last place of a ring."""
@@ -39,7 +39,7 @@ _NAME = re.compile(r"(?P<instant>[0-9]+)(?P<ending>\.hashing_meta|\.commit)")
 
 @dataclass(frozen=True, slots=True)
 class RingNode:
-    """A bucket: the places of the ring from the node before, not counted in, to `place`."""
+    """A bucket: the places of the ring behind the node before, up to and including `place`."""
 
     place: int
     file_id_prefix: str
@@ -47,10 +47,10 @@ class RingNode:
 
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
-    """The ring of one partition, nodes by place.
+    """The ring of one partition. The nodes are ordered by place.
 
-    `instant`: of the resizing that made it. `initial_count`: buckets that the partition began with. `resizings`:
-    how many came before it.
+    `instant`: the instant of the resizing that made the ring. `initial_count`: the buckets that the partition began
+    with. `resizings`: how many resizings the ring has behind it.
     """
 
     partition: str
@@ -88,7 +88,7 @@ class HashingMetadata:
 
     @classmethod
     def decode(cls, content: bytes, *, path: str) -> Self:
-        """The ring in a file's bytes; members that it does not know are passed over.
+        """The ring in a file's bytes. JSON members that are not known are passed over.
 
         Raises: CorruptFile for bytes that are no ring.
         """
@@ -98,10 +98,12 @@ class HashingMetadata:
             raise CorruptFile(path, 0, expected="hashing metadata as JSON", found=str(error)) from None
         if not isinstance(value, dict):
             raise CorruptFile(path, 0, expected="a JSON object", found=type(value).__name__)
+
         _get_number(value, "version", path, least=_VERSION, most=_VERSION)
         listed = _get(value, "nodes", list, path)
         nodes = sorted((_node(item, path) for item in listed), key=lambda node: node.place)
         _refuse_unusable(nodes, path)
+
         return cls(
             partition=_get(value, "partitionPath", str, path),
             instant=_get(value, "instant", str, path),
@@ -113,7 +115,7 @@ class HashingMetadata:
 
 @dataclass(frozen=True, slots=True)
 class HashingFileName:
-    """The name of a file beside a ring: the ring itself, or the empty one that says that it counts."""
+    """The name of a ring's file, or of the empty marker file beside it that makes the ring valid."""
 
     instant: str
     is_marker: bool
@@ -129,7 +131,7 @@ class HashingFileName:
 
 
 def ring_folder(partition: str) -> str:
-    """Where the rings of a partition lie."""
+    """The folder of a partition's rings."""
     return f"{RINGS}/{partition}" if partition else RINGS
 
 

@@ -1,7 +1,7 @@
 """The file that describes a table's indexes, `.hoodie/.index_defs/index.json`, since table version 8.
 
-Spec: format/metadata-table.md section 2. Seen: 1.0.2 writes no `version`; 1.2.0 does. Members stand in the order of the
-file; Apache Hudi 1.2.0 keeps it when it adds one.
+Definitions keep the order of the file, as Apache Hudi 1.2.0 does when it adds one.
+Spec: format/metadata-table.md section 2. Seen: 1.0.2 writes no `version`; 1.2.0 does.
 """
 
 import json
@@ -19,7 +19,7 @@ _IS_PARTITIONED: Final = "isPartitioned"
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """One index. `name`: its partition of the metadata table. `version`: `V1`, `V2`, or None where none is written."""
+    """One index. `name`: its partition of the metadata table. `version`: `V1`, `V2`, or None if the file has none."""
 
     name: str
     type: str
@@ -30,36 +30,38 @@ class IndexDefinition:
 
     @property
     def is_partitioned(self) -> bool:
-        """Of a record index: whether each data partition has file groups of its own."""
+        """For a record index: whether each data partition has file groups of its own."""
         return self.options.get(_IS_PARTITIONED) == "true"
 
     @property
     def is_second_version(self) -> bool:
-        """Whether bounds state their type, and secondary keys are hashed by their values."""
+        """Whether this is version V2, where bounds state their type, and secondary keys are hashed by their values."""
         return self.version == "V2"
 
 
 def column_stats_definition(columns: tuple[str, ...], version: str | None) -> IndexDefinition:
-    """Of the statistics of these columns, in their order."""
+    """The definition of column statistics for these columns, in this order."""
     return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, columns, {}, version)
 
 
 def record_index_definition(*, is_partitioned: bool) -> IndexDefinition:
-    """Of the record index, as 1.1 and later write it."""
+    """The definition of the record index, as 1.1 and later write it."""
     return IndexDefinition(
         RECORD_INDEX, RECORD_INDEX, "", (), {_IS_PARTITIONED: "true" if is_partitioned else "false"}, "V1"
     )
 
 
 def secondary_index_definition(name: str, column: str, version: str | None) -> IndexDefinition:
-    """Of a secondary index; `name` without the prefix."""
+    """The definition of a secondary index. `name`: without the prefix."""
     return IndexDefinition(f"{SECONDARY_INDEX_PREFIX}{name}", "secondary_index", "identity", (column,), {}, version)
 
 
 def expression_index_definition(
     name: str, flavour: str, function: str, column: str, options: Mapping[str, str], version: str | None
 ) -> IndexDefinition:
-    """Of an index on a function of a column; `name`: with the prefix. `flavour`: `column_stats` or `bloom_filters`.
+    """The definition of an index on a function of a column.
+
+    `name`: with the prefix. `flavour`: `column_stats` or `bloom_filters`.
 
     Seen: 1.0.2 puts the function among the options, too.
     """
@@ -77,9 +79,9 @@ def encode_index_definitions(definitions: Mapping[str, IndexDefinition]) -> byte
 
 
 def decode_index_definitions(content: bytes, *, path: str) -> dict[str, IndexDefinition]:
-    """The definitions by partition of the metadata table, in the order of the file; an empty file has none.
+    """The definitions by partition of the metadata table, in the order of the file. An empty file has none.
 
-    Members that are not known are passed over, as Apache Hudi does. Raises: CorruptFile for anything else.
+    JSON members that are not known are passed over, as in Apache Hudi. Raises: CorruptFile for any other content.
     """
     if not content.strip():
         return {}

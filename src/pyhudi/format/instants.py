@@ -32,19 +32,21 @@ def format_instant(epoch_ms: int, zone: tzinfo) -> str:
 
 
 def parse_instant_ms(instant: str, zone: tzinfo) -> int:
-    """Milliseconds since the epoch of an instant's text.
+    """An instant's text as milliseconds since the epoch.
 
-    14 digits (second precision) stand for the last millisecond of their second, and of longer
-    texts the first 17 digits count. Texts of the year 0 stand before every moment, and give 0: Apache Hudi's
-    metadata tables and bootstraps begin with `00000000000000…`. Raises: Invalid for anything that is no instant.
+    A text of 14 digits, without milliseconds, is the last millisecond of its second. Of a longer text the first 17
+    digits count. A text of the year 0 gives 0, as it stands before every moment: Apache Hudi's metadata tables and
+    bootstraps begin with `00000000000000…`. Raises: Invalid for a text that is no instant.
     """
     digits = instant[:INSTANT_DIGITS]
     if _DIGITS.fullmatch(digits) and digits.startswith(_NO_YEAR):
         return 0
+
     if len(digits) == 14:
         digits += "999"
     if len(digits) != INSTANT_DIGITS or not digits.isdigit():
         raise Invalid(f"instant '{instant}': expected yyyyMMddHHmmssSSS (17 digits), found {len(instant)} characters")
+
     try:
         moment = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=zone)
     except ValueError as error:
@@ -55,8 +57,8 @@ def parse_instant_ms(instant: str, zone: tzinfo) -> int:
 def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) -> str:
     """The instant text that a user's value stands for in comparisons.
 
-    Instants of 14 or 17 digits stay as they are; a date stands for its midnight; a text with seconds
-    for the last millisecond of that second, as in Apache Hudi. `what` names the argument in errors.
+    An instant of 14 or 17 digits stays as it is. A date becomes its midnight. A text with seconds, but no
+    milliseconds, becomes the last millisecond of its second, as in Apache Hudi. `what` names the argument in errors.
 
     Spec: format/queries.md section 1, "Time travel".
     """
@@ -65,6 +67,7 @@ def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) 
         return format_instant((moment - _EPOCH) // timedelta(milliseconds=1), zone)
     if isinstance(value, date):
         return f"{value:%Y%m%d}000000000"
+
     if isinstance(value, str):
         text = value.strip()
         if _DIGITS.fullmatch(text):
@@ -76,6 +79,7 @@ def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) 
             if matched[1] is None:
                 moment += timedelta(milliseconds=999)
             return instant_from_user(moment, zone, what=what)
+
     raise Invalid(
         f"{what}={value!r}: expected an instant (14 or 17 digits), a date (yyyy-MM-dd) or a timestamp "
         "(yyyy-MM-dd HH:mm:ss[.SSS])"

@@ -1,7 +1,7 @@
-"""Record keys and partition paths over Arrow columns: one spelling on every path.
+"""Record keys and partition paths over Arrow columns: the one place that spells them.
 
-Memory: the key and path columns beside the input. Loops run over distinct values only where Arrow
-has no kernel that spells a type as Java does.
+Memory: the key and path columns beside the input. If Arrow has no kernel that spells a type as Java does, a loop runs
+over the distinct values.
 """
 
 import re
@@ -23,7 +23,7 @@ EMPTY_COMPONENT = "__empty__"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
-"""What URL encoding of partition paths escapes. Spec: format/layout.md section 4.4."""
+"""The characters that URL encoding of partition paths escapes. Spec: format/layout.md section 4.4."""
 
 _TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
 
@@ -32,9 +32,9 @@ _TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
 class KeySpec:
     """How a table spells keys and paths.
 
-    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2` rather than the
-    bare value of one column. `time_based`: partition columns whose paths are made by `times`, which is None where
-    only reading is at hand. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers.
+    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value
+    of one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for
+    reading only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers.
     """
 
     record_key: tuple[str, ...]
@@ -48,7 +48,7 @@ class KeySpec:
 
     @property
     def makes_keys(self) -> bool:
-        """Whether the writer makes record keys up, since no column is one."""
+        """Whether the writer makes record keys up, because no column holds one."""
         return not self.record_key
 
     @property
@@ -60,16 +60,19 @@ class KeySpec:
 def record_keys(rows: pa.Table, spec: KeySpec, *, task: int = 0, first: int = 0) -> pa.ChunkedArray:
     """The record key of each row, as strings.
 
-    Keys that the writer makes up are `<task>_<row>`, rows counted from `first`: the write's instant goes before them.
+    Keys that the writer makes up are `<task>_<row>`, with rows counted from `first`. The caller puts the write's
+    instant before them.
     Spec: format/layout.md sections 5.1 and 5.2. Raises: Invalid for a null or empty key, naming the first row.
     """
     if spec.makes_keys:
         numbers = pa.array(np.arange(first, first + len(rows))).cast(pa.string())
         return _chunked(pc.binary_join_element_wise(str(task), numbers, "_"))
+
     texts = [key_text(rows, name, spec) for name in spec.record_key]
     _refuse_rows(_all_missing(texts), rows, spec)
     if not spec.is_composite:
         return texts[0]
+
     parts = [
         pc.binary_join_element_wise(f"{name}:", _component(text), "")
         for name, text in zip(spec.record_key, texts, strict=True)
@@ -107,13 +110,16 @@ def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
     """
     if not spec.partition_by:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
+
     levels = []
     for name in spec.partition_by:
         text = partition_text(rows, name, spec)
         levels.append(_map_distinct(text, lambda value, name=name: partition_level(value, name, spec)))  # type: ignore[misc]
+
     paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
     encoded = _chunked(paths).combine_chunks().dictionary_encode()
     encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.unify_dictionaries().chunk(0)
+
     for path in encoded.dictionary.to_pylist():
         check_partition_path(path)
     return pa.chunked_array([encoded])
@@ -123,7 +129,7 @@ def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
     """The text that a column gives to the partition path, before it is encoded."""
     if name not in spec.time_based:
         return key_text(rows, name, spec)
-    assert spec.times is not None  # a spec to write by has it
+    assert spec.times is not None  # a spec for writing has it
     return time_partition_texts(rows.column(name), name, spec.times)
 
 
@@ -136,15 +142,15 @@ def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
 
 
 PARTITION_LEVELS_MAX, PARTITION_BYTES_MAX, PARTITION_PART_BYTES_MAX = 100, 900, 255
-"""Folders and UTF-8 bytes of a partition path, and bytes of one folder's name. File systems take names of 255 bytes,
-object stores 1,024 for a whole path, of which file names need a hundred.
+"""The most folders and UTF-8 bytes of a partition path, and the most bytes of one folder's name. File systems take
+names of 255 bytes; object stores take 1,024 bytes for a whole path, of which a file name needs a hundred.
 """
 
 
 def check_partition_path(path: str) -> None:
-    """Refuse a partition path that does not name a folder of its own below the table, or that is too long or deep.
+    """Refuse a partition path that is no folder of its own below the table, or that is too long or too deep.
 
-    Raises: Invalid. One row is enough for a path: it must not make a table that nobody can list or clean.
+    A single row makes a path, and must not make a table that nobody can list or clean. Raises: Invalid.
     """
     parts = path.split("/")
     sizes = [len(part.encode()) for part in parts]
@@ -175,33 +181,37 @@ def check_partition_path(path: str) -> None:
 
 
 def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
-    """The texts of the partition columns that a path states; empty where the path does not tell them apart.
+    """The texts of the partition columns in a path; empty if the path does not have one folder for each column.
 
-    That of a time-based column is not its value: many values share it.
+    Example: `city=oslo/day=2` gives city `oslo` and day `2`. The text of a time-based column is not the column's value:
+    many values share the text.
     """
     if not spec.partition_by:
         return {}
     parts = path.split("/") if len(spec.partition_by) > 1 else [path]
     if len(parts) != len(spec.partition_by):
         return {}
+
     values: dict[str, str | None] = {}
     for name, part in zip(spec.partition_by, parts, strict=True):
         text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
         if spec.is_url_encoded:
             text = re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
         values[name] = None if text == DEFAULT_PARTITION else text
+
     return values
 
 
 def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """The text of each value as Apache Hudi's key generators spell it.
 
-    Timestamps are their microseconds as a number; floats and doubles as Java prints them.
+    A timestamp is the number of its microseconds; floats and doubles are spelled as Java prints them.
     Raises: Invalid for a type that cannot be part of a key.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+
     if pa.types.is_string(kind):
         return column
     if (
@@ -211,18 +221,21 @@ def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         or pa.types.is_large_string(kind)
     ):
         return column.cast(pa.string())
+
     if pa.types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
-        # Python's and Java's decimals print by the same rule, which Arrow's do not follow below 1E-6.
+        # Python and Java print decimals by the same rule; Arrow does not follow this rule below 1E-6.
         return (
             column.cast(pa.string())
             if kind.scale <= 6
             else _map_distinct(column, lambda v: None if v is None else str(v))
         )
+
     if pa.types.is_floating(kind):
         spell = java_float if pa.types.is_float32(kind) else java_double
         return _map_distinct(column, lambda v: None if v is None else spell(v))
+
     raise Invalid(
         f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
         "the record key or the partition path"
@@ -268,14 +281,17 @@ def _java_number(value: float, shortest: str) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
+
     sign = "-" if shortest.startswith("-") else ""
     mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
     digits = digits.rstrip("0") or "0"
+
     if value == 0:
         return f"{sign}0.0"
+
     if -3 <= exponent < 7:
         if exponent < 0:
             return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
@@ -291,7 +307,7 @@ def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _map_distinct(column: pa.ChunkedArray, spell: Callable[[Any], str | None]) -> pa.ChunkedArray:
-    """Apply a function to the distinct values of a column, null included."""
+    """The text of each value, where `spell` is called once for each distinct value, null included."""
     encoded = one_array(column).dictionary_encode(null_encoding="encode")
     spelled = pa.array([spell(value) for value in encoded.dictionary.to_pylist()], pa.string())
     return _chunked(spelled.take(encoded.indices))

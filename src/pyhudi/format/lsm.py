@@ -1,7 +1,7 @@
-"""The history of layout 2: file names, manifests, and the columns of its Parquet files.
+"""The archived timeline of layout 2: file names, manifests, and the columns of its Parquet files.
 
-The folder holds `<first>_<last>_<layer>.parquet` files of archived instants, manifests that list the files of
-one state, and `_version_` with the number of the current manifest.
+The folder holds files of archived instants, `<first>_<last>_<layer>.parquet`; manifests, each of which lists the files
+of one state; and `_version_`, with the number of the current manifest.
 
 Spec: format/timeline.md section 5. Seen: the times in a name are requested times of the first and the last row
 (1.0.2, 1.2.0); the specification's text has completion times.
@@ -20,7 +20,7 @@ from pyhudi.format.pretty_json import pretty_json
 
 VERSION_FILE = "_version_"
 LAYER_MAX = 9
-"""The layer is one digit in a name."""
+"""The last layer: a file name has one digit for it."""
 
 ROW_VERSION = 1
 
@@ -38,7 +38,8 @@ HISTORY_SCHEMA = pa.schema(
         pa.field(VERSION, pa.int32(), nullable=False),
     ]
 )
-"""One row an instant. `metadata`: the bytes of its completed file, null when empty; `plan`: of a service's request."""
+"""A row an instant. `metadata`: the bytes of the completed file, null if it is empty. `plan`: the bytes of a service's
+requested file."""
 
 HISTORY_AVRO = schema_text(
     record(
@@ -92,7 +93,7 @@ def manifest_number(name: str) -> int | None:
 
 
 def parse_version(content: bytes) -> int | None:
-    """The number in `_version_`; None when it holds none, as after a torn write."""
+    """The number in `_version_`; None if it holds no number, as after a torn write."""
     text = content.decode("ascii", "replace").strip()
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
@@ -104,7 +105,7 @@ def encode_manifest(files: tuple[HistoryFile, ...]) -> bytes:
 
 
 def decode_manifest(content: bytes, *, path: str) -> tuple[HistoryFile, ...]:
-    """The files of a manifest; an empty one lists none.
+    """The files that a manifest lists; an empty manifest lists none.
 
     Raises: CorruptFile for anything but a manifest.
     """
@@ -116,6 +117,7 @@ def decode_manifest(content: bytes, *, path: str) -> tuple[HistoryFile, ...]:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         said = f"{type(error).__name__}: {error}"[:200]
         raise CorruptFile(path, 0, expected="a manifest of archived instants", found=said) from error
+
     files = []
     for name, size_bytes in found:
         if name is None:
@@ -123,4 +125,5 @@ def decode_manifest(content: bytes, *, path: str) -> tuple[HistoryFile, ...]:
                 path, 0, expected="names <first>_<last>_<layer>.parquet", found=content[:200].decode("utf-8", "replace")
             )
         files.append(HistoryFile(name, size_bytes))
+
     return tuple(files)

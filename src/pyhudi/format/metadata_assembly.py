@@ -1,4 +1,4 @@
-"""Columns of Arrow as records of one type of the metadata table, field by field: the inverse of `metadata_columns`.
+"""Arrow columns as records of one type of the metadata table, field by field: the inverse of `metadata_columns`.
 
 Cost: 5 to 15 ns a field. Memory: the records, and 16 bytes a record.
 Spec: format/metadata-table.md section 6.
@@ -29,7 +29,7 @@ _BINARY_SIZE_MAX: Final = (1 << 31) - 1
 
 @dataclass(slots=True, eq=False)
 class RecordWriter:
-    """Collects the fields of so many records, then lays them down row by row."""
+    """Collects the fields of `count` records, then writes the records row by row."""
 
     count: int
     every: Bytes = field(init=False)
@@ -39,11 +39,11 @@ class RecordWriter:
         self.every = np.ones(self.count, np.uint8)
 
     def fixed(self, text: bytes) -> None:
-        """The same bytes in every record."""
+        """Add the same bytes to every record."""
         self._add(writing.measure_fixed, writing.put_fixed, self.every, np.frombuffer(text, np.uint8))
 
     def fields(self, record: Record, columns: Mapping[str, Column], active: Bytes) -> None:
-        """The fields of a record, by name. A field without a column is null, or its type's zero."""
+        """Add the fields of a record, by name. A field without a column is null, or its type's zero."""
         for one in record.fields:
             if is_wrapped(one.type):
                 bounds = columns[one.name]
@@ -63,19 +63,23 @@ class RecordWriter:
         self._add(writing.measure_entries, writing.put_entries, self.every, *arrays)
 
     def values(self) -> pa.Array:
-        """The records, as binary; as large binary where they are 2 GiB or more."""
+        """The records, as a binary array; as a large binary array if they take 2 GiB or more."""
         sizes = np.zeros(self.count, np.int64)
         for measure, _, arrays in self._parts:
             measure(sizes, *arrays)
+
+        # All sizes are known before the first byte is written, so nothing has to grow or move.
         offsets = np.zeros(self.count + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         out = np.empty(int(offsets[-1]), np.uint8)
         at = offsets[:-1].copy()
+
         for start in range(0, self.count, _SLICE_ROWS):
             end = min(start + _SLICE_ROWS, self.count)
             for _, put, arrays in self._parts:
                 put(out, at, start, end, *arrays)
         assert (at == offsets[1:]).all()
+
         if out.size > _BINARY_SIZE_MAX:
             return pa.LargeBinaryArray.from_buffers(
                 pa.large_binary(), self.count, [None, pa.py_buffer(offsets), pa.py_buffer(out)]
@@ -105,8 +109,10 @@ class RecordWriter:
             column = pa.array(np.zeros(self.count, np.int64) if kind.kind != "boolean" else np.zeros(self.count, bool))
             if kind.kind in ("string", "bytes"):
                 column = pa.array([""] * self.count)
+
         if column.null_count and (_valid(column, self.count) < active).any():
             raise Invalid(f"metadata table: expected a value of '{name}' in every record, found a null")
+
         if kind.kind in ("int", "long"):
             numbers = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
             self._add(writing.measure_numbers, writing.put_numbers, active, np.ascontiguousarray(numbers, np.int64))
@@ -129,7 +135,7 @@ class RecordWriter:
 
     def _add(self, measure: Callable[..., None], put: Callable[..., None], *arrays: npt.NDArray[Any]) -> None:
         for array in arrays:
-            array.setflags(write=False)  # always, as the steps are compiled for each kind of array
+            array.setflags(write=False)  # read-only in every call: the steps are compiled for each kind of array
         self._parts.append((measure, put, arrays))
 
 
@@ -142,13 +148,14 @@ def write_records(
     table_version: int,
     base_file_name: str | None,
 ) -> pa.Array:
-    """The records that fill the field `name` with these columns, their keys left empty.
+    """The records that fill the field `name` with these columns. The records' keys are left empty.
 
-    `base_file_name`: the HFile that they go into, where it is named in them; None in log blocks. Seen: 0.x and 1.0
-    name it in every base file, 1.2 in compacted ones alone.
+    `base_file_name`: the HFile that the records go into, if they name it; None in log blocks. Seen: in 0.x and 1.0
+    the records of every base file name it, in 1.2 only the records of compacted files.
     """
     shape = record_shape(METADATA_RECORD_SCHEMAS[table_version], name)
     writer = RecordWriter(count)
+
     for field_name, kind in shape.before:
         if field_name == "key":
             writer.fixed(b"\0")
@@ -162,6 +169,8 @@ def write_records(
             writer.fixed(b"\x02" + (bytes([size]) if size < 128 else bytes([size & 0x7F | 0x80, size >> 7])) + text)
         else:
             writer.fixed(b"\0")
+
+    # The field of this type is present; the fields behind it are null.
     writer.fixed(b"\x02")
     if isinstance(shape.section, Map):
         entries = columns["entries"]
@@ -170,6 +179,7 @@ def write_records(
     else:
         assert isinstance(shape.section, Record)
         writer.fields(shape.section, columns, writer.every)
+
     writer.fixed(b"\0" * len(shape.after))
     return writer.values()
 
@@ -184,7 +194,7 @@ def _valid(column: Column | None, count: int) -> Bytes:
 
 
 def _text_buffers(column: pa.Array | pa.ChunkedArray) -> tuple[Numbers, Bytes]:
-    """Where each text starts in the bytes, and the end; and the bytes."""
+    """The offsets of a column of texts or bytes, and the bytes that they count in."""
     array = one_array(column)
     is_large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     if not is_large and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):

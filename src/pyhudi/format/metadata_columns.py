@@ -1,7 +1,8 @@
-"""Records of one type of the metadata table as columns of Arrow, and back: what all types share.
+"""Records of the metadata table as Arrow columns: the decoding that all types of records share.
 
-Every record has the fields of every type, of which it fills one. That one is read field by field, for tens of
-thousands of records at a time, as the schema says that they were written with; all others must be null.
+A record of the metadata table has a field for every type of record, and fills one of these fields. A slice of thousands
+of records is read at once, field by field, under the schema that the records were written with. The fields of other
+types must be null.
 
 Cost: 5 to 10 ns a field. Memory: the columns, and a slice's fields.
 Spec: format/metadata-table.md section 6.
@@ -33,7 +34,8 @@ WRAPPERS: Final = (
     "StringWrapper", "DateWrapper", "DecimalWrapper", "TimeMicrosWrapper", "TimestampMicrosWrapper",
     "LocalDateWrapper", "ArrayWrapper",
 )  # fmt: skip
-"""What a bound may be wrapped in. A kind is an index into this; so is, as far as the schema goes, a union's branch."""
+"""The wrappers of bounds. A bound's kind is an index into this tuple. Branches of a union have the same numbers, as far
+as the schema has the wrappers."""
 
 _LAYOUTS: Final = {
     "boolean": reading.AS_BOOLEAN,
@@ -48,7 +50,7 @@ _LAYOUTS: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Wrapped values. `kinds`: indexes into `WRAPPERS`; `bits`: of numbers; `data`: of texts and bytes."""
+    """Wrapped values. `kinds`: indexes into `WRAPPERS`; `bits`: numbers, as 64 bits; `data`: texts and bytes."""
 
     kinds: npt.NDArray[np.int8]
     bits: Numbers
@@ -57,7 +59,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """The entries of maps of files. `counts`: how many each record has."""
+    """The files that records list: the first record's files, then the second's, ... `counts`: files of each record."""
 
     counts: Numbers
     names: pa.StringArray
@@ -70,9 +72,9 @@ Column: TypeAlias = pa.Array | Bounds | Entries
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """Where the fields of one type stand in a schema of metadata records.
+    """Where the field for one type of record stands in a schema of metadata records.
 
-    `before`, `after`: the other fields. `section`: the record that the field of this type holds, or, of the files, map.
+    `before`, `after`: the other fields. `section`: what the field holds: a record, or a map for the type of files.
     """
 
     before: tuple[tuple[str, AvroType], ...]
@@ -82,9 +84,9 @@ class RecordShape:
 
 @lru_cache(maxsize=64)
 def record_shape(schema_text: str, name: str) -> RecordShape:
-    """The shape of the records under a schema that fill the field `name`.
+    """The shape of the records that fill the field `name`, under a schema.
 
-    Raises: Unsupported for a schema without that field, or with one of another form; Invalid for no schema.
+    Raises: Unsupported for a schema without this field, or with another form of it; Invalid for text that is no schema.
     """
     fields = [(one.name, one.type) for one in parse_schema(schema_text).fields]
     index = next((index for index, (one, _) in enumerate(fields) if one == name), None)
@@ -97,7 +99,7 @@ def record_shape(schema_text: str, name: str) -> RecordShape:
 
 
 def wrapper_tables(kind: Union) -> tuple[npt.NDArray[np.int8], Bytes, Bytes]:
-    """Of a union of wrappers the kind and the layout of each branch, and the layouts of a list's items.
+    """The kind and the layout of each branch of a union of wrappers, and the layouts of a list's items.
 
     Raises: Unsupported for a type that is no known wrapper.
     """
@@ -106,9 +108,11 @@ def wrapper_tables(kind: Union) -> tuple[npt.NDArray[np.int8], Bytes, Bytes]:
     for branch, one in enumerate(kind.branches):
         if one == NULL:
             continue
+
         name = one.name.rpartition(".")[2] if isinstance(one, Record) else ""
         if not isinstance(one, Record) or name not in WRAPPERS or len(one.fields) != 1:
             raise Unsupported(f"metadata table: expected a known wrapper of values, found {one!r:.80}")
+
         kinds[branch] = WRAPPERS.index(name)
         held = one.fields[0].type
         if isinstance(held, Scalar):
@@ -118,6 +122,7 @@ def wrapper_tables(kind: Union) -> tuple[npt.NDArray[np.int8], Bytes, Bytes]:
             items = wrapper_tables(held.values[0].items)[1]
         else:
             raise Unsupported(f"metadata table: expected a known wrapper of values, found {one!r:.80}")
+
     return kinds, layouts, items
 
 
@@ -126,24 +131,28 @@ def is_wrapped(kind: AvroType) -> bool:
 
 
 def value_slices(values: pa.Array | pa.ChunkedArray, path: str) -> Iterator[tuple[Bytes, Numbers, Numbers]]:
-    """Content, starts and ends of the values, in slices. Raises: Invalid for a null, or another type."""
+    """Binary values in slices: the content of a slice, and where each value starts and ends. Raises: Invalid for a null
+    or another type.
+    """
     for data, offsets, count in key_buffers(values, what=path):
         start = 0
         bounds = np.asarray(offsets, np.int64)
         while start < count:
             last = int(np.searchsorted(bounds, bounds[start] + SLICE_SIZE_MAX, "right")) - 1
             end = min(max(start + 1, last), start + SLICE_ROWS_MAX, count)
+
             base = bounds[start]
             content = data[base : bounds[end]]
             if content.size > 1 << 31:
                 raise Invalid(f"{path}: expected records of less than 2 GiB, found {content.size:,} bytes")
+
             yield content, bounds[start:end] - base, bounds[start + 1 : end + 1] - base
             start = end
 
 
 @dataclass(slots=True, eq=False)
 class RecordReader:
-    """Reads the records of a slice, all at once, field by field.
+    """Reads the records of a slice together, field by field. `at`: the offset that each record is read to so far.
 
     Raises: CorruptFile for bytes that break the schema, naming field and record.
     """
@@ -159,28 +168,31 @@ class RecordReader:
         self.every = np.ones(len(self.at), np.uint8)
 
     def records(self, shape: RecordShape) -> tuple[dict[str, Column], Bytes]:
-        """The fields of one type by name, each a column; and which records have them at all."""
+        """The fields of one type by name, each a column; and flags of the records that have these fields."""
         columns: dict[str, Column] = {}
         for name, kind in shape.before:
             if isinstance(kind, Scalar):
                 self._value(name, kind, self.every)
             else:
                 self._pass(name, kind)
+
         is_present = self._optional("record", Union((NULL, shape.section)), self.every)
         if isinstance(shape.section, Map):
             columns["entries"] = self._entries(is_present)
         else:
             assert isinstance(shape.section, Record)
             columns |= self._fields(shape.section, is_present)
+
         for name, kind in shape.after:
             self._pass(name, kind)
+
         left = np.flatnonzero(self.at != self.ends)
         if left.size:
             raise self._corrupt("the end of the record", int(left[0]))
         return columns, is_present
 
     def _pass(self, name: str, kind: AvroType) -> None:
-        """A field that has no value, or one of the meta fields, which carry nothing."""
+        """Pass over a field that is not wanted: a meta field, or the field of another type, which must be null."""
         is_present = self._optional(name, kind, self.every)
         assert isinstance(kind, Union)
         if isinstance(kind.values[0], Scalar):
@@ -213,18 +225,22 @@ class RecordReader:
     def _value(self, name: str, kind: AvroType, active: Bytes) -> pa.Array:
         count = len(self.at)
         kind_name = kind.kind if isinstance(kind, Scalar) else ""
+
         if kind_name in ("int", "long"):
             numbers = np.zeros(count, np.int64)
             self._check(reading.take_numbers(self.content, self.at, self.ends, active, numbers), name)
             return pa.Array.from_buffers(pa.int64(), count, [_bitmap(active), pa.py_buffer(numbers)])
+
         if kind_name == "boolean":
             flags = np.zeros(count, np.uint8)
             self._check(reading.take_flags(self.content, self.at, self.ends, active, flags), name)
             return pa.Array.from_buffers(pa.bool_(), count, [_bitmap(active), _bits(flags)])
+
         if kind_name in ("string", "bytes"):
             spans = np.zeros(count, np.int64)
             self._check(reading.take_spans(self.content, self.at, self.ends, active, spans), name)
             return self._texts(name, spans, pa.string() if kind_name == "string" else pa.binary(), active)
+
         raise Unsupported(f"metadata table: field '{name}' of type {kind!r:.80}")
 
     def _wrapped(self, name: str, kind: AvroType, active: Bytes) -> Bounds:
@@ -274,7 +290,7 @@ class RecordReader:
 def read_records(
     values: pa.Array | pa.ChunkedArray, schema_text: str, name: str, *, path: str
 ) -> Iterator[tuple[Mapping[str, Column], Bytes]]:
-    """The records that fill the field `name`, in slices: their fields as columns, and which have any."""
+    """The records that fill the field `name`, in slices: their fields as columns, and flags of those with a value."""
     shape = record_shape(schema_text, name)
     for content, starts, ends in value_slices(values, path):
         yield RecordReader(content, ends, path, starts.copy()).records(shape)

@@ -1,4 +1,4 @@
-"""Records of the partition `files` by columns: a row an entry, for tables of millions of files.
+"""Records of the partition `files` as columns, a row an entry, for tables of millions of files.
 
 Cost: about 100 ns an entry. Memory: the rows.
 Spec: format/metadata-table.md sections 6 and 9.
@@ -25,13 +25,13 @@ FILES_COLUMNS: Final = pa.schema(
         pa.field("is_deleted", pa.bool_(), nullable=False),
     ]
 )
-"""`record`: which of the records an entry is of, counted from 0. `name`: of a file, or of a partition, as stored."""
+"""`record`: the index of the record that holds the entry. `name`: the file, or the partition, as it is stored."""
 
 
 def decode_files(values: pa.Array | pa.ChunkedArray, schema_text: str, *, path: str = _WHERE) -> pa.Table:
-    """The entries of records of files and partitions, tombstones included, in their order: `FILES_COLUMNS`.
+    """The entries of records of files and partitions, tombstones included, in stored order, as `FILES_COLUMNS`.
 
-    `schema_text`: what the HFile or log block states. Raises: CorruptFile for bytes that break it.
+    `schema_text`: the schema that the HFile or log block states. Raises: CorruptFile for bytes that break it.
     """
     batches, first = [], 0
     for columns, is_present in read_records(values, schema_text, "filesystemMetadata", path=path):
@@ -56,17 +56,19 @@ def encode_files(
     table_version: int,
     base_file_name: str | None = None,
 ) -> pa.Array:
-    """So many records of `FILES_COLUMNS`, as binary. `types`: of all records, or of each.
+    """Records from their entries, as binary. `types`: the type of all records, or the type of each.
 
-    Order: `entries` ascend by record; within one they stay as they are. Shape: (entries,) -> (records,).
+    Order: `entries` ascend by record; the entries of one record keep their order. Shape: (entries,) -> (records,).
     """
     records = one_array(entries.column("record")).to_numpy()
     assert not len(records) or (int(records[0]) >= 0 and int(records[-1]) < record_count)
     assert (records[1:] >= records[:-1]).all()
+
     counts = np.bincount(records, minlength=record_count).astype(np.int64)
     flags = one_array(entries.column("is_deleted")).to_numpy(zero_copy_only=False).astype(np.uint8)
     sizes = one_array(entries.column("size")).to_numpy().copy()
     columns = {"entries": Entries(counts, one_array(entries.column("name")), sizes, flags)}
+
     return write_records(
         "filesystemMetadata",
         types,
@@ -78,27 +80,29 @@ def encode_files(
 
 
 def merge_files(entries: pa.Table) -> pa.Table:
-    """Entries of many records as one record a key: `key`, `name`, `size`, `is_deleted`, tombstones included.
+    """The entries that are left when the records of each key are merged: `key`, `name`, `size`, `is_deleted`.
 
-    `entries`: has these columns; rows stand oldest record first. As `merge_files_records`, folded over each key's
-    records: a live entry takes the larger size, unless a tombstone stands between; a tombstone removes what is there
-    and stays where there was nothing. Order: by key, then name.
+    `entries`: has these columns, with the oldest record's rows first. The rule is that of `merge_files_records`: two
+    live entries of a name become one with the larger size, unless a tombstone stands between them. A tombstone removes
+    an earlier live entry; without one, the tombstone stays. Order: by key, then name.
     """
     merged = _merged(entries)
     return merged.filter(pc.invert(merged["is_removed"])).drop_columns(["is_removed", "is_back"])
 
 
 def merge_new_files(entries: pa.Table) -> pa.Table:
-    """The same of records that are yet to be merged with older ones: tombstones always stay, to remove what those have.
+    """Merge entries as `merge_files` does, for records that are yet to be merged with older records.
 
-    A column more, `is_back`: the entry is live, but a tombstone came before it, which it does not say any more.
+    Every tombstone stays, as it must remove what the older records hold. The column `is_back` is added: the entry is
+    live, but followed a tombstone. Older entries of its name do not count, which the merged entry cannot tell.
     """
     return _merged(entries).drop_columns(["is_removed"])
 
 
 def _merged(entries: pa.Table) -> pa.Table:
-    """All entries that are left, and two columns more. `is_removed`: a tombstone that has removed a live entry.
-    `is_back`: as of `merge_new_files`.
+    """One entry for each key and name, with two more columns.
+
+    `is_removed`: the entry is a tombstone that has removed a live entry. `is_back`: as in `merge_new_files`.
     """
     rows = entries.append_column("row", pa.array(np.arange(len(entries))))
     order = pc.sort_indices(rows, sort_keys=[("key", "ascending"), ("name", "ascending"), ("row", "ascending")])
@@ -107,20 +111,25 @@ def _merged(entries: pa.Table) -> pa.Table:
     if not count:
         nothing = pa.array([], pa.bool_())
         return rows.append_column("is_removed", nothing).append_column("is_back", nothing)
+
     is_first = np.ones(count, np.bool_)
     keys, names = one_array(rows.column("key")), one_array(rows.column("name"))
     same = pc.and_(pc.equal(keys[1:], keys[:-1]), pc.equal(names[1:], names[:-1]))
     is_first[1:] = ~same.to_numpy(zero_copy_only=False)
+
     deleted = one_array(rows.column("is_deleted")).to_numpy(zero_copy_only=False)
     sizes = one_array(rows.column("size")).to_numpy()
-    # A tombstone that finds a live entry removes it; one that finds nothing, or a tombstone, stays.
+
+    # Sizes are compared only since the last tombstone: each name's rows are cut into runs, one behind each tombstone.
     starts_anew = is_first | np.concatenate([[True], deleted[:-1]])
     runs = np.flatnonzero(starts_anew)
     largest = np.maximum.reduceat(np.where(deleted, np.int64(0), sizes), runs)
+
     last = np.append(np.flatnonzero(is_first)[1:] - 1, count - 1)
     run_of_last = np.searchsorted(runs, last, "right") - 1
     finds_live = _finds_live(is_first, deleted)
     size = np.where(deleted[last], sizes[last], largest[run_of_last])
+
     merged = rows.take(pa.array(last))
     merged = merged.set_column(merged.schema.get_field_index("size"), "size", pa.array(size))
     is_removed = pa.array(deleted[last] & finds_live[last])
@@ -129,6 +138,6 @@ def _merged(entries: pa.Table) -> pa.Table:
 
 
 def _finds_live(is_first: npt.NDArray[np.bool_], deleted: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which rows follow a live entry of their name: the row before them is live and of the same name."""
+    """Flags of the rows that follow a live entry: the row before is live and of the same key and name."""
     before_is_live = np.concatenate([[False], ~deleted[:-1]])
     return ~is_first & before_is_live

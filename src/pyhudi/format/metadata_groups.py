@@ -18,7 +18,7 @@ PARTITION_STATS: Final = "partition_stats"
 SECONDARY_INDEX_PREFIX: Final = "secondary_index_"
 EXPRESSION_INDEX_PREFIX: Final = "expr_index_"
 FUNCTIONAL_INDEX_PREFIX: Final = "func_index_"
-"""What the betas of 1.0.0 called expression indexes."""
+"""The prefix of expression indexes in the betas of 1.0.0."""
 
 PARTITION_LIST_TYPE: Final = 1
 FILES_TYPE: Final = 2
@@ -42,9 +42,9 @@ _TAIL: Final = re.compile(r"(?P<index>\d{4,})(?P<suffix>-0)?")
 
 
 def file_group_prefix(partition: str) -> str:
-    """What the ids of a metadata partition's file groups begin with: `col-stats-`, `secondary-index-idx-name-`.
+    """The prefix of the ids of a metadata partition's file groups. Example: `col-stats-` for `column_stats`.
 
-    Raises: Invalid for what is no metadata partition.
+    Raises: Invalid for a name that is no metadata partition.
     """
     if partition in _PREFIXES:
         return _PREFIXES[partition]
@@ -57,9 +57,9 @@ def file_group_prefix(partition: str) -> str:
 class MetadataGroupId:
     """The id of a file group of the metadata table, as data. `parse` and `format` are exact inverses.
 
-    `partition`: of the metadata table. `data_partition`: whose keys it holds, of a partitioned record index; None
-    elsewhere. `has_suffix`: table version 5 writes ids without a file index, `files-0000`.
-    Seen: 1.2.0 escapes `_` and `-`, too, of a data partition.
+    `partition`: the partition of the metadata table. `data_partition`: in a partitioned record index, the data
+    partition whose keys the group holds; else None. `has_suffix`: False for ids without a file index, such as
+    `files-0000`, which table version 5 writes. Seen: 1.2.0 also escapes `_` and `-` in a data partition's name.
     """
 
     partition: str
@@ -69,7 +69,7 @@ class MetadataGroupId:
 
     @classmethod
     def parse(cls, file_id: str, *, partition: str) -> Self | None:
-        """Return the parsed id, or None for what is no id of this metadata partition."""
+        """The parsed id, or None for text that is no id of this metadata partition."""
         prefix = file_group_prefix(partition)
         if not file_id.startswith(prefix):
             return None

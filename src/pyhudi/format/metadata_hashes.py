@@ -1,6 +1,6 @@
-"""The hashes that keys of the metadata table are made of: 64-bit xxHash and MD5 of texts, in Base64, compiled.
+"""The hashes in the keys of the metadata table: 64-bit xxHash and MD5 of texts, in Base64, compiled.
 
-All arithmetic wraps: on 64 bits for xxHash, cut to 32 for MD5.
+All arithmetic wraps: at 64 bits for xxHash, at 32 bits for MD5.
 Cost: about 40 ns a short text for xxHash, 200 ns for MD5. Memory: the Base64 texts, 12 or 24 bytes each.
 
 Spec: format/metadata-table.md section 5; xxHash64 as its authors describe it; RFC 1321 and RFC 4648.
@@ -17,7 +17,7 @@ from pyhudi.format.arrow_arrays import Bytes, Offsets, key_buffers
 from pyhudi.loops import inlined, loop
 
 SHORT_SIZE: Final = 12
-"""Characters of a short hash; of a long one there are twice as many."""
+"""Characters of a short hash. A long hash has twice as many."""
 LONG_SIZE: Final = 24
 
 _SEED: Final = np.uint64(0xFFFFFFFFDABADABA)
@@ -51,7 +51,7 @@ _SHIFTS: Final = np.array(
 def short_hashes(texts: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:
     """The Base64 of each text's seeded 64-bit xxHash, big endian. Shape: (n,) text -> (n, 12) characters.
 
-    Raises: Invalid for what is no text, and for nulls.
+    Raises: Invalid for values that are no text, and for nulls.
     """
     return _hashes(texts, is_long=False)
 
@@ -96,7 +96,7 @@ def _md5_each(data: Bytes, offsets: Offsets, out: npt.NDArray[np.uint8]) -> None
 
 @inlined
 def _to_base64(digest: Bytes, out: Bytes) -> None:
-    """Standard alphabet, padded."""
+    """Write a digest as Base64, with the standard alphabet and padding."""
     at = 0
     for start in range(0, digest.size, 3):
         left = digest.size - start
@@ -112,7 +112,7 @@ def _to_base64(digest: Bytes, out: Bytes) -> None:
 
 @loop
 def _xxhash64(data: Bytes, start: int, end: int) -> np.uint64:
-    """The 64-bit xxHash, with the seed of the metadata table, of the bytes between two places."""
+    """The 64-bit xxHash, with the seed of the metadata table, of the bytes from `start` to `end`."""
     at, h = start, _SEED + _P5
     if end - start >= 32:
         a, b, c, d = _SEED + _P1 + _P2, _SEED + _P2, _SEED, _SEED - _P1
@@ -125,6 +125,7 @@ def _xxhash64(data: Bytes, start: int, end: int) -> np.uint64:
         h = (h ^ _round(np.uint64(0), b)) * _P1 + _P4
         h = (h ^ _round(np.uint64(0), c)) * _P1 + _P4
         h = (h ^ _round(np.uint64(0), d)) * _P1 + _P4
+
     h += np.uint64(end - start)
     while at <= end - 8:
         h = _rotated(h ^ _round(np.uint64(0), _word_8(data, at)), 27) * _P1 + _P4
@@ -135,6 +136,7 @@ def _xxhash64(data: Bytes, start: int, end: int) -> np.uint64:
     while at < end:
         h = _rotated(h ^ np.uint64(data[at]) * _P5, 11) * _P1
         at += 1
+
     h = (h ^ h >> np.uint64(33)) * _P2
     h = (h ^ h >> np.uint64(29)) * _P3
     return h ^ h >> np.uint64(32)
@@ -152,7 +154,7 @@ def _rotated(value: np.uint64, bits: int) -> np.uint64:
 
 @inlined
 def _word_4(data: Bytes, at: int) -> np.uint64:
-    """Four bytes, the first one least."""
+    """Four bytes as a little-endian number."""
     low = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)
     return low | np.uint64(data[at + 2]) << np.uint64(16) | np.uint64(data[at + 3]) << np.uint64(24)
 
@@ -164,13 +166,15 @@ def _word_8(data: Bytes, at: int) -> np.uint64:
 
 @loop
 def _md5(data: Bytes, start: int, end: int, block: Bytes, digest: Bytes) -> None:
-    """MD5 of the bytes between two places, into `digest`. `block`: 64 bytes to work in."""
+    """Write the MD5 of the bytes from `start` to `end` to `digest`. `block`: 64 bytes to work in."""
     a, b = np.uint64(0x67452301), np.uint64(0xEFCDAB89)
     c, d = np.uint64(0x98BADCFE), np.uint64(0x10325476)
     size, at = end - start, start
     while at <= end - 64:
         a, b, c, d = _md5_block(data, at, a, b, c, d)
         at += 64
+
+    # The last block: the bytes that are left, 0x80, zeros, and the size in bits. If these do not fit, two blocks.
     left = end - at
     block[:] = 0
     block[:left] = data[at:end]
@@ -181,6 +185,7 @@ def _md5(data: Bytes, start: int, end: int, block: Bytes, digest: Bytes) -> None
     for place in range(8):
         block[56 + place] = np.uint8(np.uint64(size) << np.uint64(3) >> np.uint64(8 * place) & np.uint64(0xFF))
     a, b, c, d = _md5_block(block, 0, a, b, c, d)
+
     for place in range(4):
         shift = np.uint64(8 * place)
         digest[place] = np.uint8(a >> shift & np.uint64(0xFF))

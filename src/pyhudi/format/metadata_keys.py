@@ -1,7 +1,7 @@
-"""The keys of the metadata table's records, made of columns, and the file group that each lies in.
+"""Makes the keys of the metadata table's records from columns, and finds the file group of each key.
 
+Names of columns, partitions and files are given as a column of texts, or as one text for all rows.
 Cost: 20 to 300 ns a key. Memory: the keys.
-What names a column, a partition or a file is a column of texts, or one text for all rows.
 
 Spec: format/metadata-table.md sections 4 and 5.
 """
@@ -24,10 +24,10 @@ from pyhudi.loops import loop
 Texts: TypeAlias = pa.Array | pa.ChunkedArray | str
 
 PARTITION_STATS_MARK: Final = "__partition_stat__"
-"""Sets the records of whole partitions apart, in an expression index."""
+"""Marks the keys of whole partitions' records in an expression index, where files' records have no mark."""
 
 SECONDARY_NULL: Final = "\0"
-"""What stands for a null in a secondary key."""
+"""The text that stands for a null value in a secondary key."""
 
 _WHAT: Final = "metadata table"
 _ESCAPE, _SEPARATOR = ord("\\"), ord("$")
@@ -35,19 +35,19 @@ _ESCAPED: Final = ("\\", "$", "\0")
 
 
 class KeyHashing(Enum):
-    """What of a key picks its file group."""
+    """The part of a key whose hash picks the file group."""
 
     WHOLE = "the key"
     SECONDARY_PREFIX = "a secondary key up to its separator, that included: index definitions of version V2"
 
 
 def column_stats_keys(columns: Texts, partitions: Texts, files: Texts) -> pa.StringArray:
-    """Keys of column statistics, an expression index's too. `files`: names without a directory."""
+    """Keys of column statistics, also in an expression index. `files`: file names without a directory."""
     return _joined(columns, _partitions(partitions), long=files)
 
 
 def column_stats_prefixes(columns: Texts, partitions: Texts | None = None) -> pa.StringArray:
-    """What the keys of a column's statistics begin with, or of a column's in a partition."""
+    """The prefix of all keys of a column's statistics, or of a column's statistics in one partition."""
     return _joined(columns) if partitions is None else partition_stats_keys(columns, partitions)
 
 
@@ -62,12 +62,12 @@ def expression_partition_stats_keys(columns: Texts, partitions: Texts) -> pa.Str
 
 
 def bloom_filter_keys(partitions: Texts, files: Texts) -> pa.StringArray:
-    """Keys of bloom filters, an expression index's too. `files`: names of base files, without a directory."""
+    """Keys of Bloom filters, also in an expression index. `files`: names of base files, without a directory."""
     return _joined(_partitions(partitions), long=files)
 
 
 def secondary_keys(values: pa.Array | pa.ChunkedArray, record_keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Keys of a secondary index. `values`: the column's values as Java spells them, nulls among them.
+    """Keys of a secondary index. `values`: the column's values as Java spells them; nulls are allowed.
 
     Shape: (n,) and (n,) text -> (n,) text.
     """
@@ -75,12 +75,12 @@ def secondary_keys(values: pa.Array | pa.ChunkedArray, record_keys: pa.Array | p
 
 
 def secondary_prefixes(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """What the keys of a value begin with: its escaped text and the separator."""
+    """The prefix of all keys of a value: the value's escaped text and the separator."""
     return pc.binary_join_element_wise(_escaped(values), "", "$")
 
 
 def split_secondary_keys(keys: pa.Array | pa.ChunkedArray) -> tuple[pa.StringArray, pa.StringArray]:
-    """The values, nulls among them, and the record keys of a secondary index's keys.
+    """The values, nulls included, and the record keys that are in a secondary index's keys.
 
     Raises: CorruptFile for a key without a separator.
     """
@@ -98,9 +98,9 @@ def split_secondary_keys(keys: pa.Array | pa.ChunkedArray) -> tuple[pa.StringArr
 def file_groups(
     keys: pa.Array | pa.ChunkedArray, group_count: int, *, hashing: KeyHashing = KeyHashing.WHOLE
 ) -> npt.NDArray[np.int32]:
-    """For each key the index of its file group, of `group_count` in the metadata partition.
+    """For each key, the index of its file group among the `group_count` of the metadata partition.
 
-    Of a partitioned record index `group_count` is that of the data partition's groups.
+    In a partitioned record index, `group_count` counts only the groups of the key's data partition.
     Shape: (n,) text -> (n,). Raises: Invalid for a null key, or text that is no UTF-8.
     """
     assert group_count >= 1
@@ -111,7 +111,7 @@ def file_groups(
     return (np.abs(hashes) % group_count).astype(np.int32)
 
 
-# Columns of one width.
+# Keys of hashes: all keys of a column have the same size.
 
 
 def _partitions(partitions: Texts) -> Texts:
@@ -127,12 +127,14 @@ def _joined(*parts: Texts, long: Texts | None = None) -> pa.StringArray:
     counts = {len(part) for part in (*parts, long) if part is not None and not isinstance(part, str)}
     assert len(counts) <= 1
     count = counts.pop() if counts else 1
+
     width = sum(block.shape[1] for block in hashed)
     out = np.empty((count, width), np.uint8)
     at = 0
     for block in hashed:
         out[:, at : at + block.shape[1]] = block
         at += block.shape[1]
+
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return _strings(offsets, out.reshape(-1))
 
@@ -173,7 +175,7 @@ def _prefixes(keys: pa.Array) -> pa.StringArray:
 
 
 def _split(array: pa.StringArray) -> tuple[tuple[Bytes, npt.NDArray[np.int32]], tuple[Bytes, npt.NDArray[np.int32]]]:
-    """Values and record keys, both without escapes: their bytes, and where each ends."""
+    """Values and record keys, both without escapes: the bytes of each, and the offsets."""
     ends = np.zeros(len(array), np.int64)
     for data, offsets, _ in key_buffers(array, what=_WHAT):
         _find_separators(data, offsets, ends)
@@ -202,7 +204,7 @@ def _unescaped(
 
 @loop
 def _find_separators(data: Bytes, offsets: Offsets, ends: npt.NDArray[np.int64]) -> None:
-    """Where the first separator of each key stands that is not escaped, or -1."""
+    """Find the first separator of each key that is not escaped; -1 for a key without one."""
     for key in range(ends.size):
         at, end = np.int64(offsets[key]), np.int64(offsets[key + 1])
         while at < end and data[at] != _SEPARATOR:

@@ -1,7 +1,7 @@
-"""Steps that read one field of many records of Avro binary, compiled: the decoding of metadata records, by columns.
+"""Steps that each read one field of many records of Avro binary, compiled: they decode metadata records to columns.
 
-Each step reads at `at[row]` of every row that is `active`, and moves on. It
-answers -1, or the first row whose bytes break the format. A span is `position << 32 | size`.
+A step reads at `at[row]`, for every row that is `active`, and moves `at[row]` behind the value. It answers -1, or the
+first row whose bytes break the format. A span is `position << 32 | size`.
 
 Spec: Apache Avro 1.11, "Binary Encoding".
 """
@@ -15,7 +15,7 @@ from pyhudi.loops import inlined, loop
 Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
 
-# How the value in a wrapper is laid out.
+# The layout of the value in a wrapper.
 NOTHING, AS_BOOLEAN, AS_NUMBER, AS_4_BYTES, AS_8_BYTES, AS_BYTES, AS_ARRAY = 0, 1, 2, 3, 4, 5, 6
 
 
@@ -23,10 +23,10 @@ NOTHING, AS_BOOLEAN, AS_NUMBER, AS_4_BYTES, AS_8_BYTES, AS_BYTES, AS_ARRAY = 0, 
 def take_optional(
     content: Bytes, at: Numbers, ends: Numbers, active: Bytes, null_branch: int, is_present: Bytes
 ) -> int:
-    """The branch of a union of null and one type: which rows have a value."""
+    """Read the branch of a union of null and one type. `is_present`: set for the rows that have a value."""
     for row in range(at.size):
         if active[row]:
-            if at[row] < ends[row] and content[at[row]] & 0xFD == 0:  # as any writer spells the branches 0 and 1
+            if at[row] < ends[row] and content[at[row]] & 0xFD == 0:  # the usual spelling of branches 0 and 1, one byte
                 is_present[row] = content[at[row]] != 2 * null_branch
                 at[row] += 1
                 continue
@@ -62,7 +62,7 @@ def take_flags(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: B
 
 @loop
 def take_spans(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, out: Numbers) -> int:
-    """Texts and bytes, where they stand."""
+    """Read texts or bytes, as the spans where they stand."""
     for row in range(at.size):
         if active[row]:
             size, after = read_number(content, at[row], ends[row])
@@ -85,15 +85,16 @@ def take_wrapped(
     bits: Numbers,
     spans: Numbers,
 ) -> int:
-    """A union of wrappers: its branch, and the value as 64 bits or as bytes. A list stays in its own encoding.
+    """Read a union of wrappers: the branch, and the value as 64 bits or as a span. A list stays in its encoding.
 
-    `layouts`, `item_layouts`: of the branches of the union, and of a list's items.
+    `layouts`: the layout of each branch. `item_layouts`: the layout of each branch of a list's items.
     """
     for row in range(at.size):
         if active[row]:
             branch, after = read_number(content, at[row], ends[row])
             if after < 0 or branch < 0 or branch >= layouts.size:
                 return row
+
             branches[row] = branch
             if layouts[branch] == AS_ARRAY:
                 start = after
@@ -101,6 +102,7 @@ def take_wrapped(
                 spans[row] = start << 32 | (after - start)
             else:
                 bits[row], spans[row], after = _take_value(content, after, ends[row], layouts[branch])
+
             if after < 0:
                 return row
             at[row] = after
@@ -109,10 +111,11 @@ def take_wrapped(
 
 @inlined
 def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Index, Index, Index]:
-    """A value's 64 bits, its span, and where it ends; that negative where the bytes break the format."""
+    """A value's 64 bits, its span, and the offset behind it; a negative offset if the bytes break the format."""
     bits: Index = np.int64(0)
     span: Index = np.int64(0)
     after: Index = np.int64(-1)
+
     if layout == NOTHING:
         after = at
     elif layout == AS_NUMBER:
@@ -129,15 +132,17 @@ def _take_value(content: Bytes, at: Index, end: Index, layout: int) -> tuple[Ind
             bits, after = np.int64(word_4(content, at)), at + 4
     elif end - at >= 8:
         bits, after = word_8(content, at), at + 8
+
     return bits, span, after
 
 
 @loop
 def _skip_list(content: Bytes, at: Index, end: Index, layouts: Bytes) -> Index:
-    """Where an optional list of wrappers ends, or a negative number."""
+    """The offset behind an optional list of wrappers, or a negative number if the bytes break the format."""
     branch, at = read_number(content, at, end)
     if at < 0 or branch < 0 or branch > 1:
         return np.int64(-1)
+
     while branch == 1:
         count, at = read_block_count(content, at, end)
         if at < 0 or count == 0:
@@ -154,9 +159,9 @@ def _skip_list(content: Bytes, at: Index, end: Index, layouts: Bytes) -> Index:
 
 @inlined
 def read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
-    """The count of items in the next block of a list or map, 0 for its end; and where they start, or a negative."""
+    """The count of items in a list's or map's next block, 0 at its end; and the items' offset, or a negative number."""
     count, at = read_number(content, at, end)
-    if at >= 0 and count < 0:  # a block that states its size, too
+    if at >= 0 and count < 0:  # a negative count: the block's size in bytes follows
         _, at = read_number(content, at, end)
         count = -count
     if at >= 0 and (count < 0 or count > end - at):
@@ -166,7 +171,7 @@ def read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Inde
 
 @loop
 def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, counts: Numbers) -> int:
-    """How many entries each record's map of files has. Moves nothing."""
+    """Count the entries of each record's map of files, and check them. `at` is not moved."""
     for row in range(at.size):
         place = at[row]
         while active[row]:
@@ -175,6 +180,7 @@ def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, cou
                 return row
             if count == 0:
                 break
+
             counts[row] += count
             for _ in range(count):
                 size, place = read_number(content, place, ends[row])
@@ -184,6 +190,7 @@ def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, cou
                 if place < 0 or place >= ends[row] or content[place] > 1:
                     return row
                 place += 1
+
     return -1
 
 
@@ -197,7 +204,7 @@ def take_entries(
     sizes: Numbers,
     flags: Bytes,
 ) -> None:
-    """The entries of each record's map of files, one behind the other. They have been counted, and so checked."""
+    """Read the entries of each record's map of files, one behind the other. `count_entries` has checked them."""
     entry = 0
     for row in range(at.size):
         place = at[row]
@@ -212,4 +219,5 @@ def take_entries(
                 flags[entry] = content[place]
                 place += 1
                 entry += 1
+
         at[row] = place

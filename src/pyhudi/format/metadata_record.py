@@ -1,8 +1,7 @@
 """Records of the metadata table that list partitions and files, one by one.
 
-A record of the partition `files` maps the names of a data partition's files to their sizes; one more,
-under a key of its own, lists the data partitions. A deleted entry is kept as a tombstone where it may
-still have an older one to remove.
+A record of the partition `files` maps the names of a data partition's files to their sizes. One more record, under a
+key of its own, lists the data partitions. A deleted file stays as a tombstone as long as an older record may hold it.
 
 Spec: format/metadata-table.md sections 5, 6 and 9.
 """
@@ -34,7 +33,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilesRecord:
-    """What the metadata table says of the files of one partition, or of the partitions.
+    """The metadata table's record of the files of one partition, or of the table's partitions.
 
     `type`: `FILES_TYPE` or `PARTITION_LIST_TYPE`. `files`: names -> states, tombstones included.
     """
@@ -44,12 +43,12 @@ class FilesRecord:
 
     @property
     def live(self) -> dict[str, int]:
-        """Name -> size of the files that are there."""
+        """Name -> size of the files that are not deleted."""
         return {name: state.size_bytes for name, state in self.files.items() if not state.is_deleted}
 
 
 def files_key(partition: str) -> str:
-    """The key under which the metadata table keeps a data partition's files, and names it in its list."""
+    """The key of a data partition's record in the metadata table. The list of partitions has the same name for it."""
     return partition or ROOT_PARTITION_KEY
 
 
@@ -61,10 +60,10 @@ def partition_of_key(key: str) -> str:
 def encode_files_record(
     files_record: FilesRecord, schema_text: str = METADATA_RECORD_SCHEMA, *, base_file_name: str | None = None
 ) -> bytes:
-    """The record's Avro binary under a schema: that of table version 8, which gives the same bytes as that of 9.
+    """The record's Avro binary under a schema. The schema of table version 8 gives the same bytes as that of 9.
 
-    `base_file_name`: the HFile it goes into; None in a log block. Seen: 1.0.2 keeps the key outside of the
-    record and fills no meta field but the file name, that of a base file, in base files.
+    `base_file_name`: the HFile that the record goes into; None in a log block. Seen: 1.0.2 keeps the key outside of
+    the record. It fills only one meta field, the file name, and only in base files.
     """
     assert files_record.type in (FILES_TYPE, PARTITION_LIST_TYPE)
     files = {name: {"size": size, "isDeleted": gone} for name, (size, gone) in files_record.files.items()}
@@ -73,7 +72,7 @@ def encode_files_record(
 
 
 def decode_files_record(value: bytes, schema_text: str, *, path: str = "metadata table") -> FilesRecord:
-    """The record of an Avro binary under the schema it was written with; `path` is for messages.
+    """The record in Avro binary, under the schema that it was written with. `path` is for messages.
 
     Raises: CorruptFile for bytes that break the schema, and for a record of another metadata partition.
     """
@@ -94,10 +93,10 @@ def decode_files_record(value: bytes, schema_text: str, *, path: str = "metadata
 
 
 def merge_files_records(older: FilesRecord, newer: FilesRecord) -> FilesRecord:
-    """What two records of one key say together. Fold from the base file's record on, in log order.
+    """Two records of one key as one. To merge more, start with the base file's record and go on in log order.
 
-    A live entry takes the larger of both sizes (logs of table version 6 grow); a deleted one removes an
-    older live one, and stays a tombstone where there was none.
+    Two live entries become one with the larger size, as logs of table version 6 grow. A deleted entry removes
+    an older live entry; without one, it stays as a tombstone.
 
     Spec: format/metadata-table.md section 9.
     """

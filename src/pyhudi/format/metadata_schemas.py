@@ -1,7 +1,7 @@
 """The schema of the metadata table's records, `HoodieMetadataRecord`, as each table version writes it.
 
-The text is that of Apache Hudi to the byte: HFiles and log blocks state it, and so do commits of the metadata table
-(there without the meta fields). A record is read under the text that its file states.
+The text equals Apache Hudi's text to the byte. HFiles and log blocks state this text; commits of the metadata table
+state it without the meta fields. A record is read under the text that its own file states.
 
 Spec: format/metadata-table.md section 6. Seen: 0.13.1 (version 5), 0.15.0 (6), 1.0.2 (8), 1.2.0 (9).
 """
@@ -117,7 +117,7 @@ _POSITION = optional(
 
 
 def _record_index(pieces: str, *more: Json) -> Json:
-    """`pieces`: what the text says that an id is made of; 0.15.0 names one of them twice."""
+    """`pieces`: the parts of a file id, as the `doc` text names them. Seen: 0.15.0 names one part twice."""
     return record(
         "HoodieRecordIndexInfo",
         optional("partitionName", STRING, doc="Refers to the partition name the record belongs to"),
@@ -220,6 +220,6 @@ METADATA_RECORD_SCHEMAS: Final = {
         _SECONDARY_INDEX,
     ),
 }
-"""By table version, with the meta fields. Records of files and partitions are the same bytes under 8 and 9."""
+"""The schemas by table version, with meta fields. Records of files and partitions have the same bytes in 8 and 9."""
 
 METADATA_RECORD_SCHEMA: Final = METADATA_RECORD_SCHEMAS[8]

@@ -1,4 +1,4 @@
-"""Records of column statistics, of files and of partitions, by columns.
+"""Records of column statistics, for files and for partitions, as columns.
 
 Cost: about 300 ns a record. Memory: the rows.
 Spec: format/metadata-table.md sections 6 and 9.
@@ -38,9 +38,9 @@ STATS_COLUMNS: Final = pa.schema(
         ("value_type_info", pa.string()),
     ]
 )
-"""`file_name`: of a partition's statistics, its path. Bounds as stored, see `stats_values`: the kind is an index into
-`metadata_columns.WRAPPERS`; numbers are bits, floats those of IEEE 754; texts and bytes are bytes. `value_type`: since
-table version 9, the ordinal of the column's type."""
+"""`file_name`: for statistics of a partition, the partition's path. Bounds are as they are stored, see `stats_values`:
+the kind is an index into `metadata_columns.WRAPPERS`; the bits hold a number, in IEEE 754 if it is a float; the bytes
+hold a text or bytes. `value_type`: since table version 9, the ordinal of the column's type."""
 
 _STORED: Final = {
     "file_name": "fileName",
@@ -57,9 +57,10 @@ _STORED: Final = {
 
 
 def decode_column_stats(values: pa.Array | pa.ChunkedArray, schema_text: str, *, path: str = _WHERE) -> pa.Table:
-    """The statistics that records hold, a row each, in their order: `STATS_COLUMNS`. What a schema lacks is null.
+    """The statistics in records, as `STATS_COLUMNS`, a row a record, in the records' order.
 
-    `schema_text`: what the HFile or log block states. Raises: CorruptFile for bytes that break it.
+    `schema_text`: the schema that the HFile or log block states. A field that the schema lacks is null, or false.
+    Raises: CorruptFile for bytes that break the schema.
     """
     batches = []
     for columns, is_present in read_records(values, schema_text, "ColumnStatsMetadata", path=path):
@@ -75,9 +76,9 @@ def encode_column_stats(
     base_file_name: str | None = None,
     record_type: int | npt.NDArray[np.int64] = COLUMN_STATS_TYPE,
 ) -> pa.Array:
-    """Rows of `STATS_COLUMNS` as records. `record_type`: of all, or of each; `PARTITION_STATS_TYPE` for those
-    of partitions.
+    """Rows of `STATS_COLUMNS` as records.
 
+    `record_type`: the type of all records, or of each; `PARTITION_STATS_TYPE` for statistics of partitions.
     Raises: Invalid for a bound in a wrapper that the table version does not have.
     """
     columns: dict[str, Column] = {stored: one_array(stats.column(name)) for name, stored in _STORED.items()}

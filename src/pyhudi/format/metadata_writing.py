@@ -1,7 +1,7 @@
-"""Steps that write one field of many records of Avro binary, compiled: the encoding of metadata records, by columns.
+"""Steps that each write one field of many records of Avro binary, compiled: they encode metadata records from columns.
 
-Each field has two steps: one adds its bytes to the sizes of all rows, one writes
-it, for the rows from `start` to `end`, at `at[row]`, and moves on. Rows that are not `active` have no such field.
+Each field has two steps. `measure_...` adds the field's bytes to the sizes of all rows. `put_...` writes the field at
+`at[row]`, for the rows from `start` to `end`, and moves `at[row]` behind it. Rows that are not `active` lack the field.
 
 Spec: Apache Avro 1.11, "Binary Encoding".
 """
@@ -29,7 +29,7 @@ def _number_size(number: Index) -> int:
 
 @loop
 def measure_fixed(sizes: Numbers, active: Bytes, text: Bytes) -> None:
-    """The same bytes in each row."""
+    """Measure the same bytes for each row."""
     for row in range(sizes.size):
         sizes[row] += text.size if active[row] else 0
 
@@ -45,7 +45,7 @@ def put_fixed(out: Bytes, at: Numbers, start: int, end: int, active: Bytes, text
 
 @loop
 def measure_bytes(sizes: Numbers, active: Bytes, flags: Bytes) -> None:
-    """A byte a row: the branch of a union, times two, or a boolean."""
+    """Measure a byte a row: a boolean, or the branch of a union, times two."""
     for row in range(sizes.size):
         sizes[row] += 1 if active[row] else 0
 
@@ -103,6 +103,7 @@ def measure_wrapped(
             layout = layouts[branches[row]]
             held = offsets[row + 1] - offsets[row]
             size = 1
+
             if layout == AS_NUMBER:
                 size += _number_size(bits[row])
             elif layout == AS_BOOLEAN:
@@ -115,6 +116,7 @@ def measure_wrapped(
                 size += held
             elif layout != NOTHING:
                 size += _number_size(held) + held
+
             sizes[row] += size
 
 
@@ -131,11 +133,12 @@ def put_wrapped(
     offsets: Numbers,
     data: Bytes,
 ) -> None:
-    """A union of wrappers: its branch and the value."""
+    """Write a union of wrappers: the branch, and the value in the branch's layout."""
     for row in range(start, end):
         if active[row]:
             layout = layouts[branches[row]]
             to = put_number(out, at[row], branches[row])
+
             if layout == AS_NUMBER:
                 to = put_number(out, to, bits[row])
             elif layout == AS_BOOLEAN:
@@ -150,6 +153,7 @@ def put_wrapped(
                     to += 1
             elif layout != NOTHING:
                 to = _put_text(out, to, offsets[row], offsets[row + 1], data)
+
             at[row] = to
 
 
@@ -157,7 +161,7 @@ def put_wrapped(
 def measure_entries(
     sizes: Numbers, active: Bytes, firsts: Numbers, offsets: Numbers, data: Bytes, file_sizes: Numbers, flags: Bytes
 ) -> None:
-    """A map of files in one block, and its end. `firsts`: the first entry of each row, and the count of all."""
+    """Measure a map of files: one block and its end. `firsts`: each row's first entry, and the count of all entries."""
     for row in range(sizes.size):
         if active[row]:
             first, last = firsts[row], firsts[row + 1]

@@ -14,7 +14,7 @@ from pyhudi.loops import inlined, loop
 Words: TypeAlias = npt.NDArray[np.uint32]
 
 LANES = 8
-"""Keys hashed side by side: their hash chains are independent, so the processor overlaps them."""
+"""How many keys are hashed side by side. Their hash chains are independent, so the processor overlaps them."""
 
 _M = np.uint64(0x5BD1E995)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -24,7 +24,7 @@ _SIGN = np.uint64(0xFFFFFF00)
 
 @inlined
 def mixed_word(data: Bytes, at: int) -> np.uint64:
-    """The part of a hash step that does not depend on the seed: one little-endian word, mixed."""
+    """A little-endian word, mixed: the part of a hash step that does not depend on the seed."""
     word = np.uint64(data[at])
     word |= np.uint64(data[at + 1]) << _R8
     word |= np.uint64(data[at + 2]) << _R16
@@ -36,9 +36,9 @@ def mixed_word(data: Bytes, at: int) -> np.uint64:
 
 @inlined
 def mixed_tail(data: Bytes, start: int, end: int) -> np.uint64:
-    """The last 1 to 3 bytes as they enter the hash: sign-extended, the last one least significant.
+    """The last 1 to 3 bytes as they enter the hash: sign-extended, the last byte least significant.
 
-    Hadoop's Murmur2 takes them in this order; the usual one reverses it.
+    This is the order of Hadoop's Murmur2; the usual Murmur2 has the first byte least significant.
     """
     tail = np.uint64(0)
     for at in range(start, end):
@@ -75,7 +75,7 @@ def murmur2(data: Bytes, seed: int) -> int:
 
 @loop
 def murmur2_each(data: Bytes, offsets: Offsets, seed: int) -> Words:
-    """The hash of each of the texts that lie between two offsets, as an unsigned number."""
+    """The hash of each text, as an unsigned number. A text lies between two neighbouring offsets."""
     hashes = np.zeros(offsets.size - 1, np.uint32)
     for index in range(offsets.size - 1):
         hashes[index] = np.uint32(murmur2(data[offsets[index] : offsets[index + 1]], seed) & 0xFFFFFFFF)
@@ -84,7 +84,7 @@ def murmur2_each(data: Bytes, offsets: Offsets, seed: int) -> Words:
 
 @inlined
 def is_lane_run(offsets: Offsets, start: int) -> bool:
-    """Whether the next keys all have the length of the first of them."""
+    """Whether the next `LANES` keys all have the same length."""
     if start + LANES > offsets.size - 1:
         return False
     size = offsets[start + 1] - offsets[start]
@@ -103,7 +103,7 @@ def prepare_lanes(
     words: Words,
     tails: Words,
 ) -> None:
-    """Mix the words and the tail of keys of equal length once; all hashes of a key use them."""
+    """Mix the words and the tail of keys of equal length, once for all hashes of a key."""
     size = offsets[start + 1] - offsets[start]
     word_count = size // 4
     for lane in range(lanes):
@@ -120,7 +120,7 @@ def next_hashes(
     words: Words,
     tails: Words,
 ) -> None:
-    """Replace each lane's hash by the next of its chain: the hash of its key, seeded with the last hash."""
+    """Replace each lane's hash by the next one of its chain: the hash of the same key, seeded with the hash before."""
     m = np.uint32(0x5BD1E995)
     for lane in range(LANES):
         h[lane] = h[lane] ^ np.uint32(size)
@@ -138,7 +138,7 @@ def next_hashes(
 
 @loop
 def word_count_max(offsets: Offsets) -> int:
-    """The number of words of the longest key."""
+    """The number of words to hold for the longest key, its tail included."""
     longest = np.int64(0)
     for index in range(offsets.size - 1):
         longest = max(longest, np.int64(offsets[index + 1] - offsets[index]))

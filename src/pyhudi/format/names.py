@@ -57,8 +57,8 @@ class BaseFileName:
 class LogFileName:
     """The name of a log file, as data. `parse` and `format` are exact inverses.
 
-    `instant`: of the delta commit that wrote it (table version 8 and later), of the base file of its
-    slice before that. `suffix`: `.cdc` or empty. Spec: format/layout.md section 4.3.
+    `instant`: in table version 8 and later, the instant of the delta commit that wrote the file; before, the instant
+    of the base file of its slice. `suffix`: `.cdc` or empty. Spec: format/layout.md section 4.3.
     """
 
     file_id: str
@@ -87,23 +87,23 @@ class LogFileName:
 
     @property
     def order(self) -> tuple[str, int, str, str]:
-        """The reading order within a slice."""
+        """The sort key that gives the reading order within a file slice."""
         return self.instant, self.version, self.write_token or "", self.suffix
 
     @property
     def is_cdc(self) -> bool:
-        """Whether it holds change data only, which snapshots pass over."""
+        """Whether the file holds only change data, which snapshot reads pass over."""
         return self.suffix == _CDC
 
 
 def group_named(name: str) -> str:
-    """The id of the file group that a base or log file's name says; of any other name a text that is none."""
+    """The file group's id in the name of a base file or log file. Of any other name: a text that is no id."""
     return name.removeprefix(".").partition("_")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFileName:
-    """The name of a file of archived instants of layout 1, a log too. Spec: format/timeline.md section 6."""
+    """The name of a file of archived instants of layout 1, a log file as well. Spec: format/timeline.md section 6."""
 
     number: int
     write_token: str | None
@@ -121,7 +121,7 @@ class ArchiveFileName:
 
 @dataclass(frozen=True, slots=True)
 class WriteToken:
-    """Which attempt of which task wrote a file. `parse` and `format` are exact inverses.
+    """The task and the attempt that wrote a file. `parse` and `format` are exact inverses.
 
     Spec: format/layout.md section 4.1.
     """
@@ -132,7 +132,7 @@ class WriteToken:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The parsed token, or None for other text, as writers without tasks may have it."""
+        """The parsed token, or None for other text, which writers without tasks may use."""
         match = _WRITE_TOKEN.fullmatch(text)
         return cls(int(match[1]), int(match[2]), int(match[3])) if match else None
 
@@ -159,7 +159,7 @@ class MarkerName:
 
 
 def join(folder: str, name: str) -> str:
-    """The path of a file in a partition; the root's partition path is empty."""
+    """The path of a file in a partition. The partition path of a table without partitions is empty."""
     return f"{folder}/{name}" if folder else name
 
 

@@ -1,6 +1,6 @@
-"""JSON as Jackson's default pretty printer lays it out: objects by line, lists on one line.
+"""JSON as Jackson's default pretty printer lays it out: each member of an object on its own line, lists on one line.
 
-Seen: Apache Hudi 0.13.1 to 1.2.0 write commits of version 6 and the manifests of archived instants so.
+Seen: Apache Hudi 0.13.1 to 1.2.0 write commits of version 6, and the manifests of archived instants, in this form.
 """
 
 import json
@@ -8,7 +8,7 @@ import re
 
 
 def pretty_json(value: object, indent: str = "") -> str:
-    """A value of dicts, lists and plain values; `indent`: of the line that it begins on."""
+    """The text of a value made of dicts, lists and plain values. `indent`: the indent of the line it begins on."""
     if isinstance(value, dict):
         inner = indent + "  "
         members = (f"{inner}{_quoted(key)} : {pretty_json(item, inner)}" for key, item in value.items())
@@ -19,7 +19,7 @@ def pretty_json(value: object, indent: str = "") -> str:
 
 
 def _quoted(text: str) -> str:
-    """Jackson writes the hexadecimal digits of control characters in upper case, Python in lower."""
+    """A text in quotes. Jackson writes the hexadecimal digits of control characters in upper case, Python in lower."""
     return re.sub(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])", _upper, json.dumps(text, ensure_ascii=False))
 
 

@@ -16,7 +16,7 @@ _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
 def parse_properties(content: bytes) -> dict[str, str]:
     """Keys and values of a Java properties text (ISO-8859-1 with `\\uXXXX` escapes).
 
-    Raises: ValueError for an escape that is none.
+    Raises: ValueError for a broken escape.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(content.decode("latin-1")):
@@ -33,7 +33,7 @@ def format_properties(properties: Mapping[str, str], *, comments: tuple[str, ...
 
 
 def table_checksum(properties: Mapping[str, str]) -> str:
-    """The checksum of a table's name, the only thing that it covers.
+    """The checksum of a table's properties. It covers only the database's and the table's name.
 
     Spec: format/layout.md section 2.1. Seen: `.t` -> 498511606; `default.v6_empty` -> 1980710965.
     """
@@ -45,10 +45,10 @@ _REWRITE = "Put it back from a copy, or write it anew as it was."
 
 
 def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
-    """`hoodie.properties`, checked.
+    """The properties in `hoodie.properties`, checked.
 
-    Raises: CorruptFile when the text does not parse, the table's name is missing or the checksum (if there
-    is one) is wrong, as after a torn write.
+    Raises: CorruptFile if the text does not parse, if the table's name is missing, or if there is a checksum and it is
+    wrong. A torn write leads to any of these.
     """
     try:
         properties = parse_properties(content)
@@ -57,17 +57,20 @@ def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
             path, 0, expected="Java properties text", found=f"a broken escape ({error})",
             hint=f"The file is torn. {_REWRITE}",
         ) from error  # fmt: skip
+
     if not properties.get("hoodie.table.name"):
         raise CorruptFile(
             path, 0, expected="a property 'hoodie.table.name'", found=f"{len(content):,} bytes without it",
             hint=f"The file is torn. {_REWRITE}",
         )  # fmt: skip
+
     found = properties.get(CHECKSUM)
     if found is not None and found != table_checksum(properties):
         raise CorruptFile(
             path, 0, expected=f"{CHECKSUM}={table_checksum(properties)}", found=f"{CHECKSUM}={found}",
             hint=f"The file is torn or was edited by hand. {_REWRITE}",
         )  # fmt: skip
+
     return properties
 
 
@@ -87,7 +90,7 @@ def encode_partition_metadata(*, requested: str, partition: str, epoch_ms: int) 
 
 
 def java_date(epoch_ms: int) -> str:
-    """A moment as `java.util.Date` prints it, in UTC, without leaning on the process's locale."""
+    """A moment as `java.util.Date` prints it, in UTC, whatever the process's locale is."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[moment.weekday()]
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -138,6 +141,7 @@ def _unescape(text: str) -> str:
         else:
             out.append(_ESCAPES.get(text[at + 1], text[at + 1]))
             at += 2
+
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16")
 
 

@@ -1,4 +1,4 @@
-"""Records of the record index, of secondary indexes and of Bloom filters, by columns.
+"""Records of the record index, of secondary indexes and of Bloom filters, as columns.
 
 Cost: about 300 ns a record of the record index. Memory: the rows.
 Spec: format/metadata-table.md section 6.
@@ -29,7 +29,8 @@ LOCATION_COLUMNS: Final = pa.schema(
         ("position", pa.int64()),
     ]
 )
-"""Where a record key lies. `instant_ms`: since the epoch, of the commit that put it there. `position`: null so far."""
+"""The place of a record key. `instant_ms`: the instant of the commit that put the record there, in milliseconds since
+1970. `position`: null so far."""
 
 BLOOM_COLUMNS: Final = pa.schema(
     [
@@ -51,9 +52,9 @@ _ID_SIZE_MAX: Final = _UUID_SIZE + 12
 def decode_locations(
     values: pa.Array | pa.ChunkedArray, schema_text: str, *, path: str = "metadata table, record index"
 ) -> pa.Table:
-    """The locations that records of the record index hold, a row each, in their order: `LOCATION_COLUMNS`.
+    """The locations in records of the record index, as `LOCATION_COLUMNS`, a row a record, in the records' order.
 
-    `schema_text`: what the HFile or log block states. Raises: CorruptFile for bytes that break it.
+    `schema_text`: the schema that the HFile or log block states. Raises: CorruptFile for bytes that break it.
     """
     batches = []
     for columns, is_present in read_records(values, schema_text, "recordIndexMetadata", path=path):
@@ -78,8 +79,8 @@ def encode_locations(
 ) -> pa.Array:
     """Rows of `LOCATION_COLUMNS` as records of the record index.
 
-    `is_raw`: file ids as their text instead of as the numbers of a UUID, as the hidden option
-    `_hoodie.writes.fileid.encoding` asks for. Raises: Invalid for another id than `<uuid>` or `<uuid>-<number>`.
+    `is_raw`: store file ids as text, not as the numbers of a UUID; the hidden option
+    `_hoodie.writes.fileid.encoding` asks for it. Raises: Invalid for an id other than `<uuid>` or `<uuid>-<number>`.
     """
     count = locations.num_rows
     columns: dict[str, Column] = {
@@ -88,6 +89,7 @@ def encode_locations(
         "position": one_array(locations.column("position")),
         "fileIdEncoding": pa.array(np.full(count, _RAW_ENCODING if is_raw else _UUID_ENCODING, np.int64)),
     }
+
     file_ids = one_array(locations.column("file_id"))
     if is_raw:
         columns |= dict.fromkeys(("fileIdHighBits", "fileIdLowBits", "fileIndex"), pa.array(np.full(count, -1)))
@@ -96,6 +98,7 @@ def encode_locations(
         high, low, index = parse_file_ids(file_ids)
         columns |= {"fileIdHighBits": pa.array(high), "fileIdLowBits": pa.array(low), "fileIndex": pa.array(index)}
         columns["fileId"] = _same_text("", count)
+
     return write_records(
         "recordIndexMetadata",
         RECORD_INDEX_TYPE,
@@ -109,7 +112,7 @@ def encode_locations(
 def decode_bloom_filters(
     values: pa.Array | pa.ChunkedArray, schema_text: str, *, path: str = "metadata table, Bloom filters"
 ) -> pa.Table:
-    """The Bloom filters that records hold, a row each: `BLOOM_COLUMNS`. Raises: as `decode_locations`."""
+    """The Bloom filters in records, as `BLOOM_COLUMNS`, a row a record. Raises: as `decode_locations`."""
     batches = [
         pa.RecordBatch.from_arrays(
             [columns["type"], columns["timestamp"], columns["bloomFilter"], columns["isDeleted"]],
@@ -143,7 +146,7 @@ def encode_bloom_filters(
 def decode_secondary_entries(
     values: pa.Array | pa.ChunkedArray, schema_text: str, *, path: str = "metadata table, secondary index"
 ) -> pa.ChunkedArray:
-    """Which records of a secondary index are tombstones. Raises: as `decode_locations`."""
+    """Flags of the records of a secondary index that are tombstones. Raises: as `decode_locations`."""
     chunks = [
         columns["isDeleted"] for columns, _ in read_records(values, schema_text, "SecondaryIndexMetadata", path=path)
     ]
@@ -153,7 +156,7 @@ def decode_secondary_entries(
 def encode_secondary_entries(
     is_deleted: pa.Array | pa.ChunkedArray, *, table_version: int, base_file_name: str | None = None
 ) -> pa.Array:
-    """Records of a secondary index. What they say stands in their keys."""
+    """Records of a secondary index. They hold only whether they are tombstones; the keys hold everything else."""
     return write_records(
         "SecondaryIndexMetadata",
         SECONDARY_INDEX_TYPE,
@@ -168,9 +171,9 @@ def encode_secondary_entries(
 
 
 def parse_file_ids(file_ids: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
-    """High and low 64 bits of each id's UUID, and the number behind it, -1 where there is none.
+    """The high and low 64 bits of each id's UUID, and the number behind the UUID, -1 without a number.
 
-    Raises: Invalid for another id than `<uuid>` or `<uuid>-<number>`.
+    Raises: Invalid for an id other than `<uuid>` or `<uuid>-<number>`.
     """
     high, low, index = (np.zeros(len(file_ids), np.int64) for _ in range(3))
     start = 0
@@ -185,7 +188,7 @@ def parse_file_ids(file_ids: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def format_file_ids(high: Numbers, low: Numbers, index: Numbers) -> pa.StringArray:
-    """The inverse of `parse_file_ids`; of ids in upper case, in lower."""
+    """The texts of file ids, from what `parse_file_ids` gives. Hexadecimal digits are in lower case."""
     offsets = np.zeros(len(high) + 1, np.int32)
     out = np.empty(len(high) * _ID_SIZE_MAX, np.uint8)
     size = _format_each(high, low, index, out, offsets)
@@ -193,7 +196,7 @@ def format_file_ids(high: Numbers, low: Numbers, index: Numbers) -> pa.StringArr
 
 
 def _file_ids(columns: Mapping[str, Column]) -> pa.Array:
-    """The texts of file ids, null where a record has none."""
+    """The texts of file ids; null if a record has none."""
     parts: list[pa.Array] = [
         columns[name] for name in ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding")
     ]
@@ -218,6 +221,7 @@ def _parse_each(data: Bytes, offsets: Offsets, high: Numbers, low: Numbers, inde
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if end - start < _UUID_SIZE:
             return row
+
         words = np.zeros(2, np.uint64)
         digits = 0
         for place in range(_UUID_SIZE):
@@ -234,13 +238,16 @@ def _parse_each(data: Bytes, offsets: Offsets, high: Numbers, low: Numbers, inde
                 return row
             words[digits >> 4] = words[digits >> 4] << np.uint64(4) | np.uint64(digit)
             digits += 1
+
         high[row], low[row] = np.int64(words[0]), np.int64(words[1])
         index[row] = _NO_INDEX
         if end - start == _UUID_SIZE:
             continue
+
         at = start + _UUID_SIZE + 1
         if data[at - 1] != _DASH or at == end or end - at > 10:
             return row
+
         number = np.int64(0)
         while at < end:
             if not 48 <= data[at] <= 57:
@@ -265,6 +272,7 @@ def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offset
             word = np.uint64(high[row] if place < 16 else low[row])
             out[to] = _HEX[np.int64(word >> np.uint64(60 - 4 * (place & 15)) & np.uint64(15))]
             to += 1
+
         if index[row] != _NO_INDEX:
             out[to] = _DASH
             to += 1
@@ -272,6 +280,7 @@ def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offset
             if index[row] < 0:
                 out[to] = _DASH
                 to += 1
+
             while count == 0 or rest > 0:
                 digits[count] = np.uint8(48 + rest % 10)
                 rest //= 10
@@ -279,5 +288,6 @@ def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offset
             for place in range(count):
                 out[to + place] = digits[count - 1 - place]
             to += count
+
         offsets[row + 1] = to
     return to

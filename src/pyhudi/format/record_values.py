@@ -1,7 +1,7 @@
 """Frozen dataclasses <-> the plain records of Avro and JSON, by field name and declared type.
 
-`file_size_in_bytes` is `fileSizeInBytes` in a record; where the two names differ by more, `ALIASES`
-says so. Values are checked against the declared types, so that a text never lands in a number.
+A field's name is in camel case in a record: `file_size_in_bytes` is `fileSizeInBytes`. `ALIASES` lists the names that
+differ by more. Values are checked against the declared types, so that a text never lands in a number.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 Decode: TypeAlias = Callable[[object], object]
 
-# (class, field) -> names in records: all are written (a schema takes those it has), the first found is read.
+# (class, field) -> names in records. All are written, and a schema takes those it has. The first one found is read.
 ALIASES: dict[tuple[str, str], tuple[str, ...]] = {
     ("InstantInfo", "requested"): ("commitTime",),
     ("ActionInstant", "requested"): ("timestamp",),
@@ -37,8 +37,9 @@ def record_from(value: object) -> dict[str, object]:
 
 
 def value_from(kind: type[T], record: object) -> T:
-    """The dataclass value of a record. Unknown names are ignored; a missing one takes the field's default,
-    as does a null where the field may not be None.
+    """The dataclass value of a record.
+
+    Unknown names are ignored. A missing field gets its default; so does a null, if the field must not be None.
 
     Raises: ValueError naming the field whose value does not fit.
     """
@@ -89,6 +90,7 @@ def _decode_class(kind: type) -> Decode:
     def decode(record: object) -> object:
         if not isinstance(record, dict):
             raise _misfit("a record", record)
+
         values: dict[str, object] = {}
         for name, stored_names, decode_member, has_default, skips_null in members:
             stored = next((n for n in stored_names if n in record), None)
@@ -97,6 +99,7 @@ def _decode_class(kind: type) -> Decode:
                     raise ValueError(f"field '{stored_names[0]}' of {kind.__name__} is missing")
             elif record[stored] is not None or not skips_null:
                 values[name] = _within(stored, decode_member, record[stored])
+
         return kind(**values)
 
     return decode

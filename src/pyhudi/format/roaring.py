@@ -1,10 +1,13 @@
-"""Sets of 64-bit numbers as Roaring bitmaps, in the portable serialization, as arrays.
+"""Arrays of 64-bit numbers <-> Roaring bitmaps, in the portable serialization.
 
-Layout (little endian): u64 n; n of (u32 upper half, a 32-bit bitmap), ascending. A bitmap: u32 cookie; without
-runs it is 12346 and u32 k follows, with runs its low half is 12347, its high half k - 1, and a bit for each
-container says whether it holds runs; k of (u16 key, u16 count - 1); u32 offset of each container, counted from
-the cookie, which bitmaps with runs of fewer than 4 containers leave out; the containers: u16 n and n of (u16
-first, u16 count - 1) for runs, 8,192 bytes of bits for more than 4,096 numbers, else the numbers as u16.
+Layout (little endian): u64 n; n of (u32 upper half, a 32-bit bitmap), ascending. A bitmap holds, in this order:
+
+* u32 cookie. Without runs: 12346, and u32 k follows, the number of containers. With runs: the low half is 12347, the
+  high half is k - 1, and k bits follow; a bit says whether its container holds runs.
+* k of (u16 key, u16 count - 1).
+* u32 offset of each container, counted from the cookie. A bitmap with runs and fewer than 4 containers has no offsets.
+* The containers: with runs, u16 n and n of (u16 first, u16 count - 1); with more than 4,096 numbers, 8,192 bytes of
+  bits; else the numbers as u16.
 
 Spec: the Roaring format specification, "64-bit" and "32-bit"; format/log-format.md section 3.
 """
@@ -23,7 +26,7 @@ _COUNT = struct.Struct("<I")
 _SHORT = struct.Struct("<H")
 
 _FEW = struct.Struct("<QIIIHHI")
-"""All that stands before the numbers of the only container of the only bitmap."""
+"""Everything before the numbers, where a set has one bitmap with one container."""
 _FEW_OFFSET: Final = 16
 
 _PLAIN: Final = 12_346
@@ -35,14 +38,16 @@ _CONTAINERS_MAX: Final = 1 << 16
 
 
 def decode_roaring(content: bytes | memoryview, *, count_max: int) -> Positions:
-    """The numbers, ascending.
+    """The numbers of a set, ascending.
 
-    Memory: 8 bytes a number; no more than `count_max` are made, as few bytes may stand for many numbers.
-    Raises: ValueError for bytes that break the format, or stand for more numbers.
+    Memory: 8 bytes a number, at most `count_max` numbers. The limit is needed: a few bytes may stand for many numbers.
+    Raises: ValueError for bytes that break the format, or that stand for more numbers.
     """
     few = _decode_few(content, count_max)
     if few is not None:
         return few
+
+    # All other sets.
     reader = _Reader(memoryview(content).cast("B"))
     parts: list[Positions] = []
     left, before = count_max, -1
@@ -54,15 +59,16 @@ def decode_roaring(content: bytes | memoryview, *, count_max: int) -> Positions:
         for part in _decode_bitmap(reader, left):
             left -= part.size
             parts.append(part.astype(np.uint64) | np.uint64(upper << 32))
+
     if reader.at != len(reader.content):
         raise ValueError(f"expected the end at byte {reader.at:,}, found {len(reader.content):,} bytes")
     return np.concatenate([np.zeros(0, np.uint64), *parts])
 
 
 def _decode_few(content: bytes | memoryview, count_max: int) -> Positions | None:
-    """The numbers of one container that holds them as they are, as sets of few numbers are; None for any other bytes.
+    """The numbers of a set of one container without runs or bits, the form of small sets; None for other bytes.
 
-    Logs of few rows have thousands of these.
+    This is the fast way: logs of few rows have thousands of such sets.
     """
     if len(content) < _FEW.size:
         return None
@@ -80,7 +86,7 @@ def _decode_few(content: bytes | memoryview, count_max: int) -> Positions | None
 
 
 class _Reader:
-    """A place in the bytes that moves as they are taken."""
+    """Takes bytes from the front of the content, one piece after the other."""
 
     def __init__(self, content: memoryview) -> None:
         self.content, self.at = content, 0
@@ -109,16 +115,20 @@ def _decode_bitmap(reader: _Reader, count_max: int) -> list[npt.NDArray[np.int64
         flags = np.zeros(min(count, _CONTAINERS_MAX), np.uint8)
     else:
         raise ValueError(f"expected the cookie {_PLAIN} or {_WITH_RUNS}, found {cookie}")
+
     if count > _CONTAINERS_MAX:
         raise ValueError(f"expected at most {_CONTAINERS_MAX:,} containers, found {count:,}")
+
     heads = reader.shorts(2 * count).reshape(count, 2)
     keys, sizes = heads[:, 0], heads[:, 1] + 1
     if (np.diff(keys) <= 0).any():
         raise ValueError("expected ascending keys of containers")
     if int(sizes.sum()) > count_max:
         raise ValueError(f"expected at most {count_max:,} further numbers, found {int(sizes.sum()):,}")
+
     if cookie == _PLAIN or count >= _OFFSETS_MIN:
         reader.take(_COUNT.size * count)  # containers follow each other in this order
+
     parts = []
     for key, size, has_runs in zip(keys.tolist(), sizes.tolist(), flags[:count].tolist(), strict=True):
         values = _decode_runs(reader) if has_runs else _decode_numbers(reader, size)
@@ -145,9 +155,9 @@ def _decode_numbers(reader: _Reader, size: int) -> npt.NDArray[np.int64]:
 
 
 def encode_roaring(positions: Positions) -> bytes:
-    """The set of strictly ascending numbers, each container in its smallest form.
+    """The bitmap of strictly ascending numbers, with each container in its smallest form.
 
-    Seen: Java's `Roaring64NavigableMap`, run-optimized, gives the same bytes; it takes runs only if smaller.
+    Seen: Java's `Roaring64NavigableMap`, run-optimized, gives the same bytes; it takes runs only if they are smaller.
     Raises: ValueError for numbers that do not ascend.
     """
     if positions.dtype != np.uint64 or (positions[1:] <= positions[:-1]).any():
@@ -162,7 +172,7 @@ def encode_roaring(positions: Positions) -> bytes:
 
 
 def _bounds(keys: npt.NDArray[np.int64]) -> list[int]:
-    """Where each stretch of equal keys starts, and where the last ends."""
+    """Where each stretch of equal keys starts, and where the last stretch ends."""
     if keys.size == 0:
         return [0]
     return [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), int(keys.size)]
@@ -177,15 +187,18 @@ def _encode_bitmap(numbers: npt.NDArray[np.int64]) -> bytes:
         heads[index] = keys[start], end - start - 1
         container, flags[index] = _encode_container(numbers[start:end] & 0xFFFF)
         containers.append(container)
+
     if flags.any():
         start_bytes = _COUNT.pack(_WITH_RUNS | (count - 1) << 16) + np.packbits(flags, bitorder="little").tobytes()
     else:
         start_bytes = _COUNT.pack(_PLAIN) + _COUNT.pack(count)
+
     head = start_bytes + heads.tobytes()
     if not flags.any() or count >= _OFFSETS_MIN:
         sizes = np.array([len(container) for container in containers], np.int64)
         offsets = len(head) + _COUNT.size * count + np.cumsum(sizes) - sizes
         head += offsets.astype("<u4").tobytes()
+
     return b"".join((head, *containers))
 
 

@@ -1,4 +1,4 @@
-"""Avro schema texts <-> Arrow schemas, with the types that Apache Hudi's Spark reader and writer give.
+"""Avro schema texts <-> Arrow schemas, with the types that Apache Hudi's Spark reader and writer use.
 
 Spec: format/queries.md section 1.1, format/layout.md section 6, format/actions.md section 1.2.
 """
@@ -54,10 +54,10 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @lru_cache(maxsize=64)
 def arrow_from_avro(text: str) -> pa.Schema:
-    """The columns of an answer over rows of this Avro record schema; every one of them nullable.
+    """The columns that a scan returns for rows of this Avro record schema. All columns are nullable.
 
-    Seen: time-millis and time-micros are plain int32 and int64, other logical types that Spark does not
-    know are what stores them (Spark's Avro schema converters).
+    Seen: Spark's Avro schema converters read time-millis and time-micros as plain int32 and int64, and any other
+    logical type that Spark does not know as the type that stores it.
     Raises: Invalid for a text that is no Avro record schema; Unsupported for a type that Arrow columns
     of an answer cannot have, naming the field.
     """
@@ -76,7 +76,7 @@ def arrow_from_avro(text: str) -> pa.Schema:
 def record_name(table: str) -> str:
     """The full name of the record that holds a table's rows: `hoodie.<table>.<table>_record`.
 
-    Seen: characters that Avro names may not have become `__` (`HoodieAvroUtils.sanitizeName`).
+    Seen: a character that an Avro name may not have becomes `__` (`HoodieAvroUtils.sanitizeName`).
     """
     assert table
     first = re.sub("^[^A-Za-z_]", "__", table, count=1)
@@ -87,9 +87,9 @@ def record_name(table: str) -> str:
 def avro_from_arrow(schema: pa.Schema, *, record_name: str) -> str:
     """The Avro schema that Apache Hudi's Spark writer states in a commit for these columns.
 
-    `record_name`: in full, as `record_name()` gives it. Columns that may be null are unions with null,
-    null by default. Seen: a struct is a record named after its column (lists and maps do not count) in
-    the namespace of the record around it; a decimal is a `fixed` in a namespace that ends in its column.
+    `record_name`: the full name, as `record_name()` gives it. A nullable column is a union with null, null by
+    default. Seen: a struct is a record in the namespace of the record around it, named after its column; lists
+    and maps in between do not count. A decimal is a `fixed` in a namespace that ends in the column's name.
     Raises: Invalid for types without a place in Avro (`canonical_arrow`) and for unfit column names.
     """
     namespace, _, name = record_name.rpartition(".")
@@ -132,6 +132,7 @@ def avro_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Json:
         inside = f"{namespace}.{name}"
         members = [avro_field(member, inside, f"{path}.{member.name}") for member in kind]
         return record(name, *members, namespace=namespace)
+
     assert pa.types.is_decimal128(kind), kind
     return {
         "type": "fixed",
@@ -150,7 +151,7 @@ def _avro_item(item: pa.Field, name: str, namespace: str, path: str) -> Json:
 
 
 def decimal_size(precision: int) -> int:
-    """The fewest bytes whose two's complement holds every number of that many digits."""
+    """The fewest bytes that hold every number of `precision` digits in two's complement."""
     assert 1 <= precision <= DECIMAL_DIGITS_MAX
     largest: int = 10**precision - 1
     return largest.bit_length() // 8 + 1
@@ -160,7 +161,7 @@ def decimal_size(precision: int) -> int:
 
 
 def with_meta_fields(avro_text: str) -> str:
-    """The schema of rows as stored: the five meta fields first, the rest of the text untouched.
+    """The schema of rows as they are stored: the five meta fields first, the rest of the text untouched.
 
     Seen: equal to `parquet.avro.schema` in the footers of base files (0.15.0, 1.0.2, 1.2.0).
     """
@@ -169,16 +170,17 @@ def with_meta_fields(avro_text: str) -> str:
 
 
 def without_meta_fields(avro_text: str) -> str:
-    """The schema of rows without the meta fields, which a schema that allows evolution on read states.
+    """The schema of rows without the meta fields. The meta fields may be in a commit's schema.
 
-    Seen: commits after an ALTER TABLE of 1.2.0 hold them (format/actions.md section 1.2).
+    Seen: commits after an ALTER TABLE of 1.2.0, with schema evolution on read, state them
+    (format/actions.md section 1.2).
     """
     head, fields, tail = _split_fields(avro_text)
     return head + ",".join(text for name, text in fields if name not in META_FIELDS) + tail
 
 
 def select_fields(avro_text: str, names: Collection[str]) -> str:
-    """The schema of some of the fields only, in their order."""
+    """The schema with only the named fields, in the schema's order."""
     head, fields, tail = _split_fields(avro_text)
     return head + ",".join(text for name, text in fields if name in names) + tail
 

@@ -1,7 +1,7 @@
-"""A table's Avro schema with columns added, types widened or made optional; all else in it as it was.
+"""Changes a table's Avro schema: adds columns, widens types, makes fields optional. Everything else stays as it was.
 
-Spec: format/actions.md section 1.2. The order of fields is Apache Hudi's: those that were there in their old order,
-then the new ones as they came.
+Spec: format/actions.md section 1.2. The order of fields is Apache Hudi's: first the old fields in their old order, then
+the new fields in the order given.
 """
 
 import json
@@ -23,9 +23,9 @@ _NAMED = frozenset(("record", "enum", "fixed"))
 def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = frozenset()) -> str:
     """The schema text for columns of these types.
 
-    `wanted`: the columns as `arrow_from_avro` gives them for `text`, some of them of another type, and new ones at
-    the end, of structs too. `optional`: dotted paths of fields that may be null from now on. The text comes
-    back as it is where nothing changes.
+    `wanted`: the columns as `arrow_from_avro` gives them for `text`; some may have another type, and new columns, or
+    fields of structs, stand at the end. `optional`: dotted paths of fields that may be null from now on. If nothing
+    changes, the same text comes back.
     Raises: Unsupported for a change within a type that the schema refers to by its name.
     """
     current = arrow_from_avro(text)
@@ -37,7 +37,7 @@ def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = froz
 
 
 class _Evolution:
-    """One walk along schema, types that it has and types that it is to have. Changes the JSON values in place."""
+    """Walks along a schema, its present types and the wanted types together. Changes the JSON values in place."""
 
     def __init__(self, schema: JsonObject, optional: frozenset[str]) -> None:
         self._optional = optional
@@ -46,10 +46,11 @@ class _Evolution:
     def members(
         self, record: JsonObject, current: list[pa.Field], wanted: list[pa.Field], around: str, path: str
     ) -> None:
-        """Bring the fields of a record to the wanted ones. `around`: the full name of the record that it lies in."""
+        """Change the fields of a record to the wanted fields. `around`: the full name of the record around it."""
         full = _full_name(record, around.rpartition(".")[0])
         changed = {field.name: field.type for field in wanted}
         now = {field.name: field.type for field in current}
+
         for field in record["fields"]:
             name = field["name"]
             where = f"{path}.{name}" if path else name
@@ -60,22 +61,25 @@ class _Evolution:
                 self._refuse_shared(full, where)
                 field["type"] = ["null", field["type"]]
                 field["default"] = None
+
         new = [field for field in wanted if field.name not in now]
         if new:
             self._refuse_shared(full, path or full)
         record["fields"] += [avro_field(field, full, f"{path}.{field.name}" if path else field.name) for field in new]
 
     def _type(self, schema: Any, now: pa.DataType, to: pa.DataType, name: str, around: str, path: str) -> Any:
-        """The schema of a type that is to change, or to change within; `name`: of the field that it is of."""
+        """The schema of a type that changes, or in which something changes. `name`: the field that has the type."""
         if now == to and not self._reaches(path):
             return schema
         if isinstance(schema, list):
             return [arm if arm == "null" else self._type(arm, now, to, name, around, path) for arm in schema]
+
         if isinstance(schema, str) and schema not in _PRIMITIVES:
             raise Unsupported(
                 f"column '{path}': its type is the one named '{schema}', which the table's schema defines elsewhere; "
                 "this release does not change such types"
             )
+
         if isinstance(schema, dict):
             kind = schema["type"]
             if kind == "array":
@@ -92,7 +96,7 @@ class _Evolution:
         return avro_type(to, name, around, path)
 
     def _reaches(self, path: str) -> bool:
-        """Whether a field within this one is to become optional."""
+        """Whether a field within the field of this path becomes optional."""
         return any(one.startswith(f"{path}.") for one in self._optional)
 
     def _refuse_shared(self, full: str, path: str) -> None:
@@ -113,7 +117,7 @@ def _full_name(record: Mapping[str, Any], namespace: str) -> str:
 
 
 def _references(schema: Any) -> Iterator[str]:
-    """Names of types that are used by name."""
+    """The names of types that the schema refers to by name."""
     if isinstance(schema, str):
         if schema not in _PRIMITIVES:
             yield schema

@@ -1,11 +1,12 @@
-"""Bounds of columns as the metadata table stores them, and back to values of the column's type.
+"""Bounds of columns (minimum, maximum) as the metadata table stores them, and back to values of the column's type.
 
-Version 1 (table versions 5 to 8) keeps a value in the wrapper of its Java type, decimals rescaled; version 2 (table
-version 9) keeps it in the wrapper of a plain type, beside the ordinal of the column's type.
+Version 1 (table versions 5 to 8) keeps a value in the wrapper of its Java type, with decimals rescaled. Version 2
+(table version 9) keeps a value in the wrapper of a plain type, beside the ordinal of the column's type.
+Example: a date is in a DateWrapper in version 1, and in an IntWrapper with the ordinal 12 in version 2.
 
 Cost: a few vector operations for each kind of wrapper that occurs.
 Spec: format/metadata-table.md section 6, "Value encodings".
-Seen: 0.15.0 turns decimals into plain bytes when it compacts the metadata table; both are read.
+Seen: 0.15.0 turns decimals into plain bytes when it compacts the metadata table; both forms are read.
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,7 @@ class StatsVersion(IntEnum):
 
 
 class ValueType(IntEnum):
-    """The ordinals of a column's type that version 2 stores beside its bounds."""
+    """The ordinal of a column's type, which version 2 stores beside the column's bounds."""
 
     NULL = 1
     BOOLEAN = 2
@@ -69,7 +70,7 @@ class ValueType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How values of an Arrow type are stored, by version."""
+    """How values of an Arrow type are stored: the wrapper in version 1, the wrapper and the ordinal in version 2."""
 
     v1: int
     v2: int
@@ -108,7 +109,7 @@ def is_indexable(kind: pa.DataType, version: StatsVersion, *, has_bytes: bool = 
 
 
 def value_type_of(kind: pa.DataType) -> tuple[ValueType, str | None]:
-    """What version 2 stores of a column's type: its ordinal, and precision and scale of a decimal.
+    """What version 2 stores about a column's type: the ordinal and, for a decimal, the precision and scale.
 
     Raises: Unsupported for a type without statistics.
     """
@@ -118,7 +119,7 @@ def value_type_of(kind: pa.DataType) -> tuple[ValueType, str | None]:
 
 
 def stored_bounds(values: pa.Array | pa.ChunkedArray, version: StatsVersion) -> Bounds:
-    """Values of a column, all its minima or all its maxima, as the metadata table stores them; nulls as none.
+    """Values of a column, such as the minimum of each file, as the metadata table stores them. A null is no value.
 
     Timestamps are stored in their own unit. Raises: Unsupported for a type without statistics.
     """
@@ -126,6 +127,7 @@ def stored_bounds(values: pa.Array | pa.ChunkedArray, version: StatsVersion) -> 
     found = _get_kind(array.type, version)
     wrapper = found.v1 if version is StatsVersion.V1 else found.v2
     kinds = np.where(array.is_valid().to_numpy(zero_copy_only=False), np.int8(wrapper), np.int8(NONE)).astype(np.int8)
+
     bits, data = np.zeros(len(array), np.int64), _no_bytes(len(array))
     if pa.types.is_decimal(array.type):
         if version is StatsVersion.V1:
@@ -140,14 +142,16 @@ def stored_bounds(values: pa.Array | pa.ChunkedArray, version: StatsVersion) -> 
         data = array.cast(pa.binary()).fill_null(b"")
     else:
         bits = _bits_of(array)
+
     return Bounds(kinds, bits, data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedBounds:
-    """Bounds in a column's type. `is_known`: where both hold; elsewhere nothing may be concluded from them.
+    """Bounds in a column's type, a row a file. `is_known`: whether both bounds of a row hold.
 
-    Both are null where the column was null throughout, which its counts say.
+    A row that is not known tells nothing about the column's values. Both bounds are null if all values were null; the
+    column's counts tell this case apart.
     """
 
     min: pa.Array
@@ -158,9 +162,9 @@ class TypedBounds:
 def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch) -> TypedBounds:
     """The bounds in rows of `STATS_COLUMNS`, in the type that the column has now.
 
-    A column whose type was promoted since has bounds that are at least as wide as its values. A timestamp of version 1
-    counts in the unit of `column_type`. Not known: none stored, NaN, a type that does not lead to the column's with the
-    order kept, and a list.
+    If the column's type was promoted since, the bounds are at least as wide as its values. A timestamp of version 1
+    counts in the unit of `column_type`. A bound is not known if none is stored, if it is NaN or a list, or if its type
+    cannot be promoted to the column's type with the order kept.
     """
     low, has_low = _typed(column_type, stats, "min")
     high, has_high = _typed(column_type, stats, "max")
@@ -168,7 +172,7 @@ def bounds_of(column_type: pa.DataType, stats: pa.Table | pa.RecordBatch) -> Typ
 
 
 def comparable_values(stats: pa.Table | pa.RecordBatch, side: str) -> pa.Array | None:
-    """Bounds of one kind and value type as values that compare as the column's do; None for lists."""
+    """Bounds of one kind and value type, as values that compare as the column's values do; None for lists."""
     first = stats.slice(0, 1).to_pylist()[0]
     kind = _stored_type(first[f"{side}_kind"], first["value_type"] or 0, first["value_type_info"], pa.null())
     if kind is None:
@@ -186,6 +190,8 @@ def _typed(
     encoded = infos.dictionary_encode()
     info_of = encoded.indices.fill_null(-1).to_numpy()
     texts = encoded.dictionary.to_pylist()
+
+    # Rows that are stored alike are converted together.
     classes = (kind_of.astype(np.int64) << 48) | (type_of.astype(np.int64) << 32) | (info_of + 1)
     parts, places = [pa.nulls(0, column_type)], [np.zeros(0, np.int64)]
     for one in np.unique(classes):
@@ -193,6 +199,7 @@ def _typed(
         first = int(rows[0])
         info = texts[info_of[first]] if info_of[first] >= 0 else None
         stored = _stored_type(int(kind_of[first]), int(type_of[first]), info, column_type)
+
         if stored is None:
             continue
         array = _plain_array(stored, bits.to_numpy()[rows], data.take(pa.array(rows)))
@@ -200,6 +207,7 @@ def _typed(
         if converted is not None:
             parts.append(converted)
             places.append(rows)
+
     order = np.full(len(kind_of), -1, np.int64)
     place = np.concatenate(places)
     order[place] = np.arange(len(place))
@@ -208,11 +216,12 @@ def _typed(
 
 
 def _stored_type(kind: int, value_type: int, info: str | None, column_type: pa.DataType) -> pa.DataType | None:
-    """The Arrow type of a stored value, None for one that says nothing."""
+    """The Arrow type of a stored value; None for no value, and for a list."""
     if kind in (NONE, LIST):
         return None
     if value_type:
         return _type_of_ordinal(value_type, info)
+
     wide = pa.decimal128(38, DECIMAL_SCALE)
     by_column = {
         INT: column_type if pa.types.is_date32(column_type) or pa.types.is_time32(column_type) else pa.int32(),
@@ -223,6 +232,7 @@ def _stored_type(kind: int, value_type: int, info: str | None, column_type: pa.D
         BOOLEAN: pa.bool_(), FLOAT: pa.float32(), DOUBLE: pa.float64(), STRING: pa.string(), DATE: pa.date32(),
         DECIMAL: wide, TIME: pa.time64("us"), LOCAL_DATE: pa.date32(), TIMESTAMP: pa.timestamp("us", "UTC"),
     }  # fmt: skip
+
     return by_column.get(kind) or plain[kind]
 
 
@@ -232,6 +242,7 @@ def _type_of_ordinal(value_type: int, info: str | None) -> pa.DataType | None:
         if len(digits) != 2 or not all(digit.isdigit() for digit in digits) or not 1 <= int(digits[0]) <= 38:
             return None
         return pa.decimal128(int(digits[0]), int(digits[1]))
+
     if ValueType.TIMESTAMP_MILLIS <= value_type <= ValueType.LOCAL_TIMESTAMP_NANOS:
         unit = list(_UNITS)[(value_type - ValueType.TIMESTAMP_MILLIS) % 3]
         return pa.timestamp(unit, "UTC" if value_type <= ValueType.TIMESTAMP_NANOS else None)
@@ -239,13 +250,14 @@ def _type_of_ordinal(value_type: int, info: str | None) -> pa.DataType | None:
         return pa.binary()
     if value_type == ValueType.UUID:
         return pa.string()
+
     wanted = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.date32())
     more = (pa.time32("ms"), pa.time64("us"))
     return next((one for one in (*wanted, *more) if _PLAIN[one].value_type == value_type), None)
 
 
 def _plain_array(kind: pa.DataType, bits: Numbers, data: pa.BinaryArray) -> pa.Array:
-    """Values as they are stored, in the type that they are stored as."""
+    """Stored values as an array of the type that they are stored as."""
     if pa.types.is_decimal(kind):
         return _decimals(data, kind)
     if kind == pa.binary():
@@ -259,20 +271,26 @@ def _plain_array(kind: pa.DataType, bits: Numbers, data: pa.BinaryArray) -> pa.A
 
 
 def _promoted(array: pa.Array, wanted: pa.DataType, *, is_min: bool) -> pa.Array | None:
-    """Values in another type, wide enough to stay bounds; null where they are none. None where order is not kept."""
+    """Bounds in another type, wide enough to stay bounds. None for a type that does not keep the order.
+
+    A value that cannot stay a bound becomes null. Example: a long of more than 53 bits, as a double.
+    """
     kind = array.type
     if pa.types.is_floating(kind):
         array = pc.if_else(pc.is_nan(array), None, array)
     if kind == wanted:
         return array
+
     if kind == pa.float32() and wanted == pa.float64():
-        # Apache Hudi reads such a float by its decimal text: a number within a step of its own.
+        # Apache Hudi reads such a float by its decimal text, which gives a double within one step of the float.
         step = np.nextafter(array.to_numpy(zero_copy_only=False), np.float32("-inf" if is_min else "inf"))
         return pa.array(step.astype(np.float64), mask=array.is_null().to_numpy(zero_copy_only=False))
+
     if pa.types.is_integer(kind) and pa.types.is_floating(wanted):
         exact = (1 << 53) if wanted == pa.float64() else (1 << 24)
         is_exact = pc.and_(pc.less_equal(array, exact), pc.greater_equal(array, -exact))
         return pc.if_else(is_exact, array.cast(wanted, safe=False), None)
+
     is_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     widens = (
         (pa.types.is_integer(kind) and (pa.types.is_integer(wanted) or pa.types.is_decimal(wanted)))
@@ -280,8 +298,10 @@ def _promoted(array: pa.Array, wanted: pa.DataType, *, is_min: bool) -> pa.Array
         or (pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted))
         or (any(is_one(kind) for is_one in is_text) and any(is_one(wanted) for is_one in is_text))
     )
+
     if not widens:
         return None
+
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid:
@@ -309,7 +329,7 @@ def _get_kind(kind: pa.DataType, version: StatsVersion) -> _Kind:
 
 
 def _bits_of(array: pa.Array) -> Numbers:
-    """Numbers as 64 bits, of nulls zero."""
+    """Numbers as 64 bits each; zero for a null."""
     if pa.types.is_boolean(array.type):
         return array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.int64)
     if pa.types.is_temporal(array.type):
@@ -327,7 +347,7 @@ def _no_bytes(count: int) -> pa.BinaryArray:
 
 
 def _decimal_bytes(array: pa.Array) -> pa.BinaryArray:
-    """Unscaled values, big endian, in as few bytes as Java's `toByteArray`; of nulls none."""
+    """Unscaled values, big endian, in as few bytes as Java's `toByteArray` takes; no bytes for a null."""
     words = np.frombuffer(array.buffers()[1], np.uint64, 2 * len(array), array.offset * 16).reshape(-1, 2)
     offsets = np.zeros(len(array) + 1, np.int32)
     out = np.empty(len(array) * _DECIMAL_SIZE_MAX, np.uint8)
@@ -347,7 +367,7 @@ def _put_decimals(
     for row in range(valid.size):
         if valid[row]:
             size = put_decimal(held, 0, words[row, 0], words[row, 1], 0)
-            for index in range(1, size):  # behind the size, which takes a byte
+            for index in range(1, size):  # byte 0 of `held` is the size
                 out[to] = held[index]
                 to += 1
         offsets[row + 1] = to
@@ -355,7 +375,7 @@ def _put_decimals(
 
 
 def _decimals(data: pa.BinaryArray, kind: pa.DataType) -> pa.Array:
-    """The inverse; null for one of more than 128 bits."""
+    """Decimals from their unscaled values. If one of them has more than 128 bits, all are null."""
     offsets = np.frombuffer(data.buffers()[1], np.int32, len(data) + 1, data.offset * 4).astype(np.int64)
     content = np.frombuffer(data.buffers()[2] or b"\0", np.uint8)
     words = np.zeros((len(data), 2), np.uint64)

@@ -1,22 +1,23 @@
-"""Unpacking what is stored compressed, up to a size: a few stored bytes may stand for a thousand times as many."""
+"""Unpacks compressed bytes up to a limit, since a few stored bytes may unpack to a thousand times as many."""
 
 import zlib
 from typing import Final
 
 UNPACKED_FREE_BYTES: Final = 16 << 20
 UNPACKED_RATIO_MAX: Final = 64
-"""What Apache Hudi stores compressed takes a tenth of its bytes, as a rule."""
+"""The most bytes that a stored byte may unpack to, beyond the free bytes. Apache Hudi's data unpack to ten, as a rule.
+"""
 
 
 def unpacked_max(stored_bytes: int) -> int:
-    """So many bytes may come of so many stored ones."""
+    """The most bytes that some stored bytes may unpack to."""
     return max(UNPACKED_FREE_BYTES, UNPACKED_RATIO_MAX * stored_bytes)
 
 
 def unpack(stored: bytes | memoryview, window_bits: int) -> bytes:
-    """The bytes of one whole stream of zlib's. `window_bits`: as zlib has them, which say how it is framed.
+    """The unpacked bytes of one whole zlib stream. `window_bits`: zlib's number, which also tells the stream's frame.
 
-    Memory: `unpacked_max`. Raises: zlib.error; ValueError for a stream that comes to more, ends early or goes on.
+    Memory: `unpacked_max`. Raises: zlib.error; ValueError for a stream that unpacks to more, ends early or goes on.
     """
     size_max = unpacked_max(len(stored))
     stream = zlib.decompressobj(window_bits)

@@ -1,6 +1,6 @@
-"""Loops over bytes and numbers: functions that run as Python over few values and compiled over many.
+"""Loops over bytes and numbers: functions that run as Python over few values, and compiled over many.
 
-What a loop computes stands where it belongs (`format/`); here is only how it is run, compiled and kept.
+Here is only how a loop is run, compiled and kept. What a loop computes stands with its subject, such as in `format/`.
 """
 
 from pyhudi.loops.dispatch import inlined, loop, loop_over

@@ -1,7 +1,7 @@
-"""Compiled forms of loops: made by numba and kept in a private folder. Importing this imports numba.
+"""Compiles loops with numba, and keeps the compiled forms in a private folder. Importing this module imports numba.
 
-A file of the cache is named by the digest of all that it was compiled from, so versions of pyhudi may share the
-folder. numba itself tells files of another release of it, of another processor and of other argument types apart.
+The name of a cache file has the digest of everything that was compiled into it, so versions of pyhudi may share the
+folder. numba itself tells files apart that are of another numba release, another processor or other argument types.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _said: set[str] = set()
 
 
 def compiled(function: FunctionType, digest: str, *, is_inlined: bool) -> Callable[..., Any]:
-    """The compiled form of a function, whose compilation waits for the first call."""
+    """The compiled form of a function. It is compiled at its first call."""
     dispatcher: Any = numba.njit(nogil=True, inline="always" if is_inlined else "never")(function)
     dispatcher._cache = KeptCache(function, digest, _folder())
     return dispatcher
@@ -35,7 +35,7 @@ def compiled(function: FunctionType, digest: str, *, is_inlined: bool) -> Callab
 
 @functools.cache
 def _folder() -> Path | None:
-    """The folder of this process, looked for once."""
+    """The folder for this process, or None. It is searched once."""
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
     folder, refused = find_folder(f"numba-{numba.__version__}-{python}-{platform.machine()}")
     for reason in refused:
@@ -44,7 +44,7 @@ def _folder() -> Path | None:
 
 
 class _Impl(caching.CompileResultCacheImpl):
-    """How results are written: numba's way, with our locator and names in place of its search for a folder."""
+    """Writes results as numba does, but with our folder and file names in place of numba's search for a folder."""
 
     def __init__(self, function: FunctionType, folder: Path, digest: str) -> None:
         self._locator, self._lineno = _Locator(folder, digest), function.__code__.co_firstlineno
@@ -52,7 +52,7 @@ class _Impl(caching.CompileResultCacheImpl):
 
 
 class _Locator(caching._CacheLocator):
-    """Where results lie, and what they were compiled from."""
+    """Tells numba the folder of the results, and the digest of what they were compiled from."""
 
     def __init__(self, folder: Path, digest: str) -> None:
         self._folder, self._digest = folder, digest
@@ -67,11 +67,11 @@ class _Locator(caching._CacheLocator):
         return self._digest
 
     def ensure_cache_path(self) -> None:
-        """Nothing: the folder was made and looked at. One that is gone must not come back with other rights."""
+        """Do nothing: the folder was made and checked before. Once gone, it must not come back with other rights."""
 
 
 class KeptCache(caching.FunctionCache):
-    """numba's cache of one function; without a folder, or where files cannot be used, a cache of nothing."""
+    """numba's cache of one function. Without a folder, or if its files cannot be used, nothing is kept."""
 
     def __init__(self, function: FunctionType, digest: str, folder: Path | None) -> None:
         self._py_func, self._name = function, repr(function)
@@ -84,7 +84,7 @@ class KeptCache(caching.FunctionCache):
         )
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """What was kept for a signature, or None: then numba compiles."""
+        """The compiled form that was kept for a signature, or None; then numba compiles."""
         result = None
         if self._enabled:
             try:
@@ -93,6 +93,7 @@ class KeptCache(caching.FunctionCache):
                 _say_once("A compiled loop in %s cannot be read (%r) and is compiled anew", self._cache_path, e)
                 with contextlib.suppress(OSError):
                     self.flush()
+
         if result is None and self._enabled:
             _say_once("Compiling loops, once for this version: some 10 s in all. Kept in %s", self._cache_path)
         elif result is None:
@@ -100,7 +101,7 @@ class KeptCache(caching.FunctionCache):
         return result
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep what was compiled."""
+        """Keep a compiled form."""
         if not self._enabled:
             return
         try:
@@ -109,7 +110,7 @@ class KeptCache(caching.FunctionCache):
             _say_once("Compiled loops are not kept in %s: %s. Set %s to another folder", self._cache_path, e, VARIABLE)
 
     def flush(self) -> None:
-        """Forget what was kept."""
+        """Forget all compiled forms of this function."""
         if self._enabled:
             super().flush()  # type: ignore[no-untyped-call]
 

@@ -1,16 +1,15 @@
-"""A function that the interpreter runs while there is little to do, and numba once there is more.
+"""Functions that the interpreter runs over few values, and that numba compiles for many.
 
-Loading numba costs a third of a second and 100 MiB, and more than that for each loop that is not in the cache: much
-for two rows, nothing for a million. So a process begins with the function itself. The first call that has much
-to do, or the one with which many small calls have added up, loads the compiled form, and every later call takes
-that one.
+Loading numba costs a third of a second and 100 MiB, and more for each loop that is not in the cache. That is much for
+two rows, and nothing for a million. So a process begins with the Python function itself. The compiled form is loaded
+by the first call with much to do, or by a call after many small ones have added up. Every later call uses it.
 
     @loop
     def total(numbers: Numbers) -> int: ...
 
-Both forms come from one source and must answer alike: their arithmetic names its widths (`np.uint64(...)`) wherever
-a sum, product or shift could leave them, since the interpreter keeps the width of an array's element where the
-compiler widens it to 64 bits.
+Both forms come from one source and must give the same answers. So the source names its widths (`np.uint64(...)`)
+wherever a sum, product or shift could leave them. Otherwise the forms differ: the interpreter keeps the width of an
+array's element, and the compiler widens it to 64 bits.
 """
 
 import functools
@@ -27,22 +26,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CALL_MAX = 8192
-"""The most array elements of a call that is interpreted: a few milliseconds."""
+"""The most array elements that a call may have and still be interpreted. This many take a few milliseconds."""
 
 PROCESS_SECONDS_MAX = 0.25
-"""How long a process interprets in all; then loading the compiler would have been the cheaper way."""
+"""The most seconds that a process interprets in all. Loading the compiler costs about as much."""
 
 _building = threading.RLock()
 
 
 class _Spent:
-    """How long this process has interpreted. A count that threads lose costs nothing."""
+    """How long this process has interpreted. Threads may lose some of the time, which does no harm."""
 
     seconds = 0.0
 
 
 def elements(arguments: tuple[Any, ...]) -> int:
-    """How many elements the arrays among the arguments have, those in tuples too."""
+    """How many elements the arrays among the arguments have. Arrays inside of tuples count, too."""
     count = 8  # a call without arrays is work as well
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -62,13 +61,15 @@ class Loop(Generic[R]):
         self._interpreted: Callable[..., R] | None = None
         self._compiled: Callable[..., R] | None = None
 
-    def __call__(self, *arguments: Any) -> R:  # none by name: that would cost 50 ns a call
+    def __call__(self, *arguments: Any) -> R:  # no arguments by name: that would cost 50 ns a call
         compiled = self._compiled
         if compiled is not None:
             return compiled(*arguments)
+
         count = self._work(*arguments) if self._work else elements(arguments)
         if count > CALL_MAX or _Spent.seconds > PROCESS_SECONDS_MAX:
             return self.compiled(*arguments)
+
         start = time.perf_counter()
         try:
             with np.errstate(over="ignore"):  # numbers wrap, as they do in the compiled form
@@ -78,7 +79,7 @@ class Loop(Generic[R]):
 
     @property
     def interpreted(self) -> Callable[..., R]:
-        """The function as Python, with the loops it calls as Python too."""
+        """The function as Python. The loops that it calls are Python, too."""
         if self._interpreted is None:
             with _building:
                 if self._interpreted is None:
@@ -87,35 +88,35 @@ class Loop(Generic[R]):
 
     @property
     def compiled(self) -> Callable[..., R]:
-        """What numba makes of it: compiled, or read from the cache, for the types of its first call."""
+        """The function as numba compiles it, or reads it from its cache, for the types of the first call."""
         if self._compiled is None:
             with _building:
                 if self._compiled is None:
-                    from pyhudi.loops.compiling import compiled  # brings numba
+                    from pyhudi.loops.compiling import compiled  # imports numba
 
                     bound = self._bound(lambda loop: loop.compiled)
                     self._compiled = compiled(bound, self.digest(), is_inlined=self._is_inlined)
         return self._compiled
 
     def digest(self) -> str:
-        """A digest of all that the compiled form is made of: its code, the constants and the loops it uses."""
+        """A digest of everything in the compiled form: the code, the constants and the loops that it calls."""
         found: dict[str, str] = {}
         _describe(self, found)
         text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def named_values(self) -> dict[str, Any]:
-        """The values of the module's names that the function uses."""
+        """The names of the module that the function uses, with their values."""
         values = self._source.__globals__
         return {name: values[name] for name in self._source.__code__.co_names if name in values}
 
     def code(self) -> str:
-        """What the function does, without the values of its names, as text."""
+        """The function's code as text, without the values of the names that it uses."""
         source = self._source
         return f"{_code_text(source.__code__)} {source.__defaults__} {source.__kwdefaults__} {self._is_inlined}"
 
     def _bound(self, form: Callable[["Loop[Any]"], Callable[..., Any]]) -> Any:
-        """The function over its module's names, with one form of each loop among them."""
+        """A copy of the function. Of each loop that it calls, it sees the given form: Python, or compiled."""
         source = self._source
         named = self.named_values()
         values = {name: form(value) if isinstance(value, Loop) else value for name, value in named.items()}
@@ -147,12 +148,15 @@ def _describe(loop: Loop[Any], found: dict[str, str]) -> None:
 
 
 def loop(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function over arrays a loop. What there is to do is told from the sizes of its arrays."""
+    """Make a function over arrays a loop. The sizes of its arrays tell how much there is to do."""
     return cast(Callable[P, R], Loop(function, None, is_inlined=False))
 
 
 def loop_over(work: Callable[..., int]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """The same, with what there is to do told by a function of the arguments: of large arrays it touches little."""
+    """Make a function a loop, where `work` tells from the arguments how much there is to do.
+
+    For functions that touch little of a large array. Example: a Bloom filter of megabytes is looked into for one key.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         return cast(Callable[P, R], Loop(function, work, is_inlined=False))
@@ -161,5 +165,5 @@ def loop_over(work: Callable[..., int]) -> Callable[[Callable[P, R]], Callable[P
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function a part of the loops that call it: compiled into each of them."""
+    """Make a function a part of the loops that call it. It is compiled into each of them."""
     return cast(Callable[P, R], Loop(function, None, is_inlined=True))

@@ -1,7 +1,7 @@
-"""The folder for compiled loops: one that nobody else could have put a file into.
+"""The folder for compiled loops, into which no other user could have put a file.
 
-numba's cache files are pickles, and reading one runs what it says. So a folder is used only where this user, or
-root, owns it and every folder above it, and nobody else may write there; it may hold no links and no files of others.
+numba's cache files are pickles: reading one runs code that is in it. So a folder is used only if this user or root owns
+it and every folder above it, and if nobody else may write there. It must hold no links, and no files of other users.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def find_folder(version: str) -> tuple[Path | None, list[str]]:
-    """The folder for the compiled loops of a version of numba and Python, made if need be; and why those before it in
-    the order were refused: the one that the user names, or that of the user's cache; then a temporary one.
+    """The folder for the compiled loops of a version of numba and Python, and why other folders were refused.
 
-    None: none is safe and usable.
+    Tried in this order: the folder that the user names, or else the user's cache folder; then a temporary folder. The
+    folder is made if need be. None if no folder is safe and usable.
     """
     refused: list[str] = []
     for named in _candidates():
-        folder = Path(os.path.realpath(named.parent)) / named.name  # a link above it could be turned later
+        folder = Path(os.path.realpath(named.parent)) / named.name  # a link above it could be changed later
         reason = _prepare(folder, folder / version)
         if reason is None:
             return folder / version, refused
@@ -49,13 +49,13 @@ def _candidates() -> Iterator[Path]:
 
 
 def _prepare(folder: Path, versioned: Path) -> str | None:
-    """Make the folders that lack and look at what is there. Why it cannot be used, or None."""
+    """Make the missing folders, and check all of them. Answers why the folder cannot be used, or None."""
     try:
         _make(folder)
         for above in folder.parents:
             _refuse_others(above, os.lstat(above), may_be_sticky=True)
         for each in (folder, versioned):
-            _make(each)  # nothing is made in a folder that was not looked at
+            _make(each)  # nothing is made in a folder that was not checked
             _refuse_strangers(each)
         if not os.access(versioned, os.W_OK) and not any(versioned.iterdir()):
             return f"{versioned} cannot be written"
@@ -67,20 +67,20 @@ def _prepare(folder: Path, versioned: Path) -> str | None:
 
 
 class _Unsafe(Exception):
-    """Somebody else could have put something there."""
+    """Another user could have put a file into the folder."""
 
 
 def _make(folder: Path) -> None:
-    """Make a folder and those above it that lack, for this user alone."""
+    """Make a folder, and the missing folders above it, for this user alone."""
     if os.path.lexists(folder):
         return
     _make(folder.parent)
-    with contextlib.suppress(FileExistsError):  # another process made it meanwhile; it is looked at next
+    with contextlib.suppress(FileExistsError):  # another process made it meanwhile; it is checked next
         folder.mkdir(mode=0o700)
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Refuse a folder that is not this user's or root's alone, or that holds a link or a file of somebody else."""
+    """Refuse a folder that belongs to another user, that others may write to, or that holds a link or others' files."""
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode):
         raise _Unsafe(f"{folder} is no folder, or a link")
@@ -90,7 +90,7 @@ def _refuse_strangers(folder: Path) -> None:
             try:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
-                continue  # another process gave it its name meanwhile, or took it away
+                continue  # another process renamed or deleted it meanwhile
             if stat.S_ISLNK(status.st_mode):
                 raise _Unsafe(f"{entry.path} is a link")
             _refuse_others(Path(entry.path), status, may_be_sticky=False)

@@ -1,10 +1,10 @@
-"""Files and folders below a root of this machine, reached without following a link.
+"""Opens files and folders below a root of this machine without following a link.
 
-Whoever may write into a table's folder could put a link there: to a private file, which an upsert would copy, or to a
-folder elsewhere, from which a clean would delete. So each part of a path below the root is opened relative to the
+A user who may write into a table's folder could put a link there: to a private file, which an upsert would copy, or to
+a folder elsewhere, from which a clean would delete. So each part of a path below the root is opened relative to the
 folder above it, and must be a folder itself. The last part must be a regular file. The root itself may be a link.
 
-Where the system has no calls relative to an open folder (Windows), each part is looked at before the path is used.
+Windows has no calls relative to an open folder. There, each part is checked before the path is used.
 """
 
 import os
@@ -21,15 +21,15 @@ _FILE = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # or a named pipe would keep whoever opens it waiting
+    | getattr(os, "O_NONBLOCK", 0)  # without it, opening a named pipe would wait
 )
 
 
 @contextmanager
 def open_file(root: str, path: str) -> Iterator[int]:
-    """The descriptor of a regular file, to be read. `path`: relative to `root`, checked by `check_file_path`.
+    """The descriptor of a regular file, for reading. `path`: relative to `root`, checked by `check_file_path`.
 
-    Raises: OSError as `os.open`; Unsupported for a link, at whatever part of the path, and for what is no file.
+    Raises: OSError as `os.open`; Unsupported for a link at any part of the path, and for a device, pipe or socket.
     """
     folder, _, name = path.rpartition("/")
     with open_folder(root, folder) as above:
@@ -39,6 +39,7 @@ def open_file(root: str, path: str) -> Iterator[int]:
         except OSError:
             refuse_links(root, path)
             raise
+
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -52,7 +53,7 @@ def open_file(root: str, path: str) -> Iterator[int]:
 
 @contextmanager
 def open_folder(root: str, path: str) -> Iterator[int | None]:
-    """The descriptor of a folder; None where the system has no calls relative to one, after a look at each part.
+    """The descriptor of a folder. On a system without calls relative to a folder: None, after a check of each part.
 
     Raises: OSError as `os.open`; Unsupported for a link at a part of the path.
     """
@@ -60,6 +61,7 @@ def open_folder(root: str, path: str) -> Iterator[int | None]:
         refuse_links(root, path)
         yield None
         return
+
     descriptor = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
         for part in path.split("/") if path else ():
@@ -68,6 +70,7 @@ def open_folder(root: str, path: str) -> Iterator[int | None]:
             except OSError:
                 refuse_links(root, path)
                 raise
+
             os.close(descriptor)
             descriptor = below
         yield descriptor
@@ -76,7 +79,7 @@ def open_folder(root: str, path: str) -> Iterator[int | None]:
 
 
 def refuse_links(root: str, path: str) -> None:
-    """Look at each part of a path below the root, as far as there are any. Raises: Unsupported for a link."""
+    """Check each part of a path below the root, as far as the path exists. Raises: Unsupported for a link."""
     full = root
     for part in path.split("/") if path else ():
         full = f"{full}/{part}"
@@ -89,12 +92,13 @@ def refuse_links(root: str, path: str) -> None:
 
 
 def delete_folder(root: str, path: str) -> None:
-    """Delete a folder, or the root, with all that lies in it. A link in it goes, what it leads to stays.
+    """Delete a folder, or the root, with everything in it. A link in it is deleted; the link's target stays.
 
-    It may be deep: nothing recurses.
+    The folder may be deep: the function does not recurse.
 
-    Raises: OSError; Unsupported where the path leads through a link.
+    Raises: OSError; Unsupported if the path leads through a link.
     """
+    # Files go first, folder by folder; then the empty folders, the deepest first.
     found, left = [], [path]
     while left:
         folder = left.pop()
@@ -107,10 +111,12 @@ def delete_folder(root: str, path: str) -> None:
                     os.unlink(entry.name, dir_fd=descriptor)
                 else:
                     os.unlink(entry.path)
+
     for folder in reversed(found):
         if not folder:
             os.rmdir(root)
             continue
+
         parent, _, name = folder.rpartition("/")
         with open_folder(root, parent) as above:
             if above is not None:
@@ -121,7 +127,7 @@ def delete_folder(root: str, path: str) -> None:
 
 @contextmanager
 def scan_folder(root: str, path: str) -> Iterator[Iterator["os.DirEntry[str]"]]:
-    """The entries of a folder, whose `stat` and `is_dir` work while the context lasts."""
+    """The entries of a folder. Their `stat` and `is_dir` work only within the context."""
     with open_folder(root, path) as descriptor, _scan(descriptor, f"{root}/{path}") as entries:
         yield entries
 

@@ -1,4 +1,4 @@
-"""A storage that counts requests and bytes: for benchmarks, and for tests that hold a budget."""
+"""A storage that counts requests and bytes: for benchmarks, and for tests that check a budget of requests."""
 
 import io
 import os
@@ -29,10 +29,10 @@ RequestKind: TypeAlias = Literal[
 
 
 class CountingStorage:
-    """`inner`, with what went through it. Threads may share it.
+    """Passes all calls to `inner`, and counts them. Threads may share it.
 
-    `counts`: calls by kind, failed ones too; `delete_many` counts as a `delete` a path.
-    Units: `bytes_read` and `bytes_written` are bytes of content; of inputs, what was read of them.
+    `counts`: calls by kind, failed calls included. `delete_many` counts as one `delete` for each path.
+    Units: `bytes_read` and `bytes_written` are bytes of content. Of an opened input, only the bytes read from it count.
     """
 
     def __init__(self, inner: Storage) -> None:
@@ -47,11 +47,11 @@ class CountingStorage:
 
     @property
     def location(self) -> StorageLocation:
-        """That of `inner`: what a task opens by itself is not counted."""
+        """The location of `inner`. Storages that a task opens from it are not counted."""
         return self.inner.location
 
     def reset(self) -> None:
-        """Begin anew from zero."""
+        """Set all counts to zero."""
         with self._lock:
             self.counts.clear()
             self.bytes_read = self.bytes_written = 0
@@ -130,7 +130,7 @@ class CountingStorage:
 
 
 class _CountedInput(io.RawIOBase):
-    """A file to read whose every read is counted; closing it ends the context that gave it."""
+    """A file to read, with every read counted. Closing the file ends the context that opened it."""
 
     def __init__(self, context: AbstractContextManager[BinaryIO], count: Callable[[int], None]) -> None:
         self._context, self._count = context, count
@@ -169,7 +169,7 @@ class _CountedInput(io.RawIOBase):
 
 
 class _CountedOutput(io.RawIOBase):
-    """A file to write whose every write is counted. Closing it leaves the file behind it to its context."""
+    """A file to write, with every write counted. Closing it does not close the inner file: the inner context does."""
 
     def __init__(self, file: BinaryIO, count: Callable[[int], None]) -> None:
         self._file, self._count = file, count

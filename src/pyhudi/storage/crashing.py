@@ -1,4 +1,4 @@
-"""A storage whose machine loses power at a chosen change: for tests that try every such moment."""
+"""A storage whose machine loses power at a chosen change: for tests that try every such change."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -19,13 +19,13 @@ class Crash(BaseException):
 
 @dataclass
 class CrashingStorage:
-    """`inner` until `survives` changes are done; the next change is the fatal one.
+    """Passes all calls to `inner` until `survives` changes are done. The next change is the fatal one.
 
-    A call that turns out to change nothing (`put_new` of a file that exists) counts as a change all the
-    same. A stream changes the store at the moment it becomes visible. `delete_prefix` and `delete_many`
-    are as many changes as there are files: no store deletes several at once.
+    A call that changes nothing, such as `put_new` of a file that exists, counts as a change, too. A stream changes
+    the store at the moment when it becomes visible. `delete_prefix` and `delete_many` are one change for each file,
+    as no store deletes several at once.
 
-    `location` is that of `inner`: a task that opens it by itself does not crash.
+    `location` is the location of `inner`: a storage that a task opens from it does not crash.
     """
 
     inner: Storage
@@ -44,7 +44,7 @@ class CrashingStorage:
         return self.inner.location
 
     def change(self, what: str, apply: Callable[[], T]) -> T:
-        """Every call that changes the store goes through here. One at a time, whatever the threads."""
+        """Apply a change, or crash. Every call that changes the store goes through here, one at a time."""
         with self._lock:
             if self.dead:
                 raise Crash(f"already down: {what}")  # a `finally` block must not reach the disk either
@@ -92,7 +92,7 @@ class CrashingStorage:
         return self.change(f"delete '{path}'", lambda: self.inner.delete(path))
 
     def delete_prefix(self, prefix: str) -> None:
-        """Delete file after file, in order; the last change deletes what is left, folders too."""
+        """Delete file after file, in order. The last change deletes the rest, folders included."""
         files = [file.path for file in self.inner.list(prefix, recursive=True)]
         self.delete_many(files[:-1])
         self.change(f"delete_prefix '{prefix}'", lambda: self.inner.delete_prefix(prefix))
@@ -102,7 +102,7 @@ class CrashingStorage:
             self.delete(path)
 
     def sweep(self, folder: str, *, written_before_ms: int) -> int:
-        """No change to crash at: nobody sees what it deletes."""
+        """Sweep `inner`. This is no change to crash at, as nobody sees the files that a sweep deletes."""
         if self.dead:
             raise Crash(f"already down: sweep '{folder}'")
         return sweep(self.inner, folder, written_before_ms=written_before_ms)

@@ -1,4 +1,4 @@
-"""Two folders of this machine change places in one step: no moment shows neither of them."""
+"""Lets two folders of this machine change places in one step, so that at every moment both names lead to a folder."""
 
 import ctypes
 import errno
@@ -14,10 +14,10 @@ _MISSING = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV)
 
 
 def exchange_folders(one: str, other: str) -> None:
-    """Let two folders of one file system change names, so that a reader or a crash finds the one or the other.
+    """Let two folders of one file system change names. A reader, or a crash, finds one folder or the other.
 
-    Raises: Unsupported where the system or the file system cannot do it in one step (Windows, some network file
-    systems); Unavailable when it fails.
+    Raises: Unsupported if the system or the file system cannot do it in one step (Windows, some network file systems);
+    Unavailable if it fails.
     """
     failure = _exchange(os.fsencode(one), os.fsencode(other))
     if failure in _MISSING:
@@ -32,7 +32,7 @@ def exchange_folders(one: str, other: str) -> None:
 
 
 def _exchange(one: bytes, other: bytes) -> int:
-    """The system's error number, 0 when it is done."""
+    """Exchange two names. Answers 0, or the system's error number."""
     if os.name != "posix":
         return errno.ENOSYS
     libc = ctypes.CDLL(None, use_errno=True)

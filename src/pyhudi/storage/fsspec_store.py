@@ -1,7 +1,7 @@
-"""A table's bytes in any store that fsspec has a driver for, such as HDFS: to read.
+"""A table's bytes in any store that fsspec has a driver for, such as HDFS. For reading only.
 
-Nothing is changed through fsspec. Its drivers do not promise that of two writers only one creates a file, nor that a
-file is seen whole or not at all, and a table that two writers commit to without that is lost (`read_only.py`).
+Nothing is changed through fsspec. Its drivers do not promise that only one of two writers creates a file, nor that a
+file is seen whole or not at all. Without these promises two writers could destroy a table (`read_only.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,15 @@ from pyhudi.storage.protocol import FileInfo, StorageLocation
 from pyhudi.storage.read_only import why_read_only
 
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
-"""How drivers call the modification time of a file that they list."""
+"""The names that drivers give to a listed file's modification time."""
 
 
 def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage":
-    """The storage of a location. Options go to fsspec's driver, and listings are not cached.
+    """The storage of a location. The options go to fsspec's driver. Listings are not cached.
 
     Raises: Unsupported for a scheme that fsspec does not know, or whose driver is not installed.
     """
+
     options: dict[str, Any] = dict(location.options)
     try:
         system, root = fsspec.core.url_to_fs(
@@ -41,6 +42,7 @@ def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage"
         raise Invalid(f"storage_options of '{location.uri}': {error}") from shown_cause(error)
     except OSError as error:
         raise Unavailable(f"{location.uri}: cannot connect: {error}; mend that and call again") from shown_cause(error)
+
     return FsspecStorage(system, root, location, place.scheme)
 
 
@@ -132,7 +134,7 @@ class FsspecStorage:
             return bytes(self._system.cat_file(self._base + path, start=start, end=end))
 
     def _entries(self, prefix: str) -> Sequence[Mapping[str, Any]]:
-        """What lies in a folder; fsspec lists a file as itself."""
+        """The entries of a folder. fsspec lists a file as an entry of itself; that entry is left out."""
         full = (self._base + prefix).rstrip("/")
         found = self._system.ls(full or "/", detail=True)
         return [entry for entry in found if entry["name"].rstrip("/") != full]
@@ -154,7 +156,7 @@ class FsspecStorage:
 
 
 def _milliseconds(modified: float | str | datetime) -> int:
-    """Milliseconds since the epoch, from what drivers give: seconds, ISO text, or a time, in UTC without a zone."""
+    """Milliseconds since the epoch. Drivers give seconds, ISO text, or a time; without a zone, the time is in UTC."""
     if isinstance(modified, str):
         modified = datetime.fromisoformat(modified)
     if isinstance(modified, datetime):
@@ -164,7 +166,7 @@ def _milliseconds(modified: float | str | datetime) -> int:
 
 @contextmanager
 def _errors(shown: str) -> Iterator[None]:
-    """Turn what drivers raise into what it means for a reader."""
+    """Turn the errors of drivers into what they mean for a reader."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:

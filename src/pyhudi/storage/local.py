@@ -1,12 +1,12 @@
 """A table's bytes in a folder of this machine.
 
-A change writes a hidden temporary file in the folder of the final name, syncs it, and then gives it
-that name in one step, so that a reader, a crash or a power loss finds the old bytes or the new ones. A crash may
-leave the temporary file, until `sweep`.
+A change writes a hidden temporary file in the folder of the final name, syncs it, and then gives it that name in one
+step. So a reader, a crash or a power loss finds the old bytes or the new ones. A crash may leave the temporary file,
+until `sweep` deletes it.
 
-Hadoop's local file system keeps a checksum of `NAME` in `.NAME.crc` and refuses a file that does not fit
-it. Whatever replaces or deletes `NAME` here deletes that checksum too, or Apache Hudi could no longer
-read a table that both write. Listings show neither checksums nor temporary files.
+Hadoop's local file system keeps a checksum of `NAME` in `.NAME.crc`, and refuses a file that does not fit the checksum.
+So a change that replaces or deletes `NAME` here deletes the checksum, too. Otherwise Apache Hudi could not read a table
+that both write. Listings show neither checksums nor temporary files.
 """
 
 import os
@@ -38,17 +38,18 @@ from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
 from pyhudi.storage.protocol import FileInfo, StorageLocation
 
 WHOLE_BYTES_MAX: Final = 1 << 31
-"""Apache Hudi reads such files into an array of Java's, which holds less. A hole of terabytes costs nothing to make."""
+"""The most bytes of a file that is read whole. Apache Hudi reads such a file into a Java array, which holds no more.
+The limit protects memory: a sparse file of terabytes costs nothing to make."""
 
 
 class LocalInput(pa.OSFile):  # type: ignore[misc]  # pyarrow has no types
-    """Arrow's own file: unlike Python's, it is read without the GIL.
+    """Arrow's own file. Unlike Python's file, it is read without the GIL.
 
-    Seen: two threads that decode Parquet took 2.8 s through Python files, 0.8 s so (pyarrow 26).
+    Seen: two threads that decode Parquet took 2.8 s with Python's files, and 0.8 s with Arrow's (pyarrow 26).
     """
 
     def read(self, size: int | None = -1) -> bytes:
-        """Arrow's file takes None, but not -1, for "all that is left" (pyarrow 26: SystemError)."""
+        """Read `size` bytes, or all. Arrow's file takes None, but not -1, for "all" (pyarrow 26: SystemError)."""
         content: bytes = super().read(None if size is None or size < 0 else size)
         return content
 
@@ -56,7 +57,7 @@ class LocalInput(pa.OSFile):  # type: ignore[misc]  # pyarrow has no types
 class LocalStorage:
     """The storage whose root is a local folder. The folder need not exist before the first change.
 
-    Durability: a change that returned survives a power loss; a deletion may be undone by one, as if the
+    Durability: a change survives a power loss once its call has returned. A power loss may undo a deletion, as if the
     power had gone just before it.
     """
 
@@ -90,7 +91,7 @@ class LocalStorage:
     def open_input(self, path: str) -> BinaryIO:
         full = self._file(path)
         with read_errors(full, "open"), open_file(self._top, path) as descriptor:
-            # Arrow opens by name. This name is of the very file that is open.
+            # Arrow opens by name. This name leads to the very file that is open, even if the path changes meanwhile.
             name = f"/proc/self/fd/{descriptor}"
             return cast(BinaryIO, LocalInput(name if os.path.exists(name) else full))
 
@@ -145,7 +146,7 @@ class LocalStorage:
             temporary, descriptor = open_temporary(full)
             try:
                 try:
-                    # the descriptor stays ours, so that a caller may close the file before the end
+                    # The descriptor stays open, so that a caller may close the file before the end.
                     with os.fdopen(descriptor, "wb", closefd=False) as file:
                         yield file
                     os.fsync(descriptor)
@@ -185,9 +186,9 @@ class LocalStorage:
         return self._base + check_file_path(path)
 
     def _to_write(self, path: str) -> str:
-        """The place of a file that is about to be made, replaced or deleted; no part above it may be a link.
+        """The full path of a file that is about to be made, replaced or deleted. No folder above it may be a link.
 
-        The last part may be one: it is replaced or deleted itself.
+        The last part may be a link: then the link itself is replaced or deleted.
         """
         full = self._file(path)
         refuse_links(self._top, path.rpartition("/")[0])

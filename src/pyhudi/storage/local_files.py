@@ -1,6 +1,7 @@
-"""The steps from which `LocalStorage` makes its changes, and what their failures mean.
+"""The steps of `LocalStorage`'s changes, and what their failures mean.
 
-A change of a file is: write a temporary file beside it, sync it, name it in one step, sync the folder.
+A file is changed in these steps: write a temporary file beside it, sync the temporary file, give it the file's name in
+one step, sync the folder.
 """
 
 import errno
@@ -22,7 +23,7 @@ _NS_PER_MS = 1_000_000
 
 @contextmanager
 def read_errors(full: str, doing: str) -> Iterator[None]:
-    """Turn what the system says into what it means for a reader: a folder is not a file, so not found."""
+    """Turn the system's errors into what they mean for a reader. A folder in a file's place means NotFound."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
@@ -33,7 +34,7 @@ def read_errors(full: str, doing: str) -> Iterator[None]:
 
 @contextmanager
 def write_errors(full: str, doing: str) -> Iterator[None]:
-    """Turn what the system says into what it means for a writer."""
+    """Turn the system's errors into what they mean for a writer."""
     try:
         yield
     except (NotADirectoryError, IsADirectoryError) as error:
@@ -62,14 +63,15 @@ def is_hidden(name: str) -> bool:
 
 
 def scan_files(root: str, folder: str) -> tuple[list[FileInfo], list[str]]:
-    """Files and folders directly in `folder` below the root, unsorted; none where there is no folder.
+    """Files and folders directly in `folder` below the root, unsorted; none if there is no such folder.
 
-    What vanishes meanwhile is left out, and so is what is neither a regular file nor a folder: links, pipes, devices.
-    Requests: one scan, and one `stat` a file.
+    Entries that vanish meanwhile are left out. So are links, pipes and devices, as they are neither regular files nor
+    folders. Requests: one scan, and one `stat` a file.
     """
     above = f"{folder}/" if folder else ""
     files: list[FileInfo] = []
     folders: list[str] = []
+
     with suppress(NotFound), read_errors(f"{root}/{folder}", "list"), scan_folder(root, folder) as entries:
         for entry in entries:
             name = entry.name
@@ -81,11 +83,12 @@ def scan_files(root: str, folder: str) -> tuple[list[FileInfo], list[str]]:
                 except FileNotFoundError:
                     continue
                 files.append(FileInfo(above + name, status.st_size, status.st_mtime_ns // _NS_PER_MS))
+
     return files, folders
 
 
 def scan_folders(root: str, folder: str) -> list[str]:
-    """Folders directly in `folder` below the root, unsorted, without a `stat` a file."""
+    """Folders directly in `folder` below the root, unsorted. No `stat` of a file is needed."""
     above = f"{folder}/" if folder else ""
     with suppress(NotFound), read_errors(f"{root}/{folder}", "list"), scan_folder(root, folder) as entries:
         return [above + entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -93,7 +96,7 @@ def scan_folders(root: str, folder: str) -> list[str]:
 
 
 def open_temporary(full: str) -> tuple[str, int]:
-    """A new hidden file beside `full`, as its name and descriptor; missing folders are made first."""
+    """Open a new hidden file beside `full`. Answers its name and descriptor. Missing folders are made first."""
     folder = os.path.dirname(full)
     temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
     try:
@@ -105,7 +108,7 @@ def open_temporary(full: str) -> tuple[str, int]:
 
 @contextmanager
 def temporary_file(full: str, content: bytes) -> Iterator[str]:
-    """A synced file that holds `content`, beside `full`; gone at the end unless it was renamed."""
+    """A synced hidden file with `content`, beside `full`. It is deleted at the end, unless it was renamed."""
     temporary, descriptor = open_temporary(full)
     try:
         try:
@@ -118,9 +121,10 @@ def temporary_file(full: str, content: bytes) -> Iterator[str]:
 
 
 def sweep_temporaries(full: str, written_before_ms: int) -> int:
-    """Delete temporary files in the folder at `full` that were last written before that time. Returns how many.
+    """Delete temporary files in the folder at `full` that were last written before a time. Returns how many.
 
-    One may be a second name of a file that was created from it, right before a crash: that file stays.
+    Right before a crash, a file may have been created by giving a temporary file a second name. Then only the temporary
+    name is deleted, and the file stays.
     """
     swept = 0
     try:
@@ -132,6 +136,7 @@ def sweep_temporaries(full: str, written_before_ms: int) -> int:
             ]
     except (FileNotFoundError, NotADirectoryError):
         return 0
+
     for path in old:
         swept += unlink(path)
     return swept
@@ -141,19 +146,19 @@ def _written_ms(entry: os.DirEntry[str]) -> float:
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns // _NS_PER_MS
     except FileNotFoundError:
-        return float("inf")  # its writer gave it its name just now
+        return float("inf")  # its writer renamed it just now
 
 
 def link_new(temporary: str, full: str, content: bytes) -> bool:
-    """Give the temporary file its name if nothing has that name; False where something has.
+    """Give the temporary file the name `full`, if nothing has that name. False if something has.
 
-    Where the file system has no hard links, the file is created under its name and then filled: still only
-    one of two writers wins, but a reader may see it before it is whole, and a crash may leave it so.
+    If the file system has no hard links, the file is created under its name and then filled. Still only one of
+    two writers wins. But a reader may see the file before it is whole, and a crash may leave it that way.
     """
     try:
         os.link(temporary, full)
     except FileExistsError:
-        # NFS may carry out a link, lose the answer, and find "our" name taken when it asks again
+        # NFS may make the link, lose the answer, ask again, and find the name taken by our own link.
         with suppress(FileNotFoundError):
             return os.path.samestat(os.stat(temporary), os.lstat(full))
         return False
@@ -180,20 +185,20 @@ def _create_exclusively(full: str, content: bytes) -> bool:
 
 
 def replace_with(temporary: str, full: str) -> None:
-    """Give the synced temporary file its name, in the place of a file that has it, and make that durable."""
+    """Give the synced temporary file the name `full`, replace the file that had it, and make that durable."""
     delete_checksum(full)
     os.replace(temporary, full)
     sync_folder(os.path.dirname(full))
 
 
 def delete_checksum(full: str) -> None:
-    """Delete Hadoop's checksum of a file, before the file changes: without one Hadoop reads on, unchecked."""
+    """Delete Hadoop's checksum of a file before the file changes. Without a checksum Hadoop reads a file unchecked."""
     folder, _, name = full.rpartition("/")
     unlink(f"{folder}/.{name}.crc")
 
 
 def unlink(full: str) -> bool:
-    """Delete a file; False when there was none."""
+    """Delete a file. False if there was none."""
     try:
         os.unlink(full)
     except (FileNotFoundError, NotADirectoryError):

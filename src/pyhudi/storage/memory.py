@@ -1,6 +1,6 @@
-"""A table's bytes in this process, under a name: for tests, trials and small embedded tables.
+"""A table's bytes in the memory of this process, under a name: for tests, trials and small embedded tables.
 
-`memory://NAME` means the same bytes wherever it is opened in this process, and no bytes of any other one.
+`memory://NAME` is the same storage wherever it is opened in this process. Other processes have storages of their own.
 """
 
 import io
@@ -30,7 +30,7 @@ def system_clock_ms() -> int:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class _Content:
-    """The files of one name. `paths` holds the keys of `files`, sorted; both change under the lock."""
+    """The files under one name. `paths` holds the keys of `files`, sorted. Both are changed only under the lock."""
 
     files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class _Content:
         return True
 
     def below(self, prefix: str) -> tuple[int, int]:
-        """The range of `paths` that lies in the folder `prefix` and below it."""
+        """The range of `paths` that are in the folder `prefix` or below it."""
         if not prefix:
             return 0, len(self.paths)
         return bisect_left(self.paths, prefix + "/"), bisect_left(self.paths, prefix + _AFTER_SLASH)
@@ -93,8 +93,8 @@ _numbers = itertools.count(1)
 
 
 def _register(name: str | None) -> tuple[str, _Content]:
-    """The content of a name, new if need be. A given name lives until it is forgotten; one that was made
-    up lives as long as a storage of it does."""
+    """The content of a name, made if need be. A given name lives until `forget_memory_storage`. Without a name, one is
+    made up, which lives as long as a storage of it does."""
     with _registry_lock:
         if name is not None:
             content = _unnamed.get(name)
@@ -106,7 +106,7 @@ def _register(name: str | None) -> tuple[str, _Content]:
 
 
 def forget_memory_storage(name: str) -> None:
-    """Give back the memory of `memory://NAME` once no storage of it is in use; the next one starts empty."""
+    """Give back the memory of `memory://NAME` once no storage of it is in use. The next storage of it starts empty."""
     with _registry_lock:
         _named.pop(name, None)
 
@@ -119,9 +119,9 @@ class KeptBytes(io.BytesIO):
 
 
 class MemoryStorage:
-    """The storage `memory://NAME`; without a name, one of its own. Threads may share it.
+    """The storage `memory://NAME`; without a name, a new storage. Threads may share it.
 
-    Memory: all content. A folder is there as long as a file is below it.
+    Memory: all content. A folder exists as long as a file is below it.
     """
 
     def __init__(self, name: str | None = None, *, clock_ms: Callable[[], int] = system_clock_ms) -> None:
@@ -138,7 +138,7 @@ class MemoryStorage:
         return StorageLocation(f"{MEMORY_SCHEME}{self._name}")
 
     def copy(self) -> "MemoryStorage":
-        """A storage of its own, without a name, that starts with the same content and times."""
+        """A new storage, without a name, that starts with the same content and times."""
         twin = MemoryStorage(clock_ms=self._clock_ms)
         with self._content.lock:
             twin._content.files.update(self._content.files)

@@ -1,7 +1,7 @@
-"""From a place and its options to obstore's clients, and from obstore's errors to ours.
+"""Makes obstore's clients from a place and its options, and turns obstore's errors into ours.
 
-Credentials that the options do not give come from the environment (`AWS_ACCESS_KEY_ID`, ...) or from the machine's
-role, as obstore finds them.
+obstore takes credentials that the options do not give from the environment (`AWS_ACCESS_KEY_ID`, ...) or from the
+machine's role.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _FSSPEC_NAMES = {
     "gs": {"token": "application_credentials", "endpoint_url": "base_url", "anon": "skip_signature"},
     "az": {"sas_token": "sas_key", "endpoint_url": "endpoint", "anon": "skip_signature"},
 }
-"""How fsspec's drivers call what obstore calls otherwise."""
+"""The option names of fsspec's drivers, for options that obstore names differently."""
 
 _CLIENT_NAMES = frozenset(
     {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_ca_certificate", "proxy_excludes"}
@@ -53,15 +53,15 @@ _RETRY_TIMEOUT = "retry_timeout"
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """`retrying`: for what may be asked twice. `once`: for conditional puts, whose second answer would be about the
-    first attempt."""
+    """The two clients of a bucket. `retrying`: for requests that may be sent twice. `once`: for conditional puts. A put
+    that is sent twice may fail its condition because the first attempt landed."""
 
     retrying: Store
     once: Store
 
 
 def make_clients(place: ObjectPlace, options: Mapping[str, str]) -> Clients:
-    """The clients of a bucket. No request.
+    """The clients of a bucket. Makes no request.
 
     Raises: Invalid for an option that this kind of store does not have, or a value that it does not take.
     """
@@ -77,6 +77,7 @@ def _sorted_options(
     config: dict[str, Any] = {}
     client: dict[str, Any] = {}
     retry: RetryConfig = {}
+
     names = _FSSPEC_NAMES[place.kind]
     for given, value in options.items():
         name = names.get(given, given)
@@ -91,13 +92,15 @@ def _sorted_options(
                 retry["retry_timeout"] = timedelta(seconds=int(value))
         else:
             config[name] = value
+
     if config.get("base_url" if place.kind == "gs" else "endpoint", "").startswith("http://"):
-        client.setdefault("allow_http", "true")  # who writes it out wants it
+        client.setdefault("allow_http", "true")  # a user who writes http:// wants http
+
     return config, client, retry
 
 
 def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], retry: "RetryConfig") -> Store:
-    makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the names are the user's
+    makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the user names the options
     try:
         return makers[place.kind](
             place.bucket, config=config, client_options=client or None, retry_config=retry or None
@@ -112,9 +115,9 @@ def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], re
 
 @contextmanager
 def store_errors(shown: str, doing: str) -> Iterator[None]:
-    """Turn what the store says into what it means. Failed conditions are the caller's and go through.
+    """Turn the store's errors into ours. Errors about a failed condition pass through: the caller handles them.
 
-    Only for calls of obstore: nothing that a user's code raises may come through here.
+    Put only calls of obstore inside, no code of a user: its errors would be turned, too.
     """
     try:
         yield
@@ -139,5 +142,5 @@ def store_errors(shown: str, doing: str) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """obstore's texts go on with a dump of the answer."""
+    """The first line of an error's text. obstore's further lines are a dump of the answer."""
     return str(error).strip().partition("\n")[0]

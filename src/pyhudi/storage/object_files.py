@@ -1,4 +1,4 @@
-"""Files of an object store to read from by ranges, and to write to in parts."""
+"""Files of an object store: read by ranges, written in parts."""
 
 import io
 import os
@@ -11,19 +11,20 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12
 
 TAIL_BYTES = 64 * 1024
-"""What opening a file fetches of its end: a footer, mostly whole. A request costs as much as some 100 KB."""
+"""Opening a file fetches this much of its end, which mostly holds a whole footer. A request costs about as much as
+100 KB."""
 
 READ_AHEAD_BYTES = 64 * 1024
-"""The least that a read fetches."""
+"""The least bytes that a read fetches."""
 
 _KEPT_BYTES_MAX = 1024 * 1024
 
 
 class ObjectInput(io.RawIOBase):
-    """A file read by ranges. `fetch(start, end)` asks the store.
+    """A file that is read by ranges. `fetch(start, end)` asks the store.
 
-    Memory: the end of the file, and the last range if it was no more than 1 MiB. Whoever reads larger ranges, as
-    Parquet readers do, gets each with one request.
+    Memory: the end of the file, and the last range if that was no more than 1 MiB. A reader of larger ranges, such as a
+    Parquet reader, gets each range with one request.
     """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size_bytes: int, tail: bytes) -> None:
@@ -80,7 +81,7 @@ class ObjectInput(io.RawIOBase):
 
 
 class ObjectOutput(io.RawIOBase):
-    """A file that is sent in parts. Closing it leaves the file behind it to its context."""
+    """A file that is sent in parts. Closing it does not end the upload: the context does."""
 
     def __init__(self, writer: Store, shown: str) -> None:
         self._writer, self._shown = writer, shown

@@ -1,8 +1,10 @@
-"""A table's bytes in an object store: S3 and what speaks like it, Google Cloud Storage, Azure.
+"""A table's bytes in an object store: S3 and compatible stores, Google Cloud Storage, Azure.
 
-A file is created only if absent by a conditional put, which the store itself decides. Hadoop marks folders by empty
-objects whose names end in `/`; obstore shows such an object like an empty file of the folder's name. Listings here
-leave them out, and deletions leave them behind: an empty folder is nothing to a table.
+To create a file only if it is absent, a conditional put is sent, and the store decides.
+
+Hadoop marks folders by empty objects whose names end in `/`. obstore shows such an object as an empty file with the
+folder's name. Listings here leave these objects out, and deletions leave them behind, as empty folders do not matter
+to a table.
 """
 
 import os
@@ -23,27 +25,27 @@ from pyhudi.storage.places import ObjectPlace
 from pyhudi.storage.protocol import FileInfo, FileVersion, StorageLocation
 
 PART_BYTES = 8 * 1024 * 1024
-"""Stores take 10,000 parts at most: files up to 80 GB. S3 wants 5 MiB at least."""
+"""The bytes of a part of an upload. Stores take 10,000 parts at most, so files up to 80 GB. S3 wants 5 MiB at least."""
 _PARTS_AT_ONCE = 4
 _DELETED_AT_ONCE = 1_000  # what S3 takes in one request
 
 _MARK = "pyhudiput"
-"""The entry of a created object's metadata that tells our creation of it from another's: Azure wants an identifier,
-and some proxies drop names with `_`."""
+"""The name of a metadata entry that tells our creation of an object from another writer's. The name must be an
+identifier for Azure, and some proxies drop names with `_`."""
 
 _PAUSES_S = (0.1, 0.4, 1.6)
-"""Before a creation is tried again. With four requests of 30 s at most it is decided within about two minutes."""
+"""The pauses before a creation is tried again. Four requests of at most 30 s each decide within about two minutes."""
 
 
 class ObjectStorage:
-    """The storage `s3://BUCKET/PREFIX` and its like. Threads may share it; a forked child may not.
+    """The storage of `s3://BUCKET/PREFIX` and similar places. Threads may share it; a forked child may not.
 
-    Times are in whole seconds. Seen: S3's listings and the headers of every store have no fractions.
-    Memory: of a stream, five parts of 8 MiB; of a listing, all of it.
+    Times are in whole seconds. Seen: S3's listings, and the headers of every store, have no fractions.
+    Memory: five parts of 8 MiB for a stream; the whole listing for a listing.
     """
 
     def __init__(self, clients: Clients, location: StorageLocation, prefix: str) -> None:
-        """`prefix`: of the bucket; without slashes around it, and empty for the bucket itself."""
+        """`prefix`: the prefix in the bucket, without slashes around it; empty for the bucket itself."""
         self._store, self._once = clients.retrying, clients.once
         self._location = location
         self._is_azure = location.uri.startswith(("az:", "abfss:"))
@@ -52,7 +54,7 @@ class ObjectStorage:
 
     @classmethod
     def open(cls, place: ObjectPlace, location: StorageLocation) -> Self:
-        """The storage of a place. No request. Raises: Invalid for an option that the store does not have."""
+        """The storage of a place. Makes no request. Raises: Invalid for an option that the store does not have."""
         return cls(make_clients(place, dict(location.options)), location, place.prefix)
 
     def __repr__(self) -> str:
@@ -65,24 +67,28 @@ class ObjectStorage:
     def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         check_range(start, end)
         key, shown = self._key(path), self._shown(path)
+
         if start == 0 and end is None:
             with store_errors(shown, "read"):
                 return bytes(obstore.get(self._store, key).bytes())
+
+        # Stores refuse an empty range, so only the file's existence is asked for.
         if end is not None and end == start:
             if self.head(path) is None:
                 raise NotFound(f"{shown}: expected a file, found none")
             return b""
+
         wanted: Any = {"range": (start, end)} if end is not None else {"range": {"offset": start}}
         with store_errors(shown, "read"):
             try:
                 return bytes(obstore.get(self._store, key, options=wanted).bytes())
-            except (GenericError, ValueError):  # every store has its own way to say that the file ends before
+            except (GenericError, ValueError):  # each store says in its own way that the file ends before `start`
                 if obstore.head(self._store, key)["size"] <= start:
                     return b""
                 raise
 
     def open_input(self, path: str) -> BinaryIO:
-        """One request, which also fetches the file's end; two where the store cannot be asked for an end."""
+        """Open a file to read. One request, which also fetches the file's end; two if the store cannot give an end."""
         key, shown = self._key(path), self._shown(path)
         with store_errors(shown, "open"):
             try:
@@ -119,11 +125,15 @@ class ObjectStorage:
         check_folder_path(path)
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """Create a file by a conditional put. After a failure it is asked again: what then exists already is told by
-        a mark in its metadata to be ours, from the attempt whose answer got lost, or another's."""
+        """Create a file by a conditional put. After a failure the put is sent again.
+
+        If the file then exists, the first attempt may have created it and its answer got lost. The mark in the file's
+        metadata tells: our mark, and this call has created the file; another mark, and another writer has.
+        """
         key, shown = self._key(path), self._shown(path)
         mark = os.urandom(16).hex()
         is_doubtful = False
+
         for pause_s in (*_PAUSES_S, None):
             try:
                 with store_errors(shown, "create"):
@@ -135,13 +145,15 @@ class ObjectStorage:
                 created = self._find_creation(key, shown, content) if is_doubtful else self._find_any(key, shown)
                 if created is not None:
                     return created == mark
-                if pause_s is None:  # S3 says so too while another creation is under way
+                if pause_s is None:  # S3 also raises this while another creation is under way
                     raise Unavailable(f"{shown}: cannot create it: {first_line(error)}; call again") from error
             except Unavailable:
                 if pause_s is None:
                     raise
                 is_doubtful = True
+
             time.sleep(pause_s)
+
         raise AssertionError("the last try returns or raises")
 
     def put(self, path: str, content: bytes) -> None:
@@ -154,22 +166,24 @@ class ObjectStorage:
         key, shown = self._key(path), self._shown(path)
         with store_errors(shown, "write"):
             writer = obstore.open_writer(self._store, key, buffer_size=PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+
         try:
             yield cast(BinaryIO, ObjectOutput(writer, shown))
         except BaseException as error:
-            with suppress(BaseError, OSError):  # parts that stay are invisible; the bucket's rules clear them away
+            with suppress(BaseError, OSError):  # parts that stay are invisible; rules of the bucket delete them
                 writer.__exit__(type(error), error, error.__traceback__)  # aborts the upload
             raise
+
         try:
             with store_errors(shown, "write"):
                 writer.close()
-        except NotFound as error:  # obstore aborts an upload whose completion failed; it is gone if that had landed
+        except NotFound as error:  # obstore aborts after a failed completion; the upload is gone if that had landed
             raise Unavailable(
                 f"{shown}: the store did not say whether it is written; look before calling again"
             ) from error
 
     def delete(self, path: str) -> bool:
-        """Two requests: a store does not say whether there was anything to delete."""
+        """Delete a file. Two requests, as stores do not say whether there was anything to delete."""
         if self.head(path) is None:
             return False
         with suppress(NotFound), store_errors(self._shown(path), "delete"):
@@ -208,16 +222,16 @@ class ObjectStorage:
         return FileVersion(put["e_tag"], put["version"])
 
     def _find_any(self, key: str, shown: str) -> str | None:
-        """An empty mark for an object that somebody created, or None when there is none."""
+        """An empty text if the object exists, whoever created it; None if it does not exist."""
         with suppress(NotFound), store_errors(shown, "look at"):
             obstore.head(self._store, key)
             return ""
         return None
 
     def _find_creation(self, key: str, shown: str, content: bytes) -> str | None:
-        """The mark of whoever created an object, empty if it was not pyhudi; None when there is no such object.
+        """The mark that an object's creator left, empty if the creator was not pyhudi; None if there is no such object.
 
-        Raises: Unavailable for one that has our content and no mark: the store did not keep it.
+        Raises: Unavailable for an object with our content and no mark: the store may have lost our mark.
         """
         with suppress(NotFound), store_errors(shown, "look at"):
             found = obstore.get(self._store, key)
@@ -233,13 +247,16 @@ class ObjectStorage:
         folder = self._folder(prefix)
         with store_errors(self._shown(prefix), "list"):
             found = obstore.list_with_delimiter(self._store, folder)
-        marker = folder or ""  # of the folder itself
+        marker = folder or ""  # Hadoop's marker of the folder itself
         files = [self._info(file) for file in found["objects"] if file["path"] != marker]
         return files, [name[len(self._base) :] for name in found["common_prefixes"]]
 
     def _list_below(self, prefix: str) -> Sequence[FileInfo]:
-        """All files below a folder. One more request for each folder in which something empty lies, which may be the
-        marker of an empty folder."""
+        """All files below a folder.
+
+        An empty object may be a file, or Hadoop's marker of an empty folder. To tell, one more request is sent for each
+        folder that has an empty object.
+        """
         with store_errors(self._shown(prefix), "list"):
             found = obstore.list(self._store, self._folder(prefix)).collect()
         files = [self._info(file) for file in found if len(file["path"]) >= len(self._base)]
@@ -253,7 +270,7 @@ class ObjectStorage:
         try:
             with store_errors(shown, "delete"):
                 obstore.delete(self._store, list(keys))
-        except NotFound:  # Google says so, and may not have got to the others
+        except NotFound:  # Google stops at a missing file, and may have left the others
             for key in keys:
                 with suppress(NotFound), store_errors(shown, "delete"):
                     obstore.delete(self._store, key)
@@ -268,10 +285,10 @@ class ObjectStorage:
         return self._base + self._kept(prefix) if prefix else self._prefix or None
 
     def _kept(self, path: str) -> str:
-        """A path that the store keeps as it is.
+        """The same path, if the store keeps it unchanged.
 
         Seen: Azure, and Azurite 3.35, put `/` for `\\`; Azure's rules for names also forbid parts that end in a dot.
-        Raises: Invalid for one that it would change.
+        Raises: Invalid for a path that the store would change.
         """
         if self._is_azure and ("\\" in path or path.endswith(".") or "./" in path):
             raise Invalid(
@@ -285,7 +302,7 @@ class ObjectStorage:
 
 
 def _folders_above(paths: Iterable[str]) -> set[str]:
-    """Every folder that has one of these files below it."""
+    """Every folder that has at least one of these files below it."""
     folders: set[str] = set()
     for path in paths:
         folders.update(accumulate(path.split("/")[:-1], lambda above, name: f"{above}/{name}"))

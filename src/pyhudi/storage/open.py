@@ -1,4 +1,4 @@
-"""From what a user calls a path to the storage behind it."""
+"""Opens the storage behind a user's path."""
 
 import os
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> StorageLocation:
-    """The location that a path names, in one spelling whatever the spelling of the path.
+    """The location that a path names. Different spellings of a path give the same location.
 
-    A relative path is taken from the current folder of this process, here and now.
-    Raises: Invalid for a path that names no place, and for options where the storage has none.
+    A relative path is taken from the folder that is current at this call.
+    Raises: Invalid for a path that names no place, and for options of a storage that has no options.
     """
     text = os.fspath(path)
     if not isinstance(text, str):
@@ -34,10 +34,10 @@ def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, s
 
 
 def open_storage(location: StorageLocation) -> Storage:
-    """The storage of a location. No request: nothing is looked at or made before the first call.
+    """The storage of a location. No request is made before the first call to the storage.
 
-    Raises: as `parse_location`; Unsupported where the package that speaks to the store is not installed; Invalid for
-    an option that the store does not have.
+    Raises: as `parse_location`; Unsupported if the package for this store is not installed; Invalid for an option that
+    the store does not have.
     """
     place = parse_place(location.uri)
     match place:
@@ -56,7 +56,7 @@ def open_storage(location: StorageLocation) -> Storage:
 
 
 def open_versioned(location: StorageLocation) -> VersionedStorage:
-    """The storage of an object store, for what only it can do. Raises: as `open_storage`."""
+    """The storage of an object store, with the calls that only object stores have. Raises: as `open_storage`."""
     place = parse_place(location.uri)
     assert isinstance(place, ObjectPlace)
     return _open_objects(place, location)

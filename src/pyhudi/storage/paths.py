@@ -1,7 +1,7 @@
-"""Which paths a storage takes: relative, with `/` between parts, never pointing out of the root.
+"""Checks the paths that a storage takes: relative, with `/` between parts, never leading out of the root.
 
-Partition paths come from the data, so that a path with `..` may be anyone's: it is refused before the
-store is touched.
+Partition paths come from the data, so anybody's row may hold a `..`. Such a path is refused before the store is
+touched.
 """
 
 import re
@@ -25,7 +25,7 @@ def check_file_path(path: str) -> str:
 
 
 def check_folder_path(prefix: str) -> str:
-    """The same path; the root `""` is one.
+    """The same path. The root `""` is allowed.
 
     Raises: Invalid as `check_file_path` does.
     """
@@ -33,7 +33,7 @@ def check_folder_path(prefix: str) -> str:
 
 
 def not_a_folder(shown: str) -> Invalid:
-    """What to raise where a file was found in the place of a folder, or a folder in that of a file."""
+    """The error to raise if a file was found in the place of a folder, or a folder in the place of a file."""
     return Invalid(
         f"{shown}: expected a file below folders, found a file where a folder is needed, or the reverse; "
         "choose another name"
@@ -41,6 +41,6 @@ def not_a_folder(shown: str) -> Invalid:
 
 
 def check_range(start: int, end: int | None) -> None:
-    """Assert that `[start, end)` is a range of bytes: a wrong one is a mistake of ours."""
+    """Assert that `[start, end)` is a range of bytes. A wrong range is our own mistake."""
     assert start >= 0, f"start {start:,}: expected 0 or more"
     assert end is None or end >= start, f"range [{start:,}, {end:,}): expected its end not before its start"

@@ -1,7 +1,7 @@
-"""Where a path points to, as data: parsed from what a user writes, without looking at any store.
+"""The place that a path points to, as data. It is parsed from the user's text, without a look at any store.
 
-A path is taken as it is written: `%20` is three characters, not a space. Seen: Hadoop (3.5) reads local paths and
-those of its S3 client so, and a script must name the same table to both.
+A path is taken as it is written: `%20` is three characters, not a space. Seen: Hadoop (3.5) reads local paths, and the
+paths of its S3 client, in this way. The same path must name the same table to both.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from pyhudi.errors import Invalid
 from pyhudi.storage.memory import MEMORY_SCHEME
 
-# a name in front of ":/" is a scheme, unless it is one letter, a Windows drive; "day:1" is a relative path
+# A name before ":/" is a scheme, unless it is one letter, which is a Windows drive. "day:1" is a relative path.
 _URI = re.compile(r"(?P<scheme>file|memory|[a-z][a-z0-9+.-]+(?=:(?:/|\Z))):.*", re.DOTALL | re.IGNORECASE)
 _LOCAL_HOSTS = ("", "localhost")
 _EXPECTED = f"a local path, 'file:///...', '{MEMORY_SCHEME}NAME' or a URI such as 's3://bucket/folder/table'"
@@ -29,7 +29,7 @@ _AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob
 
 @dataclass(frozen=True, slots=True)
 class LocalPlace:
-    """A folder of this machine: `root` is absolute."""
+    """A folder of this machine. `root` is absolute."""
 
     root: str
 
@@ -51,9 +51,9 @@ class MemoryPlace:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlace:
-    """A prefix of a bucket, or of a container of Azure. `account`: Azure's, where the URI names it.
+    """A prefix in a bucket, or in an Azure container. `account`: the Azure account, if the URI names it.
 
-    `uri`: in one spelling; `s3a://` is `s3://`.
+    `uri`: the URI in one spelling. Example: `s3a://` becomes `s3://`.
     """
 
     kind: ObjectKind
@@ -75,15 +75,17 @@ Place: TypeAlias = LocalPlace | MemoryPlace | ObjectPlace | OtherPlace
 
 
 def parse_place(uri: str) -> Place:
-    """Where a location's `uri` points to.
+    """The place that a location's `uri` points to.
 
-    Raises: Invalid for one that names no place.
+    Raises: Invalid for a text that names no place.
     """
     if not uri or "\x00" in uri:
         raise Invalid(f"path {uri!r}: expected {_EXPECTED}")
+
     match = _URI.fullmatch(uri)
     if match is None:
         return LocalPlace(os.path.abspath(uri))
+
     scheme = match["scheme"].lower()
     rest = uri[len(scheme) + 1 :]
     if scheme == "memory":
@@ -93,6 +95,7 @@ def parse_place(uri: str) -> Place:
         return MemoryPlace(name)
     if scheme == "file":
         return _parse_local(uri, rest)
+
     kind = _OBJECT_SCHEMES.get(scheme)
     return OtherPlace(scheme, uri.rstrip("/")) if kind is None else _parse_object(uri, scheme, kind, rest)
 

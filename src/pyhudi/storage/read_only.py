@@ -1,10 +1,11 @@
-"""Why pyhudi only reads the stores behind fsspec: for each driver what it lacks, and what to do instead.
+"""Why pyhudi only reads the stores behind fsspec: what each driver lacks, and what to do instead.
 
-A table is safe to write where of two writers exactly one creates a file, whole, and where its guard can be taken: a
-lock that dies with its process, or a file that is replaced only if nobody else has replaced it. fsspec promises
-neither. `pipe_file(mode="create")` looks first and writes then, unless a driver knows better (its own words:
-"non-atomic but simple"); and no call replaces a file on a condition, or returns the version that it wrote, which a
-lease hangs on. The drivers that could (of S3, Google and Azure) are not asked: pyhudi speaks to these stores itself.
+Writing a table safely needs two things. When two writers create a file, exactly one succeeds, and the file is whole.
+And the table's guard can be taken: a lock that dies with its process, or a file that is replaced only if nobody else
+has replaced it. fsspec promises neither. `pipe_file(mode="create")` first looks, then writes, unless a driver overrides
+it (in fsspec's words: "non-atomic but simple"). And no call replaces a file on a condition, or returns the version that
+it wrote; a lease needs both. The drivers for S3, Google and Azure could do this, but are not used: pyhudi speaks to
+these stores itself.
 
 Seen (fsspec 2026.9.0, pyarrow 26): of 8 threads that create one file, up to 8 succeed on `local` and up to 3 on
 `memory`; `open(mode="xb")` lets one succeed on `local`, but shows the file before it is whole.
@@ -19,7 +20,7 @@ _AS_S3 = "if it speaks S3, name it 's3://BUCKET/...' with storage_options={'endp
 
 @dataclass(frozen=True, slots=True)
 class ReadOnly:
-    """`lacks`: what the driver cannot do. `instead`: what a user can."""
+    """Why a driver is not written through. `lacks`: what the driver cannot do. `instead`: what a user can do."""
 
     lacks: str
     instead: str
@@ -30,7 +31,7 @@ _UNKNOWN = ReadOnly("its driver is not known to create a file whole and only if 
 _DRIVERS: dict[str, ReadOnly] = {
     **dict.fromkeys(
         ("hdfs", "arrow_hdfs"),
-        # libhdfs warns that "hdfs does not truly support O_CREATE && O_EXCL"; Arrow's Move deletes its target
+        # libhdfs warns that "hdfs does not truly support O_CREATE && O_EXCL"; Arrow's Move deletes its target.
         ReadOnly("its client replaces a file that exists, both when it creates one and when it renames one", _HADOOP),
     ),
     "webhdfs": ReadOnly(
@@ -54,7 +55,7 @@ _DRIVERS: dict[str, ReadOnly] = {
 
 
 def why_read_only(scheme: str) -> str:
-    """What keeps pyhudi from writing through fsspec's driver of a scheme, and what to do: for the end of an error."""
+    """The end of an error's text: why pyhudi does not write through fsspec's driver of a scheme, and what to do."""
     driver = _DRIVERS.get(scheme, _UNKNOWN)
     return (
         f"pyhudi reads '{scheme}' through fsspec and does not write to it: {driver.lacks}, so that two writers could "

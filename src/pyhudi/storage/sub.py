@@ -1,4 +1,4 @@
-"""A folder of a storage as a storage of its own: the metadata table within its data table."""
+"""A folder of a storage as a storage of its own. Example: the metadata table inside its data table."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
 
 
 class SubStorage:
-    """`inner` seen from its folder `prefix`. Every call is the inner storage's."""
+    """The folder `prefix` of `inner`, as a storage. Every call goes to `inner`, with the prefix before its paths."""
 
     def __init__(self, inner: Storage, prefix: str) -> None:
         assert prefix.strip("/") == prefix != ""

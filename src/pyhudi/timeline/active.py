@@ -1,4 +1,4 @@
-"""The active timeline as a value, read anew for each call."""
+"""The active timeline as a value. Each call of a table reads it anew."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -21,10 +21,11 @@ from pyhudi.timeline.lsm_history import LsmHistory
 class Timeline:
     """Every instant of the active timeline at its highest state, ordered by requested time.
 
-    `until`: a reader that travels back sees no write requested after it; None is now.
-    `history`: the instants that were archived, which cost requests when they are asked for.
-    `log_compactions`: requested times of those on it, whatever their state: completed they are delta commits.
-    `undone`: requested times of writes that a pending restore is about to roll back: no reader sees them any more.
+    `until`: for time travel, the last requested time whose write is seen; None for now.
+    `history`: the archived instants. Asking for them costs requests.
+    `log_compactions`: the requested times of the log compactions on this timeline, in any state. They are kept apart
+    because a completed log compaction is named a delta commit.
+    `undone`: the requested times of writes that a pending restore is about to roll back. No reader sees them any more.
     """
 
     layout: TimelineLayout
@@ -50,12 +51,12 @@ class Timeline:
 
     @cached_property
     def pending_restores(self) -> tuple[Instant, ...]:
-        """While there is one, nothing but the storage says which files the table has."""
+        """Pending restores. While there is one, only a listing of the storage tells which files the table has."""
         return tuple(i for i in self.pending if i.action == "restore")
 
     @cached_property
     def pending_services(self) -> tuple[Instant, ...]:
-        """Pending compactions and clusterings; on layout 1 a pending replacecommit may be a clustering."""
+        """Pending compactions and clusterings. On layout 1 a pending replacecommit is included, as it may cluster."""
         return tuple(i for i in self.pending if i.action in PENDING_SERVICE_ACTIONS)
 
     @cached_property
@@ -69,10 +70,10 @@ class Timeline:
 
     @cached_property
     def start(self) -> str | None:
-        """The requested time of the first write that no savepoint pins; instants before it are archived.
+        """The requested time of the first write that no savepoint pins. Older instants are archived.
 
-        Where savepoints pin all of them, as right after a restore to one, that of the last: what came after it is not
-        archived but rolled back.
+        If savepoints pin all writes, as right after a restore to a savepoint: the requested time of the last write, as
+        later writes were not archived but rolled back.
         """
         pinned = {i.requested for i in self.instants if i.action == "savepoint" and i.is_completed}
         writes = [i.requested for i in self.instants if i.comparable_action in WRITE_ACTIONS]
@@ -97,10 +98,10 @@ class Timeline:
 
     @cached_property
     def newest(self) -> str | None:
-        """The newest time that any instant of this timeline carries, requested or completion.
+        """The newest time of any instant on this timeline, requested time or completion time.
 
-        On layout 1 the requested times alone: the dates of files, which stand for completion times there, are
-        whatever a copy of the table gave them.
+        On layout 1 only requested times count. Completion times there are the dates of files, which a copy of the table
+        may have changed.
         """
         requested = max((i.requested for i in self.instants), default=None)
         if requested is None or not self.layout.has_completion_times:
@@ -108,13 +109,13 @@ class Timeline:
         return max(requested, max((i.completed for i in self.instants if i.completed), default=""))
 
     def effective_time(self, instant: Instant) -> str:
-        """What orders a completed instant among the others: its completion time, on layout 1 its requested time."""
+        """The time that orders completed instants: the completion time, or on layout 1 the requested time."""
         if not self.layout.has_completion_times or instant.completed is None:
             return instant.requested
         return instant.completed
 
     def completion_time(self, requested: str) -> str | None:
-        """The completion time of a write, archived ones included; None while it is pending, or unknown."""
+        """The completion time of a write, active or archived; None if the write is pending or not known."""
         known = self.completion_times.get(requested)
         if known is not None or not self.is_committed(requested):
             return known
@@ -128,7 +129,7 @@ class Timeline:
         requested_until: str | None = None,
         completed_after: str | None = None,
     ) -> tuple[Instant, ...]:
-        """Completed writes that are in the history alone, within bounds as `History.instants` takes them."""
+        """Completed writes that are only in the history, within the bounds that `History.instants` takes."""
         until = min((t for t in (requested_until, self.until) if t is not None), default=None)
         found = self.history.instants(
             requested_from=requested_from, requested_until=until, completed_after=completed_after
@@ -136,7 +137,7 @@ class Timeline:
         return tuple(i for i in found if i.action in WRITE_ACTIONS and not self.is_active(i))
 
     def is_active(self, instant: Instant) -> bool:
-        """Whether an instant, in whatever state, stands on this timeline itself."""
+        """Whether an instant is on this active timeline, in any state."""
         return (instant.requested, instant.comparable_action) in self._active_keys
 
     @cached_property
@@ -155,7 +156,7 @@ class Timeline:
         raise NotFound(f"instant '{requested}': no completed write of that requested time on the active timeline")
 
     def up_to(self, requested: str) -> "Timeline":
-        """This timeline as a reader at `requested` sees it. Spec: format/queries.md section 1, "Time travel"."""
+        """This timeline as time travel to `requested` sees it. Spec: format/queries.md section 1, "Time travel"."""
         return replace(self, until=requested)
 
 
@@ -169,12 +170,15 @@ def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Tim
             continue
         if instant.action == "logcompaction":
             log_compactions.add(instant.requested)
+        # Layout 1: the file's modification time stands for the completion time.
         if instant.is_completed and instant.completed is None:
             instant = replace(instant, completed=format_instant(file.modified_ms, zone))
+
         key = instant.requested, instant.comparable_action
         known = highest.get(key)
         if known is None or STATES.index(instant.state) > STATES.index(known.state):
             highest[key] = instant
+
     instants = tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action)))
     history = open_history(storage, layout)
     return Timeline(layout, instants, log_compactions=frozenset(log_compactions), history=history)

@@ -1,8 +1,8 @@
-"""Instants that lie ahead of the clock: which of them a writer must come after, and which it steps over.
+"""Instants that lie ahead of the clock: a writer must come after some of them, and ignores others.
 
-A new instant comes later than every instant that stays on the timeline. A completed instant, and the plan of a service,
-stay: a writer whose clock stands far behind such an instant cannot go on. Any other pending instant is finished, rolled
-back or left alone, whatever its time is: a writer steps over one that lies further ahead than clocks may differ.
+A new instant must be later than every instant that stays on the timeline. Completed instants and the plans of services
+stay. A writer whose clock is far behind such an instant cannot go on. Any other pending instant will be finished,
+rolled back or left alone, whatever its time is. A writer ignores it if it lies further ahead than clocks may differ.
 """
 
 import logging
@@ -17,14 +17,15 @@ log = logging.getLogger("pyhudi")
 
 
 def newest_heeded(timeline: Timeline, clock: Clock, zone: tzinfo, *, taken_back: str | None = None) -> str | None:
-    """The time that new instants must come after. None for a timeline without one.
+    """The time that new instants must come after; None if the timeline has no such time.
 
-    `taken_back`: an instant that the caller is about to roll back, which is stepped over as well.
+    `taken_back`: an instant that the caller is about to roll back. It is ignored as well.
     """
     newest = timeline.newest
     limit = format_instant(clock.now_ms() + SKEW_MAX_MS, zone)
     if newest is None or newest <= limit:
         return newest
+
     kept: list[str] = []
     for instant in timeline:
         times = _times(timeline, instant)
@@ -35,11 +36,12 @@ def newest_heeded(timeline: Timeline, clock: Clock, zone: tzinfo, *, taken_back:
                 "%s '%s' (%s) lies in the future and is stepped over; a clock was wrong, or somebody put it there",
                 instant.action, instant.requested, instant.state.lower(),
             )  # fmt: skip
+
     return max(kept, default=None)
 
 
 def _times(timeline: Timeline, instant: Instant) -> tuple[str, ...]:
-    """On layout 1 the requested time alone, as of `Timeline.newest`."""
+    """The times of an instant that count: on layout 1 only the requested time, as in `Timeline.newest`."""
     if timeline.layout.has_completion_times and instant.completed:
         return instant.requested, instant.completed
     return (instant.requested,)

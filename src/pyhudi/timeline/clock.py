@@ -1,4 +1,4 @@
-"""Instant times: strictly increasing, unique in a process, never before the newest on the timeline."""
+"""Issues instant times: strictly increasing, unique in a process, always after the newest time on the timeline."""
 
 import threading
 from datetime import tzinfo
@@ -9,7 +9,7 @@ from pyhudi.errors import Invalid, Unavailable
 from pyhudi.format.instants import INSTANT_DIGITS, format_instant, parse_instant_ms
 
 SKEW_MAX_MS = 60_000
-"""A clock that stands further behind the newest instant than this is an error, not a wait."""
+"""A clock that is behind the newest instant by more than this is an error. By less, a writer waits."""
 
 
 class Clock(Protocol):
@@ -27,10 +27,10 @@ _issuing = threading.Lock()
 
 
 def issue_instant(clock: Clock, zone: tzinfo, *, after: str | None) -> str:
-    """A new instant, later than `after` and than every one issued from this clock before.
+    """A new instant, later than `after` and later than every instant that this clock gave before.
 
-    Waits while the clock stands before `after` (another writer's clock ran ahead).
-    Raises: Unavailable when it stands behind by more than `SKEW_MAX_MS`.
+    Waits until the clock is past `after`, which may be ahead as another writer's clock is.
+    Raises: Unavailable if the clock is behind `after` by more than `SKEW_MAX_MS`.
     """
     with _issuing:
         now_ms = clock.now_ms()
@@ -43,16 +43,18 @@ def issue_instant(clock: Clock, zone: tzinfo, *, after: str | None) -> str:
                 "hoodie.table.timeline.timezone is LOCAL; where the clock of another writer was wrong, `rollback` "
                 "takes back the commit that it made, or the compaction that it planned"
             )
+
         floor_ms = max(floor_ms, _last_issued_ms.get(clock, 0))
         while now_ms <= floor_ms:
             clock.sleep_ms(floor_ms - now_ms + 1)
             now_ms = clock.now_ms()
+
         _last_issued_ms[clock] = now_ms
         return format_instant(now_ms, zone)
 
 
 def _moment_ms(instant: str, zone: tzinfo) -> int:
-    """As `parse_instant_ms`. A text of digits that no calendar has, such as `9999…`, counts as the end of its year."""
+    """As `parse_instant_ms`. Digits that are no date, such as `9999…`, count as the last day of their year."""
     try:
         return parse_instant_ms(instant, zone)
     except Invalid:

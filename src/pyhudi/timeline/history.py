@@ -1,4 +1,4 @@
-"""Archived instants as readers of the timeline see them: taken off it, and read when somebody asks."""
+"""Archived instants as readers of the timeline see them. They are read only when a reader asks for them."""
 
 from typing import Protocol
 
@@ -8,10 +8,10 @@ from pyhudi.model.instant import Instant
 
 
 class History(Protocol):
-    """The completed instants that were archived. No request before the first question.
+    """The completed instants that were archived. There is no request before the first question.
 
-    Ask after the active timeline was listed: then an instant that is archived meanwhile is on one of the
-    two, or on both. One thread at a time.
+    List the active timeline first, then ask here. An instant that is archived meanwhile is then in one of the two, or
+    in both, and never missed. Not safe for several threads at once.
     """
 
     def instants(
@@ -21,13 +21,13 @@ class History(Protocol):
         requested_until: str | None = None,
         completed_after: str | None = None,
     ) -> tuple[Instant, ...]:
-        """Those within bounds (inclusive, `completed_after` exclusive), by requested time, each once."""
+        """The instants within bounds, by requested time, each once. Bounds are inclusive, except `completed_after`."""
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """What an archived write did. Raises: NotFound when the history does not have it."""
+        """The metadata of an archived write. Raises: NotFound if the history does not have the write."""
 
     def read_clean(self, instant: Instant) -> CleanMetadata | None:
-        """What an archived clean did; None where its files were empty. Raises: NotFound as `read_commit`."""
+        """The metadata of an archived clean; None if its files were empty. Raises: NotFound as `read_commit`."""
 
 
 class NoHistory:
@@ -58,7 +58,7 @@ def not_archived(instant: Instant) -> NotFound:
 def within(
     instant: Instant, requested_from: str | None, requested_until: str | None, completed_after: str | None
 ) -> bool:
-    """Whether an archived instant lies in bounds as `History.instants` takes them."""
+    """Whether an archived instant lies within the bounds that `History.instants` takes."""
     if requested_from is not None and instant.requested < requested_from:
         return False
     if requested_until is not None and instant.requested > requested_until:
@@ -67,7 +67,7 @@ def within(
 
 
 def in_order(instants: set[Instant]) -> tuple[Instant, ...]:
-    """By requested time, each action once: an upgrade and back may leave an instant in two files."""
+    """Instants by requested time, each action once: an upgrade and a downgrade may leave an instant in two files."""
     once = {
         (i.requested, i.comparable_action): i for i in sorted(instants, key=lambda i: (i.completed or "", i.action))
     }

@@ -1,4 +1,4 @@
-"""Where a timeline lies and how its files are called: one value a layout, chosen once from the table."""
+"""The folder of a timeline and the names of its files, as one value for each layout. A table's properties choose it."""
 
 import re
 from collections.abc import Mapping
@@ -31,9 +31,9 @@ _NAME = re.compile(r"([0-9]+)(?:_([0-9]+))?\.([a-z]+)(?:\.(requested|inflight))?
 class TimelineLayout:
     """One timeline layout: folders and file names.
 
-    `kind`: its traits.
-    `has_sorted_history`: the names of archived files bound the instants in them; an upgrade from layout 1
-    leaves files whose rows are in no order.
+    `kind`: the traits of the layout.
+    `has_sorted_history`: the names of archived files bound the instants in them. This is not so after an upgrade from
+    layout 1, which leaves files whose rows are in no order.
 
     Spec: format/timeline.md sections 1 to 3.
     """
@@ -49,19 +49,21 @@ class TimelineLayout:
         return self.kind.has_completion_times
 
     def parse(self, name: str) -> Instant | None:
-        """The instant and state that a file name of the timeline's folder states; None for others."""
+        """The instant and state in the name of a timeline file; None for any other name."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None
+
         requested, completed, action, suffix = match.groups()
         if action == "inflight" and suffix is None and completed is None:
             return Instant(requested, "commit", "INFLIGHT")
         if action not in _ACTIONS or (completed is not None and suffix is not None):
             return None
         if (action in COMPLETED_ACTION and suffix is None) or (action == "commit" and suffix == "inflight"):
-            return None  # completed services bear another name, inflight commits none
+            return None  # completed services have another action's name; inflight commits have no action
         if completed is not None and not self.has_completion_times:
             return None
+
         state: State = "COMPLETED" if suffix is None else "REQUESTED" if suffix == "requested" else "INFLIGHT"
         is_legacy = state == "COMPLETED" and self.has_completion_times and completed is None
         return Instant(requested, action, state, completed, is_legacy)
@@ -101,14 +103,17 @@ def timeline_layout(properties: Mapping[str, str]) -> TimelineLayout:
     """
     text = properties.get(LAYOUT_VERSION, str(LAYOUT_1.number))
     kind = LAYOUTS.get(text)
+
     if kind is None:
         raise Unsupported(
             f"{LAYOUT_VERSION}={text}: expected {' or '.join(LAYOUTS)}; the table was written by a "
             "release that this one does not know"
         )
+
     if not kind.has_own_folder:
         archive = properties.get("hoodie.archivelog.folder") or "archived"
         return TimelineLayout(kind, ".hoodie", f".hoodie/{archive}")
+
     folder = f".hoodie/{properties.get('hoodie.timeline.path') or 'timeline'}"
     history = properties.get("hoodie.timeline.history.path") or "history"
     return TimelineLayout(kind, folder, f"{folder}/{history}", has_sorted_history=is_born_with(properties, kind))

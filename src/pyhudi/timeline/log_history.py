@@ -1,4 +1,4 @@
-"""The history of layout 1: log files of Avro blocks, which are read whole and added to by further files."""
+"""The archived timeline of layout 1: log files of Avro blocks. Files are read whole; archiving adds a new file."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -23,10 +23,10 @@ from pyhudi.timeline.history import in_order, not_archived, within
 
 
 class LogHistory:
-    """Archived instants of layout 1. Their completion times are those of the completed files' modification.
+    """Archived instants of layout 1. Their completion times are the modification times of their completed files.
 
-    Nothing in a file's name tells what it holds: the first question reads every file. Requests: a list, a get
-    a file; a further get a file when contents are asked for.
+    A file's name does not tell which instants the file holds, so the first question reads every file. Requests: a list,
+    and a get for each file; for contents, one more get for each file that is asked for.
 
     Memory: the instants, and one archive file.
     """
@@ -77,7 +77,7 @@ class LogHistory:
         raise not_archived(instant)
 
     def _read(self, path: str) -> dict[tuple[str, str], ArchivedEntry]:
-        """The completed instants of a file. One that a merge of small files left half written holds none."""
+        """The completed instants of a file. A file that a merge of small files left half written counts as empty."""
         if self._entries is None or self._entries[0] != path:
             try:
                 entries = {
@@ -108,7 +108,7 @@ _WRITE_TOKEN = "1-0-1"
 def append_states(
     storage: Storage, folder: str, states: Iterable[ArchivedState], *, confirm: Callable[[], None]
 ) -> None:
-    """Add a file to the history. `confirm` is asked before anybody sees it.
+    """Add a file to the archived timeline. `confirm` is called before any reader can see the file.
 
     Memory: the contents of one block.
     """
@@ -122,7 +122,7 @@ def append_states(
 
 
 def newest_states(storage: Storage, folder: str) -> list[Instant]:
-    """The completed instants in the newest file of the history. One list request and a get."""
+    """The completed instants in the newest file of the archived timeline. One list request and a get."""
     newest = max(_numbered(storage, folder), default=None)
     if newest is None:
         return []

@@ -1,4 +1,4 @@
-"""Reading the history of layout 2: Parquet files that a manifest lists."""
+"""Reads the archived timeline of layout 2: Parquet files that a manifest lists."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -32,14 +32,14 @@ from pyhudi.timeline.history import in_order, not_archived, within
 T = TypeVar("T")
 
 WHOLE_FILE_MAX_BYTES = 1 << 20
-"""A file of at most this size is fetched in one request, a larger one by the parts that are needed."""
+"""A file of at most this size is fetched in one request. Of a larger file only the needed parts are fetched."""
 
 _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A state of the history. `number` 0: nothing was archived yet."""
+    """A state of the archived timeline: its number, and its files. Number 0: nothing was archived yet."""
 
     number: int
     files: tuple[HistoryFile, ...]
@@ -54,9 +54,9 @@ class _Group:
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """The current state. Two gets; and a list request where there is no `_version_`.
+    """The current manifest. Requests: two gets; a list as well if there is no `_version_`.
 
-    Raises: NotFound when the manifest was cleaned away meanwhile; CorruptFile.
+    Raises: NotFound if the manifest was cleaned away meanwhile; CorruptFile.
     """
     number = read_current_number(storage, folder)
     if number == 0:
@@ -66,8 +66,10 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
 
 
 def read_current_number(storage: Storage, folder: str, *, before: int | None = None) -> int:
-    """The number in `_version_` or, where that is missing or torn, of the largest manifest, of those before a number
-    if one is given; 0 where there is none."""
+    """The number of the current manifest, as `_version_` states it; 0 without a manifest.
+
+    If `_version_` is missing or torn: the largest number of a manifest, below `before` if that is given.
+    """
     number = None
     with suppress(NotFound):
         number = parse_version(storage.get(f"{folder}/{VERSION_FILE}"))
@@ -77,7 +79,7 @@ def read_current_number(storage: Storage, folder: str, *, before: int | None = N
 
 
 def manifest_numbers(storage: Storage, folder: str) -> list[int]:
-    """The numbers of all manifests. One list request."""
+    """The numbers of all manifests, ascending. One list request."""
     numbers = (manifest_number(file.path.rpartition("/")[2]) for file in storage.list(folder))
     return sorted(number for number in numbers if number is not None)
 
@@ -85,11 +87,12 @@ def manifest_numbers(storage: Storage, folder: str) -> list[int]:
 class LsmHistory:
     """Archived instants of layout 2.
 
-    Files are left out by the requested times in their names (`names_bound`: not on tables that were upgraded,
-    where the rows of a file are in no order), then row groups by the statistics of their completion times.
-    Requests: the manifest once; then a get a file that is left, or some for a large one.
+    Files are left out by the requested times in their names, then row groups by the statistics of their completion
+    times. `names_bound`: whether a file's name bounds the times in it. On a table that was upgraded it does not, as the
+    rows of a file are in no order. Requests: the manifest once; then a get for each file that is left, or some for a
+    large file.
 
-    Memory: the times of the row groups that were looked into; of contents, those of one row group.
+    Memory: the times of the row groups that were looked into, and the contents of one row group.
     """
 
     def __init__(self, storage: Storage, folder: str, *, names_bound: bool) -> None:
@@ -135,7 +138,7 @@ class LsmHistory:
         return self._consistent(lambda: self._content(instant))
 
     def _consistent(self, read: Callable[[], T]) -> T:
-        """What `read` gives. Files that an archival took away meanwhile are looked for under the newest manifest."""
+        """The result of `read`. If archiving deleted a file meanwhile, `read` runs again with the newest manifest."""
         for _ in range(_TRIES - 1):
             try:
                 return read()
@@ -158,7 +161,7 @@ class LsmHistory:
     def _groups(
         self, file: HistoryFile, completed_after: str | None = None
     ) -> Iterator[tuple[_Group, tuple[Instant, ...]]]:
-        """The row groups of a file that may hold an instant completed later, with their instants."""
+        """The row groups of a file that may hold an instant completed after a time, with all of their instants."""
         groups = [_Group(file, number) for number in range(self._group_counts.get(file, 0))]
         if not groups or any(group not in self._rows for group in groups):
             groups = self._load(file, completed_after)
@@ -200,7 +203,7 @@ class LsmHistory:
             yield parquet
 
     def _whole(self, file: HistoryFile) -> bytes | None:
-        """The bytes of a small file, kept until another one is asked for; None for a large one."""
+        """The bytes of a small file, kept until another file is asked for; None for a large file."""
         if file.size_bytes > WHOLE_FILE_MAX_BYTES:
             return None
         if self._open_file is None or self._open_file[0] != file:
@@ -212,9 +215,9 @@ class LsmHistory:
 def open_history_file(
     storage: Storage, folder: str, file: HistoryFile, content: bytes | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """A file of archived instants, open at its footer; from `content` where its bytes are here already.
+    """Open a file of archived instants. `content`: the file's bytes, if they are in memory already.
 
-    Raises: CorruptFile, also from within the block, when it is no whole Parquet file with our columns.
+    Raises: CorruptFile, also from within the `with` block, if the file is no whole Parquet file with our columns.
     """
     path = f"{folder}/{file.name.format()}"
     try:
@@ -225,7 +228,7 @@ def open_history_file(
                 yield _of_our_types(parquet)
     except HudiError:
         raise
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:  # of values: text that is no UTF-8
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:  # ValueError: text that is no UTF-8
         found = f"one that does not read ({type(error).__name__}: {error})"
         raise CorruptFile(path, 0, expected="a Parquet file of archived instants", found=found) from error
 
@@ -247,7 +250,7 @@ def _instants(parquet: pq.ParquetFile, group: int) -> Iterator[Instant]:
 
 
 def _newest_completion(parquet: pq.ParquetFile, group: int) -> str:
-    """The greatest completion time of a row group; beyond every time where the file does not say."""
+    """The greatest completion time of a row group; a text greater than every time if the file does not state it."""
     column = parquet.schema_arrow.get_field_index(COMPLETION_TIME)
     statistics = parquet.metadata.row_group(group).column(column).statistics
     unknown = "~"

@@ -1,9 +1,9 @@
-"""Writing the history of layout 2: new files, their merging into larger ones, and what nobody needs any more.
+"""Writes the archived timeline of layout 2: adds files, merges them into larger files, deletes what nobody needs.
 
-Only the current manifest says what the history holds. A change writes its file first, then a manifest of a new
-number, then that number as `_version_`, whole and in one step: a crash before that last step has changed nothing
-that a reader sees. The caller holds the table's guard, and `confirm` raises where it no longer does: it is asked
-before each change of what readers see.
+Only the current manifest says which files count. A change writes its file first, then a manifest with a new number,
+then this number as `_version_`, whole and in one step. A crash before that last step has changed nothing that a reader
+sees. The caller holds the table's guard. `confirm` is called before each change that readers see, and raises if the
+guard is lost.
 
 Spec: format/timeline.md section 5.
 """
@@ -45,14 +45,14 @@ from pyhudi.timeline.lsm_history import (
 )
 
 ROW_GROUP_MAX_BYTES = 32 << 20
-"""Contents that are collected before they are written; what a writer holds."""
+"""Contents are collected up to this size, then written as a row group. A writer holds no more than that."""
 
 _FOOTER = {"parquet.avro.schema": HISTORY_AVRO, "writer.model.name": "avro"}
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedAction:
-    """A completed instant as the history keeps it: the bytes of its completed file and of its plan, if it had one."""
+    """A completed instant to archive: the bytes of its completed file, and of its plan if it had one."""
 
     instant: Instant
     metadata: bytes | None
@@ -67,7 +67,7 @@ def append_actions(
     *,
     confirm: Callable[[], None],
 ) -> None:
-    """Add a file of layer 0 to the history, with these actions in the order of their requested times.
+    """Add a file of layer 0 to the archived timeline, with these actions in the order of their requested times.
 
     Memory: the contents of one row group.
     """
@@ -81,12 +81,13 @@ def append_actions(
 def compact_history(
     storage: Storage, folder: str, *, files_min: int, file_size_max_bytes: int, confirm: Callable[[], None]
 ) -> int:
-    """Merge the oldest `files_min` files of each layer that has as many into one of the next. Returns the merges.
+    """Merge the oldest files of each layer into one file of the next layer. Returns how many merges were done.
 
-    A merge takes no further file once those that it has are larger than `file_size_max_bytes`. The merged files
-    stay for readers of older manifests until `clean_history`.
+    A layer is merged if it has at least `files_min` files. As many files are taken, or fewer if their sizes together
+    exceed `file_size_max_bytes`. The merged files stay for readers of older manifests, until `clean_history`.
     """
     assert files_min >= 2
+
     merges = 0
     for layer in range(LAYER_MAX):
         current = read_manifest(storage, folder)
@@ -94,6 +95,7 @@ def compact_history(
         chosen = _merge_candidates(files[:files_min], file_size_max_bytes) if len(files) >= files_min else []
         if len(chosen) < 2:
             break
+
         merged = HistoryFileName(
             min(file.name.first for file in chosen), max(file.name.last for file in chosen), layer + 1
         )
@@ -101,25 +103,29 @@ def compact_history(
         kept = tuple(file for file in current.files if file not in chosen)
         _write_manifest(storage, folder, current, (*kept, HistoryFile(merged, size_bytes)), confirm)
         merges += 1
+
     return merges
 
 
 def clean_history(storage: Storage, folder: str, *, manifests_kept: int) -> None:
-    """Delete all but the newest manifests, then the files that none of those left lists.
+    """Delete all but the newest manifests, then the files that no remaining manifest lists.
 
-    One list request, and a get a manifest that stays, where there is something to delete.
+    Requests: one list; if there is something to delete, also a get for each manifest that stays.
     """
     assert manifests_kept >= 1
     current = read_manifest(storage, folder)
+
     names = [file.path.rpartition("/")[2] for file in storage.list(folder)]
     numbers = sorted((n for n in (manifest_number(name) for name in names) if n is not None), reverse=True)
     kept = {*numbers[:manifests_kept], current.number}
     stale = [number for number in numbers if number not in kept]
     if not stale:
         return
+
     needed = {file.name.format() for file in current.files}
     for number in kept - {current.number}:
         needed |= {file.name.format() for file in _read_numbered(storage, folder, number)}
+
     storage.delete_many(f"{folder}/{manifest_name(number)}" for number in stale)
     storage.delete_many(f"{folder}/{n}" for n in names if HistoryFileName.parse(n) is not None and n not in needed)
 
@@ -145,9 +151,9 @@ def _write_manifest(
     files: tuple[HistoryFile, ...],
     confirm: Callable[[], None],
 ) -> None:
-    """Make these files the history. A number that a dead writer left is passed over, never written again.
+    """Make these files the archived timeline, by a new manifest. The manifest of a dead writer is never overwritten.
 
-    Raises: Conflict when a writer that does not heed the guard archives at the same moment.
+    Raises: Conflict if a writer that ignores the table's guard archives at the same moment.
     """
     confirm()
     number = max((*manifest_numbers(storage, folder), current.number)) + 1
@@ -159,9 +165,9 @@ def _write_manifest(
 
 
 def _write_file(storage: Storage, path: str, groups: Iterable[pa.Table]) -> int:
-    """Write a Parquet file as Apache Hudi's, a row group a table. Returns its size in bytes.
+    """Write a Parquet file as Apache Hudi does, with a row group for each table. Returns the file's size in bytes.
 
-    Statistics stand on the times and the action alone: those of contents would be as large as these.
+    Only the times, the action and the version have statistics: those of the contents would be as large as the contents.
     """
     with storage.put_stream(path) as sink:
         with _parquet_writer(sink) as writer:
@@ -211,7 +217,7 @@ def _table(actions: list[ArchivedAction]) -> pa.Table:
 
 
 def _rows_of(storage: Storage, folder: str, files: list[HistoryFile]) -> Iterator[pa.Table]:
-    """The rows of files one after the other, row group by row group."""
+    """The rows of all files, one file after the other, row group by row group."""
     for file in files:
         with open_history_file(storage, folder, file) as parquet:
             for group in range(parquet.num_row_groups):

@@ -1,4 +1,4 @@
-"""Arrow columns as the cells that the encoding loop takes, and the operations that take them."""
+"""Turns Arrow columns into the cells that the encoding loop reads, and the operations that read these cells."""
 
 from typing import Any
 
@@ -40,9 +40,9 @@ _INT_SIZE_MAX = 5
 
 
 class CellWriter:
-    """Takes columns, keeps a copy of their cells by width, and lays down what to do with them.
+    """Takes the columns of a batch, keeps a copy of their cells by width, and builds the operations that write them.
 
-    `size_max`: the bytes that the rows can become, without frames.
+    `size_max`: the most bytes that the rows can take, frames left out.
     """
 
     def __init__(self) -> None:
@@ -102,27 +102,33 @@ class CellWriter:
         if isinstance(kind, Record):
             if not pa.types.is_struct(array.type):
                 raise _misfit(path, array.type, "a struct")
+
             valid = self._valid(array)
             guard = self._emit(GUARD, path, null, valid) if null >= 0 or valid != ALL_VALID else -1
+
             names = [array.type.field(index).name for index in range(array.type.num_fields)]
-            columns = dict(zip(names, array.flatten(), strict=True))  # null where the struct is
+            columns = dict(zip(names, array.flatten(), strict=True))  # members are null where their struct is
             self._fields(kind.fields, columns, path)
             if guard >= 0:
                 self._close(guard)
             return
+
         assert isinstance(kind, Array | Map)
         is_map = isinstance(kind, Map)
         array = _as_list(array, path, is_map=is_map)
         offsets, first, last = _offsets(array)
+
         self._depth += 1
         self.depth_max = max(self.depth_max, self._depth)
         self.size_max += 2 * NUMBER_SIZE_MAX * len(array)
+
         head = self._emit(LIST, path, null, self._valid(array), self._add(offsets))
         if isinstance(kind, Map):
             self._scalar(STRING, _plain(array.keys).slice(first, last - first), f"{path}.key", -1)
             self._value(kind.values, _plain(array.items).slice(first, last - first), f"{path}.value")
         else:
             self._value(kind.items, _plain(array.values).slice(first, last - first), f"{path}.element")
+
         again = self._emit(LIST_NEXT, path)
         self.operations[again][NEXT] = head + 1
         self._close(head)
@@ -132,8 +138,10 @@ class CellWriter:
         """A union of several types: the member that is not null says which branch is written."""
         if not pa.types.is_struct(array.type) or array.type.num_fields != len(kind.values):
             raise _misfit(path, array.type, f"a struct of {len(kind.values)} members")
+
         outer = np.ones(len(array), np.uint8) if array.null_count == 0 else _flags(array.is_valid())
         members = [_plain(member) for member in array.flatten()]
+
         chosen = np.full(len(array), -1, np.int32)
         branches = [index for index, branch in enumerate(kind.branches) if branch != NULL]
         filled = np.zeros(len(array), np.int64)
@@ -141,20 +149,24 @@ class CellWriter:
             flags = _flags(member.is_valid())
             chosen[flags != 0] = branch
             filled += flags
+
         bad = np.flatnonzero((filled > 1) | ((filled == 0) & (kind.null_branch < 0) & (outer != 0)))
         if bad.size:
             row = int(bad[0])
             raise Invalid(f"column '{path}', value {row:,}: expected one member that is not null, found {filled[row]}")
+
         table = len(self.jumps)
         self.jumps += [0] * len(kind.branches)
         self.size_max += NUMBER_SIZE_MAX * len(array)
         valid = self._add(np.minimum(chosen + 1, 1).astype(np.uint8)) if (chosen < 0).any() else ALL_VALID
         head = self._emit(CHOOSE, path, kind.null_branch, valid, self._add(chosen), table)
+
         leaps = [head]
         for branch, member in zip(branches, members, strict=True):
             self.jumps[table + branch] = len(self.operations)
             self._value(kind.branches[branch], member, path)
             leaps.append(self._emit(GO, path))
+
         for leap in leaps:
             self._close(leap)
 
@@ -163,6 +175,7 @@ class CellWriter:
     def _scalar(self, kind: Scalar, array: pa.Array, path: str, null: int) -> None:
         array = _stored(kind, array, path)
         valid, count = self._valid(array), len(array)
+
         match kind.kind:
             case "boolean":
                 self._take(TAKE_BOOLEAN, path, null, valid, _unpacked(array, 1), count)
@@ -182,6 +195,7 @@ class CellWriter:
                 offsets, first, last = _offsets(array)
                 data = array.buffers()[2]
                 held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, last - first, first)
+
                 code = TAKE_FIXED if kind.kind == "fixed" else TAKE_BYTES
                 size_max = _INT_SIZE_MAX * count + held.size
                 base = self._add(held)
@@ -203,7 +217,7 @@ class CellWriter:
         self._emit(code, path, null, valid, self._add(cells), argument, size)
 
     def _valid(self, array: pa.Array) -> int:
-        """The base of a byte a value that says whether it is no null."""
+        """Add a flag for each value, 1 unless the value is null. Answers the base of the flags, or ALL_VALID."""
         return ALL_VALID if array.null_count == 0 else self._add(_unpacked(array, 0))
 
     def _add(self, cells: Cells) -> int:
@@ -231,25 +245,29 @@ class CellWriter:
 
 
 def _stored(kind: Scalar, array: pa.Array, path: str) -> pa.Array:
-    """A column as what Avro stores for it, laid out as int32, int64, float, double, bool or bytes.
+    """The column with the values that Avro stores, laid out as int32, int64, float, double, bool or bytes.
 
-    Raises: Invalid for a column of another type, or a value that the type cannot hold.
+    Example: for an enum, the index of each symbol. Raises: Invalid for a column of a type that does not fit, or for a
+    value that the Avro type cannot hold.
     """
     wanted = arrow_type(kind, path)
     try:
         if kind.logical in _TIMES and pa.types.is_time(array.type):
             return array.cast(_TIMES[kind.logical]).view(wanted)
+
         if array.type != wanted:
             found = canonical_arrow(pa.schema([pa.field(path, array.type)])).field(0).type
             if not can_promote(found, wanted):
                 raise _misfit(path, array.type, str(wanted))
             array = array.cast(wanted)
+
         if kind.kind == "enum":
             indices = pc.index_in(array, pa.array(kind.symbols, pa.string()))
             if indices.null_count > array.null_count:
                 strange = pc.unique(array.filter(pc.and_(indices.is_null(), array.is_valid())))[0]
                 raise Invalid(f"column '{path}': expected one of {', '.join(kind.symbols)}, found '{strange}'")
             return indices
+
         if kind.logical.endswith("timestamp-millis") and pa.types.is_timestamp(wanted):
             return array.cast(pa.timestamp("ms", wanted.tz)).view(pa.int64())
     except pa.ArrowInvalid as error:
@@ -258,7 +276,7 @@ def _stored(kind: Scalar, array: pa.Array, path: str) -> pa.Array:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """A column without an extension's, a dictionary's or run ends' dress."""
+    """The column's plain values: extension types, dictionaries and run-end encodings are taken off."""
     if isinstance(array, pa.ExtensionArray):
         return _plain(array.storage)
     if isinstance(array, pa.DictionaryArray):
@@ -269,18 +287,21 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def _as_list(array: pa.Array, path: str, *, is_map: bool) -> pa.Array:
-    """A column of lists of whatever layout as a plain list; of maps as it is."""
+    """A column of lists, in any of Arrow's layouts, as plain lists. A column of maps stays as it is."""
     kind = array.type
     if is_map:
         if not pa.types.is_map(kind):
             raise _misfit(path, kind, "a map")
         return array
+
     if pa.types.is_list(kind):
         return array
+
     others = (pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view, pa.types.is_large_list_view)
     if not any(is_other(kind) for is_other in others):
         raise _misfit(path, kind, "a list")
-    # Not cast: that of list views gives invalid lists (pyarrow 26).
+
+    # No cast: pyarrow 26 casts list views to invalid lists.
     sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
     offsets = np.zeros(len(array) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
@@ -289,26 +310,26 @@ def _as_list(array: pa.Array, path: str, *, is_map: bool) -> pa.Array:
 
 
 def _view(array: pa.Array, index: int, dtype: type, more: int = 0, *, width: int = 1) -> Cells:
-    """A buffer of a column as numbers, `width` a value and `more` behind the last, without a copy."""
+    """A buffer of a column as numbers, without a copy: `width` numbers a value, and `more` behind the last value."""
     data = array.buffers()[index]
     count = len(array) * width + more
-    if data is None or (count == more == 1 and data.size == 0):  # Arrow leaves out the offsets of no values
+    if data is None or (count == more == 1 and data.size == 0):  # Arrow leaves out an empty column's offsets
         return np.zeros(count, dtype)
     start = array.offset * width * np.dtype(dtype).itemsize
     return np.frombuffer(data, dtype, count, start)
 
 
 def _offsets(array: pa.Array) -> tuple[npt.NDArray[np.int32], int, int]:
-    """Where each value starts behind the first, and where the first starts and the last ends."""
+    """Each value's offset from the first one's start; then where the first starts and the last ends in the buffer."""
     offsets = _view(array, 1, np.int32, 1)
     first, last = int(offsets[0]), int(offsets[-1])
-    assert first >= 0  # what follows keeps the loop within its cells, whoever made the column
+    assert first >= 0  # both asserts keep the loop within its cells, even for a malformed column
     assert (offsets[1:] >= offsets[:-1]).all()
     return (offsets - offsets[0]).astype(np.int32, copy=False), first, last
 
 
 def _unpacked(array: pa.Array, index: int) -> npt.NDArray[np.uint8]:
-    """Bits of a column as bytes."""
+    """A buffer of bits, one a value, as bytes of 0 or 1."""
     data = array.buffers()[index]
     if data is None or len(array) == 0:
         return np.zeros(len(array), np.uint8)

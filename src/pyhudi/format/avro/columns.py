@@ -1,4 +1,4 @@
-"""The cells that the decoding loop filled in, as Arrow columns."""
+"""Arrow columns from the cells that the decoding loop filled in."""
 
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -50,14 +50,14 @@ class Rows:
         return CorruptFile(self.path, self.offset + at, expected=f"{expected} ({where})", found=found)
 
     def corrupt_at(self, at: int, column: str, *, expected: str, found: str) -> CorruptFile:
-        """The same, where the offset alone is known."""
+        """The error about a byte of which only the offset is known, not the row."""
         holding = np.flatnonzero((self.starts <= at) & (at < self.ends))
         return self.corrupt(int(holding[0]) if holding.size else 0, at, column, expected=expected, found=found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """What the loop filled in, by slot. Columns of numbers keep the array alive that holds them."""
+    """The cells that the loop filled in, by slot. A column of numbers is a view of its array and keeps it alive."""
 
     program: Program
     rows: Rows
@@ -71,7 +71,11 @@ class Cells:
         return self.arrays[kind][self.bases[slot] : self.bases[slot] + self.level_sizes[level]]
 
     def column(self, shape: Shape, within: Flags | None) -> pa.Array:
-        """The column of a shape. `within`: which values of its level are inside of no null, or None for all."""
+        """The column of a shape.
+
+        `within`: a flag for each value of the shape's level, 0 if a record around the value is null; None if no
+        record around it can be null.
+        """
         match shape:
             case LeafShape():
                 return self._leaf(shape, within)
@@ -82,6 +86,7 @@ class Cells:
                 inner = _both(valid, within)
                 count = self.level_sizes[shape.level]
                 columns = [self._member(member, one, shape.path, count, inner) for member, one in shape.members]
+
                 fields = [
                     pa.field(member.field.name, column.type, _may_be_null(member))
                     for (member, _), column in zip(shape.members, columns, strict=True)
@@ -114,6 +119,7 @@ class Cells:
         count = self.level_sizes[shape.level]
         offsets = np.zeros(count + 1, np.int32)
         np.cumsum(self.of(shape.counts), out=offsets[1:])
+
         items = self.column(shape.items, None)
         kind = arrow_type(shape.wanted, shape.path)
         if isinstance(shape.wanted, Map):
@@ -121,15 +127,18 @@ class Cells:
             entry = pa.struct([kind.key_field, kind.item_field])
             keys = self.column(shape.keys, None)
             items = pa.Array.from_buffers(entry, len(items), [None], children=[keys, items])
+
         return pa.Array.from_buffers(kind, count, [_bitmap(valid), pa.py_buffer(offsets)], children=[items])
 
     def _valid(self, shape: Shape, within: Flags | None) -> Flags | None:
-        """Which values are not null, or None for all. Raises: CorruptFile for a null that may not be."""
+        """Flags of the values that are not null, None if all are. Raises: CorruptFile for a null that is forbidden."""
         if shape.valid < 0:
             return None
         valid: Flags = self.of(shape.valid)
         if shape.valid not in self.program.required:
             return valid
+
+        # A value inside of a null record is absent: that is no null of its own.
         missing = np.flatnonzero((valid == 0) if within is None else (valid == 0) & (within != 0))
         if missing.size:
             place = f"row {int(missing[0]):,}" if shape.level == 0 else f"value {int(missing[0]):,}"
@@ -148,6 +157,7 @@ class Cells:
         valid = self._valid(shape, within)
         bitmap = _bitmap(valid)
         cells = self.of(shape.values)
+
         match written.kind:
             case "boolean":
                 return pa.Array.from_buffers(pa.bool_(), len(cells), [bitmap, _bitmap(cells, is_data=True)])
@@ -166,8 +176,11 @@ class Cells:
         kind = arrow_type(wanted, shape.path)
         if wanted.kind != written.kind:
             array = array.cast(_PHYSICAL[wanted.kind], safe=False)
+
         if kind == array.type:
             return array
+
+        # Arrow columns count microseconds, so stored milliseconds are multiplied.
         if not pa.types.is_timestamp(kind) or not _unit_of(written, wanted).endswith("millis"):
             return array.view(kind)
         try:
@@ -187,6 +200,7 @@ class Cells:
         known = set(wanted.symbols)
         names = [symbol if symbol in known else wanted.default_symbol for symbol in written.symbols]
         indices = pa.Array.from_buffers(pa.int32(), len(cells), [bitmap, pa.py_buffer(cells)])
+
         unknown = np.array([name is None for name in names])
         strange = np.flatnonzero(unknown[cells] if valid is None else unknown[cells] & (valid != 0))
         if strange.size:
@@ -197,6 +211,7 @@ class Cells:
                 expected=f"in column '{shape.path}' a symbol that the schema to read by has",
                 found=f"'{found}' as value {int(strange[0]):,}",
             )
+
         return pa.array(names, pa.string()).take(indices)
 
     def _bytes(self, shape: LeafShape, spans: npt.NDArray[Any], bitmap: pa.Buffer | None) -> pa.Array:
@@ -207,10 +222,13 @@ class Cells:
                 f"{self.rows.path}: expected at most {_SIZE_MAX:,} bytes of column '{shape.path}' in a call, "
                 f"found {size:,}; decode fewer rows at once"
             )
+
         data = np.empty(size, np.uint8)
         bits = copy_spans(self.rows.content, spans, data)
         kind = pa.string() if shape.leaf.wanted.kind == "string" else pa.binary()
         array = pa.Array.from_buffers(kind, len(spans), [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+        # Bytes below 0x80 are ASCII; only others can break UTF-8.
         if bits >= 0x80 and pa.types.is_string(kind):
             self._check(shape, array, spans, "UTF-8 text")
         return array
@@ -223,6 +241,7 @@ class Cells:
         if wide >= 0:
             at = int(spans[wide]) >> 32
             raise self.rows.corrupt_at(at, shape.path, expected=expected, found="one of more than 128 bits")
+
         array = pa.Array.from_buffers(kind, len(spans), [bitmap, pa.py_buffer(words)])
         self._check(shape, array, spans, expected)
         return array
@@ -230,17 +249,19 @@ class Cells:
     def _check(self, shape: LeafShape, array: pa.Array, spans: npt.NDArray[Any], expected: str) -> None:
         if _is_sound(array):
             return
+
         low, high = 0, len(array)  # the first bad value is in array[low:high]
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if _is_sound(array[low:middle]) else (low, middle)
+
         at, size = int(spans[low]) >> 32, int(spans[low]) & 0xFFFFFFFF
         found = self.rows.content[at : at + min(size, 20)].tobytes().hex(" ")
         raise self.rows.corrupt_at(at, shape.path, expected=expected, found=found)
 
 
 def _unit_of(written: Scalar, wanted: Scalar) -> str:
-    """The logical type that says what a stored number counts: its own, or else the one to read it by."""
+    """The logical type that tells the unit of a stored number: the written type's, or else the wanted type's."""
     return written.logical if "timestamp" in written.logical else wanted.logical
 
 
@@ -251,7 +272,7 @@ def _both(valid: Flags | None, within: Flags | None) -> Flags | None:
 
 
 def _bitmap(flags: npt.NDArray[Any] | None, *, is_data: bool = False) -> pa.Buffer | None:
-    """Flags of a byte each as the bits of Arrow; none where all are set, unless they are data."""
+    """Flags of a byte each as Arrow's bits. Validity flags that are all set give None: Arrow needs no bits for them."""
     if flags is None or (not is_data and flags.all()):
         return None
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -1,6 +1,6 @@
-"""Stored bytes into Arrow's buffers, compiled: texts and bytes one behind the other, decimals as 128 bits.
+"""Copies stored values into Arrow's buffers, compiled: texts and bytes one behind the other, decimals as 128 bits.
 
-A span is `position << 32 | size`.
+A span, `position << 32 | size`, says where a value is stored.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _SIZE = np.int64(0xFFFFFFFF)
 
 @loop
 def sum_sizes(spans: Numbers, offsets: Ints) -> int:
-    """Fill in where each value starts, and the end; answer the size of all, with offsets cut at 2 GiB."""
+    """Fill in where each value starts and the last ends. Answers the sum of sizes; beyond 2 GiB offsets are wrong."""
     total = np.int64(0)
     for index in range(spans.size):
         offsets[index] = np.int32(total)
@@ -28,7 +28,7 @@ def sum_sizes(spans: Numbers, offsets: Ints) -> int:
 
 @loop
 def copy_spans(content: Bytes, spans: Numbers, out: Bytes) -> int:
-    """Copy values one behind the other; answer the bits that any of their bytes has."""
+    """Copy values one behind the other. Answers the bitwise OR of all bytes: below 0x80, all of them are ASCII."""
     to = 0
     bits = np.uint8(0)
     for index in range(spans.size):
@@ -43,25 +43,30 @@ def copy_spans(content: Bytes, spans: Numbers, out: Bytes) -> int:
 
 @loop
 def widen_decimals(content: Bytes, spans: Numbers, out: npt.NDArray[np.uint64]) -> int:
-    """Two's complement, big endian, of any size, as (n, 2) little-endian words.
+    """Write numbers in two's complement, big endian, of any size, as (n, 2) words of 64 bits, the low word first.
 
-    No bytes are zero. Answers the first value beyond 128 bits, or -1.
+    A value of no bytes is 0, which `out` holds beforehand. Answers the index of the first value beyond 128 bits, or -1.
     """
     for index in range(spans.size):
         at, size = spans[index] >> np.int64(32), spans[index] & _SIZE
         if size == 0:
             continue
+
         sign = np.uint64(0xFF) if content[at] >= 0x80 else np.uint64(0)
         low = high = np.uint64(0) - (sign & np.uint64(1))
+
         for step in range(size):
             byte = np.uint64(content[at + step])
+            # Bytes beyond the last 16 may only repeat the sign.
             if step < size - 16:
                 if byte != sign:
                     return index
                 continue
             if step == size - 16 and (byte >> np.uint64(7)) != (sign & np.uint64(1)):
                 return index
+
             high = high << np.uint64(8) | low >> np.uint64(56)
             low = low << np.uint64(8) | byte
+
         out[index, 0], out[index, 1] = low, high
     return -1

@@ -1,8 +1,8 @@
 """Rows of Avro binary to Arrow record batches.
 
-Cost: one walk over the bytes, about 10 ns a value; where the schema
-has lists among the columns wanted, one more to count their items. Memory: the columns; beside them, until
-the call ends, 8 bytes for each text or binary value and a byte for each value that may be null.
+Cost: one walk over the bytes, about 10 ns a value; if the columns to build have lists, one more walk to count their
+items. Memory: the columns; until the call ends also 8 bytes for each text or binary value, and a byte for each value
+that may be null.
 """
 
 from collections.abc import Sequence
@@ -45,10 +45,10 @@ _DTYPES: Final = {
 
 
 class RowDecoder:
-    """Rows of one Avro schema as columns. Made once a schema; safe to share between threads.
+    """Decodes rows of one Avro schema to columns. Made once a schema; safe to share between threads.
 
-    `written`: the schema of the rows. `wanted`: the schema to read them by, if another. `columns`: the
-    fields of it to build, in this order; what stands behind the last of them is then not looked at.
+    `written`: the schema of the rows. `wanted`: the schema to read them by, if another. `columns`: the fields of that
+    schema to build, in this order; stored fields behind the last one that is needed are not looked at.
     Raises: Invalid or Unsupported for schemas that do not go together, naming the field.
     """
 
@@ -65,7 +65,7 @@ class RowDecoder:
         self._counting = compile_reading(plan, is_counting=True) if self._program.has_lists else None
 
     def decode_values(self, values: pa.BinaryArray, *, path: str = "Avro rows") -> pa.RecordBatch:
-        """The rows that are the values of a binary column, such as that of a file of keys and values.
+        """The rows in a binary column, one a value. Example: the values of an HFile's cells.
 
         Raises: as `decode`, with offsets that count from the start of the column's data; Invalid for a null.
         """
@@ -73,6 +73,7 @@ class RowDecoder:
             raise Invalid(f"{path}: expected rows as bytes without null, found {values.null_count:,} of {values.type}")
         if len(values) == 0:
             return self.decode(b"", np.zeros(0, np.int64), np.zeros(0, np.int64), path=path)
+
         _, offsets, content = values.buffers()
         bounds = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
         return self.decode(content or b"", bounds[:-1], bounds[1:], path=path)
@@ -86,7 +87,7 @@ class RowDecoder:
         path: str = "Avro rows",
         offset: int = 0,
     ) -> pa.RecordBatch:
-        """The rows that stand in `content` from each start to its end, in this order.
+        """The rows of `content`, in the order of `starts`: each from its start to its end.
 
         `path` and `offset` place the content in errors. At most 2 GiB of content, and of each column, a call.
         Raises: CorruptFile for a row that breaks the format or the schema, with its number and offset.
@@ -98,20 +99,22 @@ class RowDecoder:
                 self._counting, self._counting.operations, rows, [_NO_LIMIT] * len(limits), _cells([0] * 4)
             )
             limits[1 : len(counted)] = counted[1:]
+
         operations, bases, counts = self._program.place_slots(limits)
         cells = _cells(counts)
         seen = limits.copy()
-        if self._counting is not None:  # lists behind the last one that is built were not counted
+        if self._counting is not None:  # skipped lists behind the last one that is built were not counted
             seen[self._counting.level_count :] = [_NO_LIMIT] * (len(limits) - self._counting.level_count)
         _run(self._program, operations, rows, seen, cells)
+
         made = Cells(self._program, rows, bases, limits, cells).column(self._program.shape, None)
         batch = pa.RecordBatch.from_struct_array(made)
-        return batch.cast(self.schema) if batch.num_columns else batch  # a cast of no columns forgets the rows
+        return batch.cast(self.schema) if batch.num_columns else batch  # without columns a cast forgets the rows
 
 
 @lru_cache(maxsize=64)
 def row_decoder(written: str, wanted: str | None = None, columns: tuple[str, ...] | None = None) -> RowDecoder:
-    """A decoder, kept for the next time (the 64 that were used last)."""
+    """A decoder for these schemas and columns. The 64 decoders that were used last are kept."""
     return RowDecoder(written, wanted, columns=columns)
 
 
@@ -136,16 +139,19 @@ def _checked_rows(
     data.setflags(write=False)
     if data.size > CONTENT_SIZE_MAX:
         raise Invalid(f"{path}: expected at most {CONTENT_SIZE_MAX:,} bytes of rows in a call, found {data.size:,}")
+
     starts, ends = (np.ascontiguousarray(bound, np.int64).view() for bound in (starts, ends))
     for bound in (starts, ends):
-        bound.setflags(write=False)  # always, as the loop is compiled for each kind of array it is called with
+        bound.setflags(write=False)  # read-only in every call: the loop is compiled anew for another kind of array
     if starts.shape != ends.shape or starts.ndim != 1:
         raise Invalid(f"{path}: expected as many ends as starts of rows, found {ends.shape} and {starts.shape}")
+
     outside = np.flatnonzero((starts < 0) | (starts > ends) | (ends > data.size))
     if outside.size:
         row = int(outside[0])
         found = f"row {row:,} from {int(starts[row]):,} to {int(ends[row]):,}"
         raise CorruptFile(path, offset, expected=f"rows within {data.size:,} bytes", found=found)
+
     return Rows(data, starts, ends, path, offset)
 
 
@@ -174,6 +180,7 @@ def _run(
         (cells[SlotKind.BYTES], cells[SlotKind.INTS], cells[SlotKind.LONGS], cells[SlotKind.SPANS]),
         place,
     )
+
     if wrong == decoding.CHANGED:
         raise Bug(f"{rows.path}: the bytes changed while they were decoded, or were counted otherwise than read")
     if wrong != decoding.FINE:

@@ -1,8 +1,7 @@
 """The loop that carries out a program over rows of Avro binary, compiled.
 
-One function does all, over arrays of fixed types, so that it is
-compiled once, whatever the schema. Every read is checked against the end of its row; what is written is
-checked against the counts that the first pass found.
+One function does all, over arrays of fixed types, so that it is compiled once for all schemas. Every read is checked
+against the end of its row. Every list item is checked against the counts that the first pass found.
 """
 
 import numpy as np
@@ -38,24 +37,27 @@ Ints = npt.NDArray[np.int32]
 Cells = tuple[Bytes, Ints, Numbers, Numbers]
 Index = int | np.int64
 
-# What can be wrong, as `run` answers it.
+# What `run` answers: FINE, or what is wrong.
 FINE, CUT, LONG_NUMBER, BAD_BRANCH, BAD_SIZE, BAD_COUNT, BAD_SYMBOL, BAD_BOOLEAN = 0, 1, 2, 3, 4, 5, 6, 7
 WIDE_INT, BYTES_LEFT, NO_MEMBER, CHANGED = 8, 9, 10, 11
 
 _INT_MAX = 2**31 - 1
 
 
-# What is known of the lists that are open around a value: whose they are, their first item, items left in the block.
+# A row of `lists` for each list that is open around a value: the index of the value that the list is, the index of its
+# first item, and the items left in its current block.
 ITEM, FIRST, LEFT = 0, 1, 2
 
 
 @inlined
 def read_number(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
-    """A zigzag number of at most 10 bytes, and where it ends; or what is wrong, negative."""
+    """A zigzag number of at most 10 bytes, and the offset behind it; instead of the offset a negative code if wrong."""
     if at >= end:
         return np.int64(0), np.int64(-CUT)
+
     byte = np.uint64(content[at])
     at += 1
+
     value = byte & np.uint64(0x7F)
     shift = np.uint64(7)
     while byte >= np.uint64(0x80):
@@ -93,8 +95,9 @@ def _value(
     out: Index,
     cells: Cells,
 ) -> Index:
-    """Read or skip one value. Answers where it ends; or what is wrong, negative."""
+    """Read or skip one value. Answers the offset behind it, or the negative code of what is wrong."""
     bytes_out, ints_out, longs_out, spans_out = cells
+
     if code <= PUT_SYMBOL:
         number, at = read_number(content, at, end)
         if at < 0:
@@ -108,6 +111,7 @@ def _value(
                 return np.int64(-BAD_SYMBOL)
             ints_out[out] = np.int32(number)
         return at
+
     if code <= PUT_BYTES:
         size, at = read_number(content, at, end)
         if at < 0:
@@ -116,9 +120,12 @@ def _value(
             return np.int64(-BAD_SIZE)
         if code == PUT_BYTES:
             spans_out[out] = at << 32 | size
+
         return at + size
+
     if end - at < argument:
         return np.int64(-CUT)
+
     if code == PUT_8:
         longs_out[out] = word_8(content, at)
     elif code == PUT_4:
@@ -134,16 +141,16 @@ def _value(
 
 @inlined
 def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
-    """The count of items in the next block of a list, 0 for its end; and where they start, or what is wrong.
+    """The count of items in a list's next block, 0 at the list's end; and the items' offset, or a negative code.
 
-    Every item takes a byte or more, so that more items than bytes cannot be.
+    Every item takes a byte or more, so a count above the bytes that are left is wrong.
     """
     count, at = read_number(content, at, end)
-    if at >= 0 and count < 0:  # a block that states its size, too
+    if at >= 0 and count < 0:  # a negative count: the block's size in bytes follows
         size, at = read_number(content, at, end)
         if at >= 0 and (size < 0 or size > end - at):
             return np.int64(0), np.int64(-BAD_SIZE)
-        count = -count  # of the least number: itself
+        count = -count  # the least 64-bit number stays negative, and is refused below
     if at >= 0 and (count < 0 or count > end - at):
         return np.int64(0), np.int64(-BAD_COUNT)
     return count, at
@@ -151,7 +158,7 @@ def _read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Ind
 
 @inlined
 def _choose(jumps: Numbers, table: Index, content: Bytes, at: Index, end: Index) -> tuple[Index, Index]:
-    """The operation of the branch that a union states, -1 for a branch without one; and where its value starts."""
+    """The operation for the branch that is stored, -1 for null; and the offset of its value, or a negative code."""
     branch, at = read_number(content, at, end)
     if at < 0:
         return np.int64(-1), at
@@ -173,9 +180,9 @@ def _next_item(
     level_limits: Numbers,
     spans_out: Numbers,
 ) -> tuple[Index, Index]:
-    """The index of a list's next item among all of its level, or -1 behind the last; and where it starts.
+    """The index of a list's next item among all items of its level, or -1 behind the last; and the item's offset.
 
-    `lists`: the row of the list. Behind the last item the list's count is written to `out`.
+    `lists`: the row of this list. Behind the last item, the number of the list's items goes to its cell at `out`.
     """
     if lists[LEFT] == 0:
         lists[LEFT], at = _read_block_count(content, at, end)
@@ -185,6 +192,7 @@ def _next_item(
             if out >= 0:
                 spans_out[out + lists[ITEM]] = level_sizes[level] - lists[FIRST]
             return np.int64(-1), at
+
     lists[LEFT] -= 1
     item = level_sizes[level]
     if item >= level_limits[level]:
@@ -206,7 +214,7 @@ def _walk(
     lists: Numbers,
     cells: Cells,
 ) -> tuple[Index, Index, Index]:
-    """Walk one row. Answers where it ends, or what is wrong; then the last value's offset and operation."""
+    """Walk one row. Answers its end, or a negative code; then the offset and the operation of the last value."""
     before, nesting = at, 0
     step: Index = np.int64(0)
     while True:
@@ -269,10 +277,10 @@ def run(
     cells: Cells,
     place: Numbers,
 ) -> int:
-    """Walk all rows. Answers what is wrong, or FINE; `place` then holds row, offset and operation.
+    """Walk all rows. Answers FINE, or what is wrong; `place` then holds the row, the offset and the operation.
 
-    `level_sizes`: the count of values of each level, filled in. Cells that no value is written to stay
-    as they are: zero, which is what a null or absent value looks like.
+    `level_sizes` is filled in: the number of values of each level. A cell without a value stays zero, which stands
+    for a null or absent value.
     """
     lists = np.zeros((depth + 1, 3), np.int64)
     for row in range(starts.size):

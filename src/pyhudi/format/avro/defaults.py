@@ -1,4 +1,4 @@
-"""Columns of a field that stored rows do not have: its default in every row, or null.
+"""Columns for a field that stored rows do not have: the field's default in every row, or null.
 
 Spec: Apache Avro 1.11, "Complex Types" (the JSON encoding of defaults).
 """
@@ -26,7 +26,7 @@ def default_column(field: Field, kind: pa.DataType, path: str, count: int) -> pa
 
 
 def _value(default: object, kind: AvroType) -> object:
-    """A default's JSON as the Python value that Arrow takes."""
+    """The Python value that Arrow takes, from a default as it stands in JSON."""
     match kind:
         case Scalar():
             return _scalar(default, kind)
@@ -41,12 +41,13 @@ def _value(default: object, kind: AvroType) -> object:
                 return None
             if len(kind.values) == 1:
                 return _value(default, kind.values[0])
-            return {"member0": _value(default, kind.values[0])}  # by Avro's rules, of the first type
+            return {"member0": _value(default, kind.values[0])}  # Avro: a union's default is of its first type
         case _:
             raise ValueError("a value of another type")
 
 
 def _scalar(default: object, kind: Scalar) -> object:
+    # Avro states bytes as text, a character a byte: "\u00ff" is the byte FF.
     if kind.kind in ("bytes", "fixed"):
         if not isinstance(default, str):
             raise ValueError("expected text, a character a byte")
@@ -55,6 +56,7 @@ def _scalar(default: object, kind: Scalar) -> object:
             return stored
         assert isinstance(kind.scale, int)
         return decimal.Decimal(int.from_bytes(stored, "big", signed=True)).scaleb(-kind.scale, _EXACT)
+
     expected: dict[str, type | tuple[type, ...]] = {
         "boolean": bool,
         "int": int,
@@ -62,6 +64,7 @@ def _scalar(default: object, kind: Scalar) -> object:
         "float": (int, float),
         "double": (int, float),
     }
+
     if not isinstance(default, expected.get(kind.kind, str)) or (isinstance(default, bool) and kind.kind != "boolean"):
         raise ValueError("a value of another type")
     if kind.logical.endswith("timestamp-millis"):

@@ -1,7 +1,7 @@
 """The loop that writes rows of Avro binary out of cells, compiled.
 
-One function does all, over arrays of fixed types, so that it is
-compiled once, whatever the schema. `out` is as large as the rows can become at most.
+One function does all, over arrays of fixed types, so that it is compiled once for all schemas. `out` has room for the
+most bytes that the rows can take.
 
 Layout: `operations` is (n, 7) of int64, a row an operation: code; the branch of null, or -1 where there
 is no union; the base of validity, or -1 where all values are valid; the base of the cells; an argument;
@@ -24,13 +24,14 @@ CODE, NULL_BRANCH, VALID, CELLS, ARGUMENT, NEXT, SIZE = range(7)
 TAKE_INT, TAKE_LONG, TAKE_4, TAKE_8, TAKE_BOOLEAN, TAKE_BYTES, TAKE_FIXED, TAKE_DECIMAL = 0, 1, 2, 3, 4, 5, 6, 7
 GUARD, BRANCH_0, LIST, LIST_NEXT, CHOOSE, GO, END = 8, 9, 10, 11, 12, 13, 14
 
-# What can be wrong, as `run` answers it.
+# What `run` answers: FINE, or what is wrong.
 FINE, NO_VALUE, WRONG_SIZE = 0, 1, 2
 
 NUMBER_SIZE_MAX = 10
 FRAME_SIZE = 4
 
-# What is known of the lists that are open around a value: whose they are, and the end of their items.
+# A row of `lists` for each list that is open around a value: the index of the value that the list is, and the index
+# behind its last item.
 ITEM, LAST = 0, 1
 
 
@@ -54,7 +55,7 @@ def put_word(out: Bytes, at: Index, word: np.uint64, size: Index) -> Index:
 
 @inlined
 def _byte_of(low: np.uint64, high: np.uint64, index: Index) -> np.uint64:
-    """A byte of 128 bits, the least significant first; beyond them, the sign."""
+    """Byte `index` of a 128-bit number, counted from the least significant; from byte 16 on, the sign's byte."""
     if index >= 16:
         return np.uint64(0xFF) if high >> np.uint64(63) else np.uint64(0)
     word = low if index < 8 else high
@@ -63,22 +64,26 @@ def _byte_of(low: np.uint64, high: np.uint64, index: Index) -> np.uint64:
 
 @loop
 def put_decimal(out: Bytes, at: Index, low: np.uint64, high: np.uint64, fixed_size: Index) -> Index:
-    """Two's complement, big endian: of a fixed size, or (0) the fewest bytes behind their count.
+    """Write a number in two's complement, big endian. Answers where the next value goes.
 
-    Answers -1 for a number that needs more than the fixed size.
+    `fixed_size`: the bytes to fill; 0: as few bytes as the number needs, behind their count. Answers -1 for a
+    number that needs more bytes than the fixed size.
     """
     sign = _byte_of(low, high, 16)
+
     size: Index = np.int64(16)
     while size > 1:
         if _byte_of(low, high, size - 1) != sign or (_byte_of(low, high, size - 2) ^ sign) >= np.uint64(0x80):
             break
         size -= 1
+
     if fixed_size == 0:
         at = put_number(out, at, size)
     elif size > fixed_size:
         return np.int64(-1)
     else:
         size = fixed_size
+
     for index in range(size):
         out[at + index] = np.uint8(_byte_of(low, high, size - 1 - index))
     return at + size
@@ -101,6 +106,7 @@ def _put_value(
         return put_number(out, at, np.int64(ints_in[cell]))
     if code == TAKE_LONG:
         return put_number(out, at, longs_in[cell])
+
     if TAKE_BYTES <= code <= TAKE_FIXED:
         start, size = np.int64(ints_in[cell]), np.int64(ints_in[cell + 1] - ints_in[cell])
         if code == TAKE_BYTES:
@@ -110,6 +116,7 @@ def _put_value(
         for index in range(size):
             out[at + index] = bytes_in[argument + start + index]
         return at + size
+
     if code == TAKE_4:
         return put_word(out, at, np.uint64(np.uint32(ints_in[cell])), 4)
     if code == TAKE_8:
@@ -143,6 +150,7 @@ def _walk(
             at = put_number(out, at, branch_of_null)
             step = operations[step, NEXT]
             continue
+
         if branch_of_null >= 0 and code != CHOOSE:
             out[at] = np.uint8(2 - 2 * branch_of_null)
             at += 1
@@ -178,6 +186,7 @@ def _walk(
             at = put_number(out, at, 0)
         elif code == END:
             return at, step
+
         step = following
 
 
@@ -199,11 +208,13 @@ def run(
     for row in range(starts.size):
         if is_framed:
             at += FRAME_SIZE
+
         starts[row] = at
         at, step = _walk(operations, jumps, np.int64(row), lists, cells, out, at)
         if at < 0:
             place[0], place[1] = row, step
             return int(-at)
+
         ends[row] = at
         if is_framed:
             for index in range(FRAME_SIZE):

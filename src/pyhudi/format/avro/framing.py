@@ -1,4 +1,4 @@
-"""Rows behind their sizes, as log blocks hold them, compiled.
+"""Finds the rows in the content of log blocks, where each row stands behind its size. Compiled.
 
 Layout: for each row its size as i32, big endian, and its bytes.
 
@@ -25,19 +25,21 @@ Content: TypeAlias = bytes | bytearray | memoryview | pa.Buffer | Bytes
 def find_rows(
     content: Content, row_count: int, *, start: int = 0, path: str = "Avro rows", offset: int = 0
 ) -> tuple[Numbers, Numbers]:
-    """Where each row starts and ends; the rows fill the content from `start` on.
+    """Where each row starts and ends. The rows must fill the content from `start` to its end.
 
-    `path` and `offset` place the content in errors. Raises: CorruptFile where a size leads beyond the end,
-    or where bytes are left.
+    `path` and `offset` place the content in errors. Raises: CorruptFile for a size that leads beyond the end, or for
+    bytes that are left.
     """
     data = np.frombuffer(content, np.uint8)
     if not 0 <= row_count <= (data.size - start) // SIZE_OF_SIZE:
         raise CorruptFile(
             path, offset + start, expected=f"{row_count:,} rows", found=f"{data.size - start:,} bytes in all"
         )
+
     starts, ends = np.empty(row_count, np.int64), np.empty(row_count, np.int64)
     data.setflags(write=False)
     found, at = _find(data, start, starts, ends)
+
     if found < row_count:
         left = data.size - at
         raise CorruptFile(path, offset + at, expected=f"row {found:,} behind its size", found=f"{left:,} bytes")
@@ -48,9 +50,9 @@ def find_rows(
 
 
 def find_first_rows(content: Content, row_count_max: int, *, start: int = 0) -> tuple[Numbers, Numbers, int]:
-    """Where each row starts and ends that is whole in the content, and where the next would begin.
+    """Where each whole row starts and ends, and the offset behind the last of them.
 
-    For content that is read piece by piece: what follows may be cut anywhere.
+    For content that is read piece by piece: the piece may end within a row, which is then left out.
     """
     data = np.frombuffer(content, np.uint8)
     data.setflags(write=False)
@@ -62,7 +64,7 @@ def find_first_rows(content: Content, row_count_max: int, *, start: int = 0) -> 
 
 @loop
 def _find(content: Bytes, at: int, starts: Numbers, ends: Numbers) -> tuple[int, int]:
-    """How many rows there are, and where the next would begin."""
+    """Fill in where the rows start and end. Answers how many are whole, and the offset behind the last of them."""
     for row in range(starts.size):
         if content.size - at < SIZE_OF_SIZE:
             return row, at

@@ -1,9 +1,11 @@
-"""A way of reading rows, compiled to operations for the decoding loop.
+"""A plan of reading rows (`resolution.Fields`), compiled to operations for the decoding loop.
 
 Layout: `operations` is (n, 6) of int64, a row an operation: code; the branch of null, or -1; the slot of
-validity, or -1; the slot of values, or -1; an argument; the operation behind this one's value. A slot is
-a run of cells of one kind, one a value of its level; level 0 is the rows, each list opens a level of its
-own for its items. The loop wants bases in place of slots (`place_slots`).
+validity, or -1; the slot of values, or -1; an argument; the operation behind this one's value.
+
+A slot is a run of cells of one kind, with a cell for each value of its level. Level 0 is the rows; each list opens a
+level of its own for its items. Example: for a row of an int `a` and a list `b`, `a` has a cell a row and the items of
+`b` have a cell each. `place_slots` replaces slots by bases, the indices of their first cells, as the loop takes them.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 CODE, NULL_BRANCH, VALID, OUT, ARGUMENT, NEXT = range(6)
 
-# Codes, in groups that the loop tells apart by their order: numbers, bytes of any size, bytes of one size, control.
+# Codes of operations. The loop tells four groups apart by their order: numbers, bytes of any size, bytes of a fixed
+# size, control.
 SKIP_NUMBER, PUT_LONG, PUT_INT, PUT_SYMBOL = 0, 1, 2, 3
 SKIP_BYTES, PUT_BYTES = 4, 5
 SKIP_FIXED, PUT_FIXED, PUT_4, PUT_8, PUT_BOOLEAN = 6, 7, 8, 9, 10
@@ -32,7 +35,7 @@ _ALIGNED_CELLS: Final = 64
 
 
 class SlotKind(IntEnum):
-    """Where a slot's cells are: bytes; 4-byte and 8-byte values; (position << 32 | size) of stored bytes."""
+    """What a slot's cells hold: bytes; 4-byte values; 8-byte values; or `position << 32 | size` of stored bytes."""
 
     BYTES = 0
     INTS = 1
@@ -63,7 +66,7 @@ class ListShape:
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """`members`: of a union one a type with values, in order; of a record, (member, shape or None to fill)."""
+    """A record's columns. `members`: each field with its shape, or with None if its default fills the column."""
 
     level: int
     valid: int
@@ -85,9 +88,9 @@ Shape: TypeAlias = LeafShape | ListShape | StructShape | ChoiceShape
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Operations, the jumps of unions, and the place of each operation in the schema, for errors.
+    """Operations, the jumps of unions, and the path of each operation in the schema, for errors.
 
-    `required`: the slots of validity whose values may not be null by the reading schema.
+    `required`: the slots of validity whose values must not be null, as the reading schema states.
     """
 
     operations: Numbers
@@ -101,16 +104,20 @@ class Program:
 
     @property
     def has_lists(self) -> bool:
-        """Whether a row may hold any number of values, so that they must be counted first."""
+        """Whether rows hold lists, whose items must be counted before cells can be made for them."""
         return self.level_count > 1
 
     def place_slots(self, level_sizes: list[int]) -> tuple[Numbers, list[int], list[int]]:
-        """Operations with bases in place of slots, the base of each slot, and the cells of each kind."""
+        """The operations with bases in place of slots, the base of each slot, and the number of cells of each kind.
+
+        `level_sizes`: how many values each level has.
+        """
         cells = [0] * len(SlotKind)
         bases = []
         for kind, level in self.slots:
             bases.append(cells[kind])
             cells[kind] += -(-level_sizes[level] // _ALIGNED_CELLS) * _ALIGNED_CELLS
+
         placed = self.operations.copy()
         table = np.array([*bases, NO_SLOT], np.int64)  # slot -1 stays -1
         placed[:, VALID] = table[placed[:, VALID]]
@@ -119,9 +126,9 @@ class Program:
 
 
 def compile_reading(reading: Fields, *, is_counting: bool = False) -> Program:
-    """The operations that build the columns; with `is_counting` those that count the items of the lists.
+    """The operations that build the columns. With `is_counting`: the operations that only count the lists' items.
 
-    Fields behind the last one that is built are not walked, so that the end of such rows is not checked.
+    Fields behind the last needed field are not walked. If there are any, the end of a row is not checked.
     """
     assembler = _Assembler(is_counting)
     shape = assembler.record(reading, "", 0, NO_SLOT, is_top=True)
@@ -152,12 +159,15 @@ class _Assembler:
     def record(self, reading: Fields, path: str, level: int, valid: int, *, is_top: bool = False) -> StructShape:
         shapes: dict[int, Shape | None] = {}
         count = len(reading.steps)
+        # Nothing behind the last needed field has to be walked.
         if is_top:
             while count and not self._is_needed(reading.steps[count - 1]):
                 count -= 1
+
         for index in range(count):
             inner = f"{path}.{reading.names[index]}" if path else reading.names[index]
             shapes[index] = self._value(reading.steps[index], inner, level)
+
         if is_top:
             self._emit(END if count == len(reading.steps) else END_EARLY, path)
         members = tuple((one, None if one.step is None else shapes.get(one.step)) for one in reading.members)
@@ -166,6 +176,7 @@ class _Assembler:
     def _is_needed(self, reading: Reading) -> bool:
         if not self._is_counting:
             return not isinstance(reading, Skip)
+
         match reading:
             case Skip() | Leaf():
                 return False
@@ -181,7 +192,7 @@ class _Assembler:
                 assert_never(reading)
 
     def _value(self, reading: Reading, path: str, level: int, null: int = -1, valid: int = NO_SLOT) -> Shape | None:
-        """Emit a value; `null` is the branch of null of the union around it, -1 for none."""
+        """Emit the operations of a value. `null`: the branch of null in the union around the value, or -1."""
         match reading:
             case Skip():
                 self._skip(reading.type, path)
@@ -193,9 +204,11 @@ class _Assembler:
             case Choice():
                 return self._choice(reading, path, level)
             case Nullable():
+                # A union of one type alone: its branch number stands in the bytes, and is checked.
                 if reading.null_branch < 0:
                     self._emit(CHOOSE, path, argument=self._table([len(self.operations) + 1]))
                     return self._value(reading.value, path, level)
+
                 valid = self._slot(SlotKind.BYTES, level)
                 if reading.is_required and valid != NO_SLOT:
                     self.required.append(valid)
@@ -224,24 +237,29 @@ class _Assembler:
         counts = self._slot(SlotKind.SPANS, level)
         keys: LeafShape | None = None
         head = self._open_list(path, null, valid, counts, item_level)
+
         if reading.is_map:
             keys = self._leaf(Leaf(STRING, STRING), f"{path}.key", item_level, -1, NO_SLOT)
         inner = f"{path}.{'value' if reading.is_map else 'element'}"
         items = self._value(reading.items, inner, item_level)
         assert items is not None
+
         self._close_list(head, path, counts, item_level)
         return ListShape(reading.wanted, level, item_level, valid, counts, keys, items, path)
 
     def _choice(self, reading: Choice, path: str, level: int) -> ChoiceShape:
         valid = self._slot(SlotKind.BYTES, level) if NULL in reading.wanted.branches else NO_SLOT
         members: list[Shape | None] = [None] * len(reading.wanted.values)
+
         table = self._table([min(arm, 0) for arm in reading.arms])
         head = self._emit(CHOOSE, path, -1, valid, argument=table)
+
         leaps = []
         for branch, arm in enumerate(reading.arms):
             if arm < 0:
                 continue
             self.jumps[table + 1 + branch] = len(self.operations)
+
             inner = f"{path}.member{arm}"
             member_valid = self._slot(SlotKind.BYTES, level)
             self._emit(MARK, inner, -1, member_valid)
@@ -249,6 +267,7 @@ class _Assembler:
             assert shape is not None
             members[arm] = shape
             leaps.append(self._emit(GO, path))
+
         for leap in (head, *leaps):
             self._close(leap)
         return ChoiceShape(reading.wanted, level, valid, tuple(members), path)
@@ -270,6 +289,7 @@ class _Assembler:
                 items = kind.values if isinstance(kind, Map) else kind.items
                 level = self.level_count
                 self.level_count += 1
+
                 head = self._open_list(path, null, NO_SLOT, NO_SLOT, level)
                 if is_map:
                     self._skip_scalar(STRING, f"{path}.key", -1)
@@ -282,6 +302,7 @@ class _Assembler:
         if len(kind.values) == 1 and len(kind.branches) == 2:
             self._skip(kind.values[0], path, kind.null_branch)
             return
+
         table = self._table([-1] * len(kind.branches))
         head = self._emit(CHOOSE, path, argument=table)
         leaps = [head]
@@ -290,6 +311,7 @@ class _Assembler:
                 self.jumps[table + 1 + branch] = len(self.operations)
                 self._skip(one, f"{path}.member{branch}")
                 leaps.append(self._emit(GO, path))
+
         for leap in leaps:
             self._close(leap)
 
@@ -314,11 +336,11 @@ class _Assembler:
         return len(self.operations) - 1
 
     def _close(self, operation: int) -> None:
-        """Let an operation lead, or leap, behind all that was emitted since."""
+        """Let an operation go on behind everything that was emitted since."""
         self.operations[operation][NEXT] = len(self.operations)
 
     def _table(self, targets: list[int]) -> int:
-        """Lay down a union's jumps: how many branches there are, then the operation of each."""
+        """Add a union's jumps: the number of branches, then the operation of each. Answers where they start."""
         self.jumps += [len(targets), *targets]
         return len(self.jumps) - 1 - len(targets)
 

@@ -1,7 +1,7 @@
-"""How rows of one Avro schema are read as another: what to build, what to skip, what to fill in.
+"""Decides how rows of one Avro schema are read by another: what to build, what to skip, what to fill in.
 
-Records match by their fields' names (then by the reading field's aliases), whatever the records are
-called. A field that only the reading schema has becomes its default, or null where it may be null.
+Fields of records match by name, then by the reading field's aliases; the records' own names do not matter. A field
+that only the reading schema has gets its default, or null if it may be null.
 
 Spec: Apache Avro 1.11, "Schema Resolution"; format/log-format.md section 2.1.
 """
@@ -33,14 +33,14 @@ _PROMOTIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Values that nobody asked for."""
+    """Stored values that are passed over, because the reading schema does not have them."""
 
     type: AvroType
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Values without values inside: `written` as they are stored, `wanted` as they are read."""
+    """Values without values inside. `written`: the type they are stored as; `wanted`: the type they are read as."""
 
     written: Scalar
     wanted: Scalar
@@ -48,7 +48,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """The items of an array or, behind their keys, the values of a map."""
+    """The items of an array, or the values of a map, each stored behind its key."""
 
     is_map: bool
     items: "Reading"
@@ -57,7 +57,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field to build: the step that reads it, or None for one to fill with the field's default."""
+    """A field to build. `step`: the index of the step that reads it; None: the field's default fills it."""
 
     field: Field
     step: int | None
@@ -65,7 +65,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The fields of a record: `steps` as they are stored, `members` as they are read."""
+    """The fields of a record. `names`, `steps`: in stored order; `members`: in the reading schema's order."""
 
     names: tuple[str, ...]
     steps: tuple["Reading", ...]
@@ -74,9 +74,10 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """Values behind the number of a union's branch. `null_branch`: 0 or 1, or -1 if there is one branch alone.
+    """Values of a union of one type, with or without null; each stands behind its branch number.
 
-    `is_required`: the reading schema allows no null.
+    `null_branch`: the branch number of null, 0 or 1; -1 if the union has no null. `is_required`: the reading schema
+    allows no null.
     """
 
     value: "Reading"
@@ -86,8 +87,10 @@ class Nullable:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A union of several types with values. `arms`: for each stored branch the index of the member
-    it fills, or one of NULL_ARM and MISSING_ARM; `readings`: how each stored branch is read.
+    """A union of several types with values.
+
+    `arms`: for each stored branch the index of the member that it fills, or NULL_ARM, or MISSING_ARM if the reading
+    schema has no member for it. `readings`: how each stored branch is read.
     """
 
     arms: tuple[int, ...]
@@ -99,16 +102,18 @@ Reading: TypeAlias = Skip | Leaf | Repeated | Fields | Nullable | Choice
 
 
 def resolve_record(written: Record, wanted: Record, path: str = "") -> Fields:
-    """How a record is read.
+    """The plan for reading records stored as `written` by the schema `wanted`.
 
-    Raises: Invalid or Unsupported for a field that cannot be read so, with its path.
+    Raises: Invalid or Unsupported for a field that cannot be read this way, with its path.
     """
     steps: list[Reading] = [Skip(one.type) for one in written.fields]
     positions = {one.name: index for index, one in enumerate(written.fields)}
     members = []
+
     for one in wanted.fields:
         inner = f"{path}.{one.name}" if path else one.name
         at = next((positions[name] for name in (one.name, *one.aliases) if name in positions), None)
+
         if at is None:
             if one.default is NO_DEFAULT and not _may_be_null(one.type):
                 raise Invalid(
@@ -119,18 +124,21 @@ def resolve_record(written: Record, wanted: Record, path: str = "") -> Fields:
             raise Unsupported(f"field '{inner}': the stored field '{written.fields[at].name}' is read twice")
         else:
             steps[at] = resolve(written.fields[at].type, one.type, inner)
+
         members.append(Member(one, at))
+
     return Fields(tuple(one.name for one in written.fields), tuple(steps), tuple(members))
 
 
 def resolve(written: AvroType, wanted: AvroType, path: str) -> Reading:
-    """How values of one type are read as another."""
+    """The plan for reading values stored as one type by another. Raises: as `resolve_record`."""
     if isinstance(written, Union):
         return _resolve_union(written, wanted, path)
     if isinstance(wanted, Union):
         if len(wanted.values) != 1:
             raise Unsupported(f"field '{path}': one type read as a union of {len(wanted.branches)}")
         return resolve(written, wanted.values[0], path)
+
     if isinstance(written, Scalar) and isinstance(wanted, Scalar):
         _check_scalar(written, wanted, path)
         return Leaf(written, wanted)
@@ -144,6 +152,7 @@ def resolve(written: AvroType, wanted: AvroType, path: str) -> Reading:
 
 
 def _resolve_union(written: Union, wanted: AvroType, path: str) -> Reading:
+    # One type, perhaps with null: the reading type needs no union.
     if len(written.values) == 1 and len(written.branches) <= 2:
         inner = wanted
         if isinstance(wanted, Union):
@@ -151,8 +160,10 @@ def _resolve_union(written: Union, wanted: AvroType, path: str) -> Reading:
                 raise Unsupported(f"field '{path}': one type read as a union of {len(wanted.branches)}")
             inner = wanted.values[0]
         return Nullable(resolve(written.values[0], inner, path), written.null_branch, not _may_be_null(wanted))
+
     if not isinstance(wanted, Union) or len(wanted.values) < 2 or not written.values:
         raise Unsupported(f"field '{path}': a union of {len(written.branches)} types read as something else")
+
     arms: list[int] = []
     readings: list[Reading] = []
     for index, branch in enumerate(written.branches):
@@ -165,20 +176,22 @@ def _resolve_union(written: Union, wanted: AvroType, path: str) -> Reading:
             raise Unsupported(f"field '{path}': two types of the stored union are read as one")
         else:
             arms.append(member)
+
         if arms[-1] >= 0:
             readings.append(resolve(branch, wanted.values[arms[-1]], f"{path}.member{arms[-1]}"))
         else:
             readings.append(Skip(written.branches[index]))
+
     return Choice(tuple(arms), tuple(readings), wanted)
 
 
 def _member_for(branch: AvroType, wanted: Union) -> int | None:
-    """The member of a union that takes values of a type: of its very name or kind, nothing promoted."""
+    """The index of the union's member with the name or kind of the branch, or None. Types are not promoted here."""
     return next((index for index, value in enumerate(wanted.values) if _identity(value) == _identity(branch)), None)
 
 
 def _identity(kind: AvroType) -> tuple[str, str]:
-    """What tells the types of a union apart: a named type's name without its namespace, or the kind."""
+    """What tells a union's types apart: the kind and, for a named type, its name without the namespace."""
     match kind:
         case Scalar():
             return kind.kind, kind.name.rpartition(".")[2]

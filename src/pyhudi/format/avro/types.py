@@ -1,4 +1,4 @@
-"""Avro schemas as data, and the Arrow type that the values of each have.
+"""Avro schemas as data, and the Arrow type for the values of each schema.
 
 Spec: Apache Avro 1.11, "Schema Declaration"; format/queries.md section 1.1.
 """
@@ -17,17 +17,18 @@ DECIMAL_DIGITS_MAX: Final = 38
 NESTING_MAX: Final = 100
 
 NODES_MAX: Final = 100_000
-"""Types in a schema, each as often as it is named: a dozen records may name each other a billion times."""
+"""The most types in a schema, each counted at every use: a dozen records may use each other a billion times."""
 
 IDLE_NODES_MAX: Final = 16
-"""Parts of an array's items, or a map's values, that take no bytes: a file may repeat them as often as it has bytes."""
+"""The most parts of an array's item, or of a map's value, that take no bytes. Each such part still takes memory, and a
+file may repeat the item as often as it has bytes."""
 
 NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A type without types inside. `name`, `size` and `symbols` are those of fixed and enum."""
+    """A type without types inside. `name` is for fixed and enum, `size` for fixed, `symbols` for enum."""
 
     kind: str
     logical: str = ""
@@ -51,7 +52,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """One of several types; two of them with null first or second is how a type may be null."""
+    """One of several types. A nullable field is a union of two: null, and the field's type."""
 
     branches: tuple["AvroType", ...]
 
@@ -136,7 +137,7 @@ def record_schema(text: str) -> dict[str, object]:
 
 
 class _Parser:
-    """Named types by their full names, as they appear; those being read right now, to refuse recursion."""
+    """Parses types. Keeps each named type by its full name, and the names that are still open, to refuse recursion."""
 
     def __init__(self) -> None:
         self._named: dict[str, tuple[AvroType, int]] = {}
@@ -148,6 +149,7 @@ class _Parser:
         if depth > NESTING_MAX:
             raise Unsupported(f"field '{path}': types nested deeper than {NESTING_MAX}")
         self._count(1, path)
+
         if isinstance(schema, str):
             return self._reference(schema, namespace, path)
         if isinstance(schema, list):
@@ -155,18 +157,21 @@ class _Parser:
             if any(isinstance(branch, Union) for branch in branches) or branches.count(NULL) > 1:
                 raise Invalid(f"field '{path}': expected a union of different types, no unions, found {schema!r:.60}")
             return Union(branches)
+
         if not isinstance(schema, dict):
             raise Invalid(f"field '{path}': expected an Avro type, found {schema!r:.60}")
+
         kind = schema.get("type")
         if kind == "array":
             items = self.type(schema.get("items"), namespace, f"{path}.element", depth + 1)
-            if self._refuse_idle(items, path) == 0:  # any count of them fits into no bytes at all
+            if self._refuse_idle(items, path) == 0:  # a file could claim any number of them without a byte
                 raise Unsupported(f"field '{path}': an array of values that take no bytes, such as type null")
             return Array(items)
         if kind == "map":
             values = self.type(schema.get("values"), namespace, f"{path}.value", depth + 1)
             self._refuse_idle(values, path)
             return Map(values)
+
         if kind in _NAMED:
             return self._define(schema, namespace, path, depth)
         if isinstance(kind, str) and (kind in _ARROW or kind == "null"):
@@ -187,6 +192,7 @@ class _Parser:
             if not isinstance(size, int) or not 0 <= size < 1 << 31:
                 raise Invalid(f"field '{path}': expected the size of a fixed type, found {size!r:.60}")
             made = _scalar(schema, "fixed", name=full, size=size)
+
         self._named[full] = made, self._nodes - before
         return made
 
@@ -223,7 +229,7 @@ class _Parser:
             raise Unsupported(f"field '{path}': a schema of more than {NODES_MAX:,} types")
 
     def _refuse_idle(self, kind: AvroType, path: str) -> int:
-        """The fewest bytes of items of an array, or values of a map."""
+        """The fewest bytes of an array's item, or of a map's value. Raises: Unsupported if too many parts take none."""
         size_bytes, idle = self._shape(kind)
         if size_bytes and idle > IDLE_NODES_MAX:
             raise Unsupported(
@@ -232,7 +238,7 @@ class _Parser:
         return size_bytes
 
     def _shape(self, kind: AvroType) -> tuple[int, int]:
-        """The fewest bytes of a value (`size_min`), and how many parts of it take none. Each type is looked at once."""
+        """The fewest bytes of a value (`size_min`), and how many of its parts take none. Each type is seen once."""
         if id(kind) in self._shapes:
             return self._shapes[id(kind)][1:]
         idle = 0
@@ -241,12 +247,13 @@ class _Parser:
                 shapes = [self._shape(one.type) for one in kind.fields]
                 size_bytes, idle = sum(size for size, _ in shapes), sum(of for _, of in shapes)
             case Union():
-                paid = 1  # for by the number of the branch
+                paid = 1  # the branch number takes a byte, which pays for one part that takes none
                 size_bytes, idle = 1, max(0, *(self._shape(branch)[1] - paid for branch in kind.branches))
             case _:
                 size_bytes = size_min(kind)
+
         idle += size_bytes == 0
-        self._shapes[id(kind)] = kind, size_bytes, idle  # with the type, whose number must not become another's
+        self._shapes[id(kind)] = kind, size_bytes, idle  # the type is kept: else its id could be reused
         return size_bytes, idle
 
 
@@ -279,7 +286,7 @@ def _members(schema: Mapping[str, object], path: str) -> list[dict[str, object]]
 
 
 def size_min(kind: AvroType) -> int:
-    """The fewest bytes of a value; exact for what has one size."""
+    """The fewest bytes of a value. For float, double, fixed and null: the exact size."""
     match kind:
         case Record():
             return sum(size_min(one.type) for one in kind.fields)
@@ -293,10 +300,10 @@ def size_min(kind: AvroType) -> int:
 
 
 def arrow_type(kind: AvroType, path: str) -> pa.DataType:
-    """The type of the column that holds values of this Avro type; what may be null says so by itself.
+    """The type of the column that holds values of this Avro type.
 
-    A union of several types with values is a struct with one member a type, `member0`, `member1` and so
-    on, of which at most one is not null. Seen: Spark's Avro reader names them so.
+    A union of several types with values becomes a struct with a member for each, `member0`, `member1` and so
+    on; in a row at most one member is not null. Seen: Spark's Avro reader uses these names.
     Raises: Unsupported or Invalid for a type without columns, naming the field.
     """
     match kind:
@@ -319,12 +326,15 @@ def arrow_type(kind: AvroType, path: str) -> pa.DataType:
 
 
 def arrow_field(name: str, kind: AvroType, path: str) -> pa.Field:
-    """The column of a field or of items."""
+    """The Arrow field for a record's field or a list's items; nullable if the Avro type is a union with null."""
     return pa.field(name, arrow_type(kind, path), isinstance(kind, Union) and NULL in kind.branches)
 
 
 def find_wide_union(kind: AvroType, path: str) -> tuple[str, Union] | None:
-    """The first union of other than one type with values in a type, and its path."""
+    """The first union inside a type that has not exactly one type with values, and its path; None without one.
+
+    Example: `["null", "int"]` has one, `int`; `["int", "string"]` has two, and is found.
+    """
     inner: list[tuple[str, AvroType]] = []
     match kind:
         case Union():
@@ -339,6 +349,7 @@ def find_wide_union(kind: AvroType, path: str) -> tuple[str, Union] | None:
             inner = [(f"{path}.value", kind.values)]
         case Scalar():
             pass
+
     return next((found for where, one in inner if (found := find_wide_union(one, where))), None)
 
 

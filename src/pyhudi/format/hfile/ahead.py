@@ -1,4 +1,4 @@
-"""Working on blocks ahead of their reader, in a thread: zlib and compiled loops let other threads run meanwhile."""
+"""Works on blocks ahead of their reader, in a thread. zlib and compiled loops let other threads run meanwhile."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -6,19 +6,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 AHEAD_BLOCKS: Final = 16
-"""Blocks that are worked on at most beside the one in use."""
+"""The most blocks that are worked on besides the one in use."""
 _TOGETHER: Final = AHEAD_BLOCKS // 2
-"""Blocks that the thread hands over at once: one by one, both threads would wait for each other at each."""
+"""Blocks that the thread hands over at once. One by one, the two threads would wait for each other at every block."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def worked_ahead(work: Callable[[T], R], blocks: Sequence[T]) -> Iterator[R]:
-    """What `work` makes of each block, in order; a thread works on the next ones while the caller has one.
+    """The result of `work` for each block, in order. A thread works on the next blocks while the caller uses one.
 
-    The thread ends with the blocks, or when the caller lets go of the iterator. Memory: `AHEAD_BLOCKS` results.
-    Raises: what `work` raises, in its place in the order.
+    The thread ends with the blocks, or when the caller drops the iterator. Memory: `AHEAD_BLOCKS` results.
+    Raises: what `work` raises, when the caller gets to that block.
     """
     waiting: deque[Future[tuple[list[R], Exception | None]]] = deque()
 

@@ -28,7 +28,7 @@ _GZIP = 31
 """zlib's window setting for one gzip stream; it writes no name and no time."""
 _GZIP_SYSTEM_AT = 9
 _GZIP_SYSTEM = b"\xff"
-"""The operating system byte is set to "unknown", as Java does, so that the bytes are the same anywhere."""
+"""gzip's byte for the operating system. "Unknown", as Java sets it, gives the same bytes on all machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Block:
 
 
 def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, path: str, base: int = 0) -> Block:
-    """The block at an offset, its checksums and sizes verified. `base`: the offset in the file at which `data` starts.
+    """The block at an offset, with its checksums and sizes verified. `base`: the file's offset where `data` starts.
 
     Layout (big endian): magic 8 bytes; i32 size of what follows the header; i32 payload size before
-    compression; i64 offset of the previous block of this type or -1; u8 checksum type; i32 bytes a
-    checksum; i32 size of header and compressed payload; compressed payload; one u32 for each such number
-    of bytes, counted from the magic.
+    compression; i64 offset of the previous block of this type or -1; u8 checksum type; i32 bytes that a
+    checksum covers; i32 size of header and compressed payload; compressed payload; the checksums, a u32 for each
+    such number of bytes, counted from the magic.
 
     Spec: format/hfile.md section 2. Raises: CorruptFile.
     """
@@ -54,16 +54,19 @@ def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, p
     at = offset - base
     if not 0 <= at <= len(data) - HEADER_SIZE:
         raise place.corrupt(f"a block header of {HEADER_SIZE} bytes", f"{max(len(data) - at, 0):,} bytes left")
+
     found, rest_size, payload_size, _, kind, chunk, data_size = _HEADER.unpack_from(data, at)
     if found != magic:
         raise place.corrupt(f"block magic {magic!r}", repr(found))
     if kind not in ChecksumType._value2member_map_ or chunk <= 0 or payload_size < 0:
         raise place.corrupt("a checksum type up to 2 and sizes above 0", f"{kind}, {chunk:,} and {payload_size:,}")
+
     checksum_count = -(-data_size // chunk)
     if data_size < HEADER_SIZE or HEADER_SIZE + rest_size != data_size + 4 * checksum_count:
         raise place.corrupt("sizes that agree", f"{rest_size:,} on disk, {data_size:,} with header")
     if at + HEADER_SIZE + rest_size > len(data):
         raise place.corrupt(f"{rest_size:,} bytes behind the header", f"{len(data) - at - HEADER_SIZE:,}")
+
     framed = data[at : at + data_size]
     _verify_checksums(framed, data[at + data_size : at + HEADER_SIZE + rest_size], kind, chunk, place)
     payload = _decompress(framed[HEADER_SIZE:], payload_size, codec, place)
@@ -82,7 +85,7 @@ def _verify_checksums(framed: memoryview, stored: memoryview, kind: int, chunk: 
 
 
 def _decompress(stored: memoryview, size: int, codec: Codec, place: Place) -> bytes:
-    """The payload; never more memory than `size`, whatever the stored bytes unfold to."""
+    """The payload of `size` bytes. Takes no more memory than that, even if the stored bytes unpack to more."""
     match codec:
         case Codec.NONE:
             payload = bytes(stored)
@@ -98,6 +101,7 @@ def _decompress(stored: memoryview, size: int, codec: Codec, place: Place) -> by
                 raise place.corrupt("one whole gzip stream", "one cut short or followed by bytes")
         case _:
             raise Bug(f"{place.path}: codec {codec.name} was let through by the trailer")
+
     if len(payload) != size:
         raise place.corrupt(f"a payload of {size:,} bytes", f"{'more' if len(payload) > size else len(payload)}")
     return payload
@@ -118,15 +122,17 @@ def encode_block(
         stream = zlib.compressobj(wbits=_GZIP)
         packed = stream.compress(payload) + stream.flush()
         stored = packed[:_GZIP_SYSTEM_AT] + _GZIP_SYSTEM + packed[_GZIP_SYSTEM_AT + 1 :]
+
     data_size = HEADER_SIZE + len(stored)
     rest_size = len(stored) + checksums_size(data_size)
     numbers = (rest_size, len(payload), previous_offset, checksum_type, CHECKSUM_CHUNK, data_size)
     framed = _HEADER.pack(magic, *numbers) + stored
+
     view = memoryview(framed)
     chunks = (view[at : at + CHECKSUM_CHUNK] for at in range(0, data_size, CHECKSUM_CHUNK))
     return framed + b"".join(checksum(checksum_type, chunk).to_bytes(4, "big") for chunk in chunks)
 
 
 def checksums_size(data_size: int) -> int:
-    """The bytes of checksums behind a header and payload of some size."""
+    """The size of the checksums for a header and payload of `data_size` bytes."""
     return 4 * -(-data_size // CHECKSUM_CHUNK)

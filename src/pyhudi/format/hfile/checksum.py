@@ -1,4 +1,4 @@
-"""The checksums behind each block: CRC32C, compiled, and CRC32."""
+"""The checksums behind each block: CRC32C, which is compiled here, and CRC32."""
 
 import zlib
 from enum import IntEnum
@@ -35,9 +35,10 @@ def _tables() -> npt.NDArray[np.uint32]:
 _TABLES = _tables()
 
 
-@loop_over(lambda data, tables: data.size)  # of the tables it takes eight entries a step
+@loop_over(lambda data, tables: data.size)  # a step reads only eight entries of the tables
 def _crc32c(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> int:
     crc = np.uint32(0xFFFFFFFF)
+
     whole = data.size - data.size % 8
     for at in range(0, whole, 8):
         low = crc ^ (
@@ -56,6 +57,7 @@ def _crc32c(data: npt.NDArray[np.uint8], tables: npt.NDArray[np.uint32]) -> int:
             ^ tables[1, data[at + 6]]
             ^ tables[0, data[at + 7]]
         )
+
     for at in range(whole, data.size):
         crc = np.uint32(tables[0, (crc ^ data[at]) & 0xFF] ^ (crc >> 8))
     return int(crc ^ np.uint32(0xFFFFFFFF))

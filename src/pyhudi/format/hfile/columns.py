@@ -1,4 +1,4 @@
-"""Cells of data blocks as Arrow columns, those of many blocks at a time."""
+"""Cells of data blocks as Arrow columns, the cells of many blocks at a time."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class BlockCells:
         return self.payload[self.spans[index, 0] : self.spans[index, 1]]
 
     def some(self, spans: Spans) -> "BlockCells":
-        """Those of the cells that have these spans."""
+        """The same block with only the cells of these spans."""
         return BlockCells(self.payload, self.data, spans)
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One of many, or of none, as `CELLS`."""
+    """One batch from several, or from none, as `CELLS`."""
     if len(batches) == 1:
         return batches[0]
     if not batches:
@@ -48,7 +48,7 @@ def listed_batch(cells: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
 
 
 def batches_of(parts: Iterable[BlockCells]) -> Iterator[pa.RecordBatch]:
-    """Cells in their order as `CELLS`: those of about 4 MiB of blocks a batch, or of one block."""
+    """Cells in their order as `CELLS`. A batch holds about 4 MiB of blocks, or one block if that is larger."""
     held: list[BlockCells] = []
     size = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Index blocks: the root, and the leaf and intermediate ones of files with many blocks."""
+"""Index blocks: the root index and, in files with many blocks, leaf and intermediate index blocks."""
 
 import struct
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ from pyhudi.format.hfile.place import Place
 from pyhudi.format.hfile.varint import decode_hvint, decode_varint, encode_hvint
 
 KEY_SUFFIX = bytes.fromhex("00 7fffffffffffffff 04")
-"""No column family, the latest timestamp, type Put: what follows the row in every key.
+"""The bytes behind the row in every key: no column family, the latest timestamp, type Put.
 
-Readers of HBase's make fail on index keys without it as soon as a file has two data blocks.
+Readers built on HBase's fail on index keys without these bytes as soon as a file has two data blocks.
 """
 
 _ENTRY = struct.Struct(">qi")
@@ -21,7 +21,7 @@ _ROW_SIZE_MAX = 32_767
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One block below: where it is, its size with header and checksums, and a lower bound of its rows."""
+    """A block that the index points to: its offset, its size with header and checksums, a lower bound of its rows."""
 
     offset: int
     size: int
@@ -34,8 +34,8 @@ def decode_root_index(payload: bytes, entry_count: int, place: Place, *, is_meta
     Layout of each: i64 offset; i32 size; length as hvint; key. A data key is i16 row size, row and
     perhaps a suffix; a meta key is a name.
 
-    Seen: 1.1.1 writes the length as a protobuf varint, the same byte below 128. Whichever reading agrees
-    with the row size inside the key is taken.
+    Seen: 1.1.1 writes the length as a protobuf varint, which differs from 128 on. Both readings are tried; the one
+    that agrees with the row size inside the key is taken.
 
     Spec: format/hfile.md section 4. Raises: CorruptFile.
     """
@@ -61,6 +61,7 @@ def _root_key(payload: bytes, at: int, place: Place, *, is_meta: bool) -> tuple[
             continue
         if not 0 <= size <= len(payload) - start:
             continue
+
         key = payload[start : start + size]
         row = key if is_meta else row_of_key(key)
         if row is not None:
@@ -80,24 +81,28 @@ def row_of_key(key: bytes) -> bytes | None:
 def decode_inner_index(payload: bytes, place: Place) -> list[IndexEntry]:
     """The entries of a leaf or an intermediate index block.
 
-    Layout: i32 n; n + 1 i32 offsets from behind themselves; n of (i64 offset; i32 size; key).
+    Layout: i32 n; n + 1 offsets of i32, counted from the end of these offsets; n of (i64 offset; i32 size; key).
     """
     if len(payload) < 4:
         raise place.corrupt("an entry count", "nothing")
     (entry_count,) = struct.unpack_from(">i", payload)
+
     start = 4 + 4 * (entry_count + 1)
     if entry_count < 0 or start > len(payload):
         raise place.corrupt("an entry count that fits the block", f"{entry_count:,}")
+
     bounds = struct.unpack_from(f">{entry_count + 1}i", payload, 4)
     entries: list[IndexEntry] = []
     for low, high in pairwise(bounds):
         if not 0 <= low <= high - _ENTRY.size or start + high > len(payload):
             raise place.corrupt("index entries inside the block", f"one from {low:,} to {high:,}")
+
         offset, size = _ENTRY.unpack_from(payload, start + low)
         row = row_of_key(payload[start + low + _ENTRY.size : start + high])
         if row is None:
             raise place.corrupt("an index key with its row size", payload[start + low : start + high].hex(" "))
         entries.append(IndexEntry(offset, size, row))
+
     return entries
 
 

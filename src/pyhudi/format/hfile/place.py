@@ -1,4 +1,4 @@
-"""Where in a file some bytes were read, so that an error can name the place."""
+"""The place in a file where bytes were read, so that an error can name it."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
-"""Reading an HFile, held in memory or by ranges of a stored one: scan, point lookups, prefix lookups.
+"""Reading an HFile, from memory or by ranges of a stored file: scans, point lookups, prefix lookups.
 
-Memory: the index, and a few megabytes of data blocks at a time; `scan_arrow`
-holds its result. Requests of a file read by ranges: one or two to open it, one for each run of neighbouring blocks.
+Memory: the index, and a few megabytes of data blocks at a time; `scan_arrow` holds its result.
+Requests of a file that is read by ranges: one or two to open it, then one for each run of neighbouring blocks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,12 +43,12 @@ _FIRST_REORDERED_BYTE = 0xEE
 _Result = TypeVar("_Result")
 
 _TAIL_SIZE: Final = 64 * 1024
-"""Read first of a file that is read by ranges: the trailer and, of most, all of the index."""
+"""The bytes at a file's end that the first request reads: the trailer and, in most files, the whole index."""
 _RUN_SIZE: Final = 8 << 20
 _GAP_SIZE: Final = 256 * 1024
-"""Bytes between two wanted blocks that are cheaper read than asked around."""
+"""A gap of at most this many bytes between two wanted blocks is read along: that is cheaper than a second request."""
 _AHEAD_SIZE: Final = 1 << 20
-"""Stored bytes of a run from which a second thread is worth its start."""
+"""A run of at least this many stored bytes is worth the start of a second thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class _Window:
 class HFileReader:
     """An HFile: a base file of the metadata table, or the content of an HFile log block.
 
-    Order: rows ascend by unsigned bytes. Java sorts by UTF-16 units, so a file of its with keys beyond
-    U+FFFF may be ordered otherwise; such keys are found all the same.
+    Order: rows ascend by unsigned bytes. Java sorts by UTF-16 units, so a file that Java wrote with keys
+    beyond U+FFFF may be ordered otherwise. Such keys are found all the same.
 
     Spec: format/hfile.md. Raises: CorruptFile, here or at the first use of the broken part; Unsupported
     for codecs other than GZ and NONE and for cells with tags.
@@ -78,7 +78,7 @@ class HFileReader:
 
     @classmethod
     def by_ranges(cls, source: LogSource, size_bytes: int, *, path: str) -> "HFileReader":
-        """A file of `size_bytes`, of which only what is needed is read."""
+        """Open a stored file of `size_bytes`; only the needed ranges are read."""
         reader = cls.__new__(cls)
         reader._open(source, size_bytes, min(size_bytes, _TAIL_SIZE), path)
         return reader
@@ -87,19 +87,24 @@ class HFileReader:
         self._path, self._source, self._size_bytes = path, source, size_bytes
         start = size_bytes - tail_size
         tail = read_exactly(source, start, tail_size, path=path)
+
         self._trailer = trailer = decode_trailer(tail, path, base=start)
+        # If the index begins before the tail, the file is read again from the index on.
         if trailer.load_on_open_offset < start:
             start, tail_size = trailer.load_on_open_offset, size_bytes - trailer.load_on_open_offset
             tail = read_exactly(source, start, tail_size, path=path)
         self._tail = _Window(start, tail[: tail_size - TRAILER_SIZE])
+
         data_root = self._block(self._tail, trailer.load_on_open_offset, blocks.ROOT_INDEX)
         meta_root = self._block(self._tail, data_root.offset + data_root.size, blocks.ROOT_INDEX)
         info = self._block(self._tail, trailer.file_info_offset, blocks.FILE_INFO)
+
         place = Place(path, data_root.offset)
         self._root = decode_root_index(data_root.payload, trailer.data_index_count, place, is_meta=False)
         place = Place(path, meta_root.offset)
         meta = decode_root_index(meta_root.payload, trailer.meta_index_count, place, is_meta=True)
         self._meta = {entry.row: entry for entry in meta}
+
         self._info = decode_file_info(info.payload, Place(path, info.offset))
         if "hfile.MAX_TAGS_LEN" in self._info:
             raise Unsupported(f"{path}: an HFile whose cells carry tags, which Hudi never writes")
@@ -107,7 +112,7 @@ class HFileReader:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether nothing is left to be read."""
+        """Whether the whole file is held, so that no call makes a request."""
         return self._tail.start == 0
 
     @property
@@ -132,7 +137,7 @@ class HFileReader:
             raise place.corrupt("a schema in UTF-8", str(error)) from error
 
     def meta(self, name: str) -> bytes | None:
-        """The content of a meta block, such as `bloomFilter`."""
+        """The content of a meta block, such as `bloomFilter`; None if the file has no block of this name."""
         entry = self._meta.get(name.encode())
         return None if entry is None else self._indexed_block(self._window(entry, entry), entry, blocks.META)
 
@@ -156,17 +161,19 @@ class HFileReader:
     # Some cells.
 
     def find(self, keys: pa.Array) -> pa.RecordBatch:
-        """The cells of these keys, in file order, as `CELLS`; of equal keys in the file the first.
+        """The cells of these keys, in file order, as `CELLS`. If the file has a key twice, its first cell is taken.
 
         `keys`: binary or text, sorted by bytes, each once. Memory: the answer, and a run of blocks.
         """
         found: list[pa.RecordBatch] = []
         for data, offsets, count in key_buffers(keys, what=self._path):
+            # The one data block that may hold each key, and the range of keys for each block.
             floors = np.empty(count, np.int64)
             floor_rows(*self._index_rows, data, offsets, floors)
             wanted, starts = np.unique(floors, return_index=True)
             ends = np.append(starts[1:], count)
             bounds = {int(w): (int(s), int(e)) for w, s, e in zip(wanted, starts, ends, strict=True) if w >= 0}
+
             hits = np.zeros(count, np.bool_)
             found += batches_of(self._matches(bounds, data, offsets, hits))
             found += self._find_reordered(keys, data, offsets, hits)
@@ -175,7 +182,10 @@ class HFileReader:
     def _matches(
         self, bounds: Mapping[int, tuple[int, int]], data: Bytes, offsets: Offsets, hits: np.ndarray
     ) -> Iterator[BlockCells]:
-        """Of each data block the cells of the keys that may lie in it, those from and to; found ones are ticked off."""
+        """The cells found in each data block. Sets `hits` for each key that is found.
+
+        `bounds`: by the index of a data block, the first key that may lie in it and the end of these keys.
+        """
         asked = sorted(bounds)
         entries = [self._entries[index] for index in asked]
 
@@ -191,9 +201,11 @@ class HFileReader:
                 yield cells
 
     def _find_reordered(self, keys: pa.Array, data: Bytes, offsets: Offsets, hits: np.ndarray) -> list[pa.RecordBatch]:
+        # Java's order differs from byte order only from U+E000 on, whose UTF-8 has a byte of 0xEE or more.
         content = data[offsets[0] : offsets[-1]]
         if hits.all() or content.size == 0 or content.max() < _FIRST_REORDERED_BYTE or not self._reordered:
             return []
+
         missing = (key if isinstance(key, bytes) else key.encode() for key in keys.filter(pa.array(~hits)).to_pylist())
         cells = [(key, self._reordered[key]) for key in missing if key in self._reordered]
         return [listed_batch(cells)] if cells else []
@@ -202,6 +214,7 @@ class HFileReader:
         """The cells whose row starts with one of the prefixes, each once, ordered by prefix, as `CELLS`."""
         done: bytes | None = None
         for prefix in sorted(prefixes):
+            # A shorter prefix before this one has given these cells already.
             if done is not None and prefix.startswith(done):
                 continue
             done = prefix
@@ -215,10 +228,12 @@ class HFileReader:
         floor = np.empty(1, np.int64)
         floor_rows(*self._index_rows, key, np.array([0, len(prefix)], np.int64), floor)
         first = max(int(floor[0]), 0)
+
         beyond = _behind(prefix)
         last = first + 1
         while last < len(self._entries) and (beyond is None or self._entries[last].row < beyond):
             last += 1
+
         for cells in self._some_cells(range(first, min(last, len(self._entries)))):
             start = lower_bound(cells.data, cells.spans, key)
             end = prefix_end(cells.data, cells.spans, start, key)
@@ -226,7 +241,7 @@ class HFileReader:
                 yield batch_of([cells.some(cells.spans[start:end])])
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The value of each key, or None; of equal keys in the file the first."""
+        """The value of each key, or None. If the file has a key twice, its first cell is taken."""
         found = self.find(pa.array(sorted(set(keys)), pa.binary())).to_pydict()
         values = dict(zip(found["key"], found["value"], strict=True))
         return [values.get(key) for key in keys]
@@ -240,7 +255,7 @@ class HFileReader:
 
     @cached_property
     def _entries(self) -> list[IndexEntry]:
-        """The index of the data blocks themselves, inner levels resolved."""
+        """The index entries of the data blocks: intermediate and leaf index blocks are followed down to them."""
         entries = self._root
         for level in range(self._trailer.data_index_levels - 1, 0, -1):
             self._check_ascending(entries)
@@ -250,7 +265,7 @@ class HFileReader:
         return entries
 
     def _inner_entries(self, outer: Sequence[IndexEntry], magic: bytes) -> list[IndexEntry]:
-        """What the index blocks of these entries hold."""
+        """The entries inside the index blocks that these entries point to."""
 
         def decode(at: int, payload: bytes) -> list[IndexEntry]:
             return list(decode_inner_index(payload, Place(self._path, outer[at].offset)))
@@ -259,7 +274,7 @@ class HFileReader:
 
     @cached_property
     def _index_rows(self) -> tuple[Bytes, Spans]:
-        """The lower bounds of the data blocks' rows: their bytes, and where each starts."""
+        """The lower bound of each data block's rows: the bytes of all, one behind the other, and where each starts."""
         rows = [entry.row for entry in self._entries]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=offsets[1:])
@@ -267,9 +282,9 @@ class HFileReader:
 
     @cached_property
     def _reordered(self) -> Mapping[bytes, bytes]:
-        """Every cell of a file that is not in byte order; of one that is, nothing.
+        """Every cell of a file that is not in byte order, by row; empty for a file in byte order.
 
-        Memory: the whole file's cells, in the rare case that Java wrote keys on both sides of U+FFFF.
+        Memory: all cells of the file, in the rare case that Java wrote keys on both sides of U+FFFF.
         """
         return {} if self.is_ordered else dict(reversed(list(self.scan())))
 
@@ -287,7 +302,7 @@ class HFileReader:
     # Blocks.
 
     def _all_cells(self) -> Iterator[BlockCells]:
-        """Each data block's cells. Raises: CorruptFile at the end if the trailer counted otherwise."""
+        """Each data block's cells. Raises: CorruptFile at the end if the trailer states another count."""
         count = 0
         for cells in self._some_cells(range(len(self._entries))):
             count += len(cells.spans)
@@ -308,7 +323,7 @@ class HFileReader:
         return BlockCells(payload, data, spans)
 
     def _refuse_broken(self, entry: IndexEntry, payload: bytes, bad: Index) -> None:
-        """Raises: CorruptFile where a cell is none. `bad`: its offset; -1: all are cells."""
+        """Raise CorruptFile if `bad` is the offset of bytes that are no cell; -1 says that all are cells."""
         if bad >= 0:
             found = payload[bad : bad + 12].hex(" ")
             raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
@@ -316,7 +331,7 @@ class HFileReader:
     def _worked(
         self, entries: Sequence[IndexEntry], magic: bytes, work: Callable[[int, bytes], _Result]
     ) -> Iterator[_Result]:
-        """What `work` makes of these blocks, which ascend: of each one's place among them, and its payload.
+        """The results of `work`, called for each of these blocks, which ascend, with its index and its payload.
 
         A run of neighbours is one request; on long runs a thread works ahead. Memory: a run, and a few blocks.
         """
@@ -330,7 +345,7 @@ class HFileReader:
             yield from worked_ahead(work_on, run) if is_long else map(work_on, run)
 
     def _runs(self, entries: Sequence[IndexEntry]) -> Iterator[range]:
-        """The places of the blocks of each request."""
+        """The indices of the blocks that each request reads."""
         first = 0
         for at in range(1, len(entries) + 1):
             if at == len(entries) or not _is_near(entries[first], entries[at - 1], entries[at]):
@@ -368,13 +383,13 @@ class HFileReader:
 
 
 def _is_near(first: IndexEntry, before: IndexEntry, here: IndexEntry) -> bool:
-    """Whether a block is to be read in one request with those from the first to the one before."""
+    """Whether the block `here` is read in the same request as the blocks from `first` to `before`."""
     return (
         here.offset - (before.offset + before.size) <= _GAP_SIZE and here.offset + here.size - first.offset <= _RUN_SIZE
     )
 
 
 def _behind(prefix: bytes) -> bytes | None:
-    """The least row that is greater than every row with the prefix; None where there is none."""
+    """The least row that is greater than every row with the prefix, or None. Example: `b"ab"` gives `b"ac"`."""
     head = prefix.rstrip(b"\xff")
     return head[:-1] + bytes([head[-1] + 1]) if head else None

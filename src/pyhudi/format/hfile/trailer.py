@@ -39,7 +39,7 @@ class Codec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What is needed to find the other parts, in the trailer's own terms.
+    """The fields of a trailer that are needed to find and read the other parts of the file.
 
     `total_uncompressed_bytes`: 0 where absent, as in files of Hudi 1.1 and later.
     """
@@ -58,7 +58,7 @@ class Trailer:
 
 
 def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
-    """The trailer of an HFile, of which `data` is what stands from byte `base` to the end.
+    """The trailer of an HFile. `data`: the bytes of the file from `base` to its end.
 
     Layout: magic 8 bytes; varint size; protobuf message; zeros; minor version u8, major version u24.
     Spec: format/hfile.md section 6. Raises: CorruptFile; Unsupported for a codec other than GZ and NONE.
@@ -66,19 +66,23 @@ def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
     start = len(data) - TRAILER_SIZE
     if start < 0:
         raise Place(path, base).corrupt(f"an HFile of at least {TRAILER_SIZE:,} bytes", f"{len(data):,}")
+
     trailer, start = data[start:], base + start
     place = Place(path, start)
     if trailer[:8] != _MAGIC:
         raise place.corrupt(f"the trailer's magic {_MAGIC!r}", trailer[:8].hex(" "))
     if trailer[-3:] != _MAJOR_VERSION:
         raise Place(path, start + TRAILER_SIZE - 3).corrupt("major version 3", trailer[-3:].hex(" "))
+
     size, at = decode_varint(trailer, 8, place)
     if size > TRAILER_SIZE - 4 - at:
         raise place.corrupt("a trailer message inside the trailer", f"one of {size:,} bytes")
+
     numbers = {n: v for n, v in decode_message(trailer[at : at + size], place) if isinstance(v, int)}
     missing = [number for number in (1, 2) if number not in numbers]
     if missing:
         raise place.corrupt("the offsets of file info and index", f"no trailer field {missing[0]}")
+
     found = Trailer(
         file_info_offset=numbers[1],
         load_on_open_offset=numbers[2],
@@ -92,11 +96,13 @@ def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
         last_data_block_offset=numbers.get(10, NO_OFFSET),
         codec=_codec(numbers, place),
     )
+
     if not found.load_on_open_offset <= found.file_info_offset < start:
         offsets = f"{found.load_on_open_offset:,}, {found.file_info_offset:,}"
         raise place.corrupt(f"index and file info in this order before byte {start:,}", offsets)
     if not 1 <= found.data_index_levels <= _INDEX_LEVELS_MAX:
         raise place.corrupt(f"1 to {_INDEX_LEVELS_MAX} index levels", str(found.data_index_levels))
+
     return found
 
 
@@ -114,7 +120,7 @@ def _codec(numbers: Mapping[int, int], place: Place) -> Codec:
 
 
 def encode_trailer(trailer: Trailer) -> bytes:
-    """The 4,096 bytes. Seen: Hudi 0.15 and 1.0.2 write minor version 3, later ones 0."""
+    """The 4,096 bytes of a trailer. Seen: Hudi 0.15 and 1.0.2 write minor version 3, later releases 0."""
     numbers = (
         trailer.file_info_offset,
         trailer.load_on_open_offset,
@@ -127,14 +133,16 @@ def encode_trailer(trailer: Trailer) -> bytes:
         trailer.first_data_block_offset,
         trailer.last_data_block_offset,
     )
+
     message = b"".join(encode_varint_field(number, value) for number, value in enumerate(numbers, 1))
     message += encode_bytes_field(11, COMPARATOR.encode()) + encode_varint_field(12, trailer.codec)
+
     content = _MAGIC + encode_varint(len(message)) + message
     return content.ljust(TRAILER_SIZE - len(_VERSION), b"\0") + _VERSION
 
 
 def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
-    """Names and values, in stored order.
+    """The entries of the file info block, names and values, in stored order.
 
     Layout: `PBUF`; varint size; protobuf message of repeated field 1: {1: name, 2: value}.
     """
@@ -143,6 +151,7 @@ def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
     size, at = decode_varint(payload, 4, place)
     if size > len(payload) - at:
         raise place.corrupt(f"a file info message of {size:,} bytes", f"{len(payload) - at:,}")
+
     info: dict[str, bytes] = {}
     for number, entry in decode_message(payload[at : at + size], place):
         if number != 1 or not isinstance(entry, bytes):
@@ -152,6 +161,7 @@ def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
         if not isinstance(name, bytes) or not isinstance(value, bytes):
             raise place.corrupt("file info entries of two byte strings", "a number")
         info[name.decode("utf-8", "replace")] = value
+
     return info
 
 

@@ -8,7 +8,7 @@ _VARINT_SIZE_MAX = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """A protobuf varint: 7 bits a byte, low ones first, high bit set where more follow."""
+    """A protobuf varint: 7 bits a byte, low bits first. The high bit of a byte is set if another byte follows."""
     assert 0 <= value < 1 << 64
     out = bytearray()
     while value > 0x7F:
@@ -47,6 +47,7 @@ def decode_hvint(data: bytes | memoryview, at: int, place: Place) -> tuple[int, 
     first = data[at] - 256 if data[at] > 127 else data[at]
     if first >= -112:
         return first, at + 1
+
     is_negative = first < -120
     size = -(first + 120) if is_negative else -(first + 112)
     if at + 1 + size > len(data):
@@ -56,7 +57,7 @@ def decode_hvint(data: bytes | memoryview, at: int, place: Place) -> tuple[int, 
 
 
 def decode_message(data: bytes | memoryview, place: Place) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message in order: number, and a varint's value or the bytes of any other."""
+    """The fields of a protobuf message, in order: the number, and a varint's value, or the bytes of another field."""
     at = 0
     while at < len(data):
         tag, at = decode_varint(data, at, place)
@@ -65,12 +66,14 @@ def decode_message(data: bytes | memoryview, place: Place) -> Iterator[tuple[int
             value, at = decode_varint(data, at, place)
             yield number, value
             continue
+
         if wire_type == 2:
             size, at = decode_varint(data, at, place)
         elif wire_type in (1, 5):
             size = 8 if wire_type == 1 else 4
         else:
             raise place.corrupt("a protobuf wire type of 0, 1, 2 or 5", str(wire_type))
+
         if size > len(data) - at:
             raise place.corrupt(f"{size:,} bytes of protobuf field {number}", f"{len(data) - at:,}")
         yield number, bytes(data[at : at + size])

@@ -1,7 +1,7 @@
-"""Writing an HFile that every release of Hudi, HBase's reader and hudi-rs accept.
+"""Writes HFiles that every release of Hudi, HBase's reader and hudi-rs accept.
 
-The choices are those of format/hfile.md section 10: index keys and LASTKEY whole and with the suffix,
-CRC32C checksums, one index level, blocks of 64 KiB.
+The choices are those of format/hfile.md section 10: index keys and LASTKEY are whole and have the suffix, checksums are
+CRC32C, the index has one level, blocks have 64 KiB.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ _BLOCK_SIZE_MAX = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A binary Arrow column as two arrays without a copy; offsets count from the start of the bytes."""
+    """A binary Arrow column as two arrays, without a copy. Offsets count from the start of `data`."""
 
     data: Bytes
     offsets: Spans
@@ -59,7 +59,7 @@ def encode_hfile(
 ) -> bytes:
     """A whole HFile of row keys and values, in strictly ascending order of key bytes.
 
-    As `encode_hfile_table`, which takes columns. Memory: the cells twice, and the file.
+    The same as `encode_hfile_table`, for pairs in place of columns. Memory: the cells twice, and the file.
     """
     pairs = list(cells)
     keys = pa.array([key for key, _ in pairs], pa.large_binary())
@@ -87,9 +87,9 @@ def encode_hfile_table(
 ) -> bytes:
     """A whole HFile of the columns `key` and `value`, strings or bytes without nulls.
 
-    `block_size`: bytes of cells before compression. `min_max_record_key`: write the first and last key,
-    as base files have them. `file_info`, `meta`: further entries, such as `bloomFilterTypeCode`, and meta
-    blocks, such as `bloomFilter`.
+    `block_size`: bytes of a block's cells before compression. `min_max_record_key`: write the first and the
+    last key to the file info, as base files have them. `file_info`: further entries, such as
+    `bloomFilterTypeCode`. `meta`: meta blocks by name, such as `bloomFilter`.
 
     Layout: data blocks, meta blocks, data root index, meta root index, file info, trailer. The same
     cells give the same bytes: no time is written.
@@ -100,10 +100,12 @@ def encode_hfile_table(
         raise Invalid(f"HFile: expected a block size from 1 to {_BLOCK_SIZE_MAX:,} bytes, found {block_size:,}")
     keys, values = _column(cells.column("key")), _column(cells.column("value"))
     _check_keys(keys)
+
     codec = Codec[compression]
     out = _Output()
     data_index = _append_data(out, keys, values, block_size, codec)
     meta_index = _append_meta(out, meta or {}, codec)
+
     load_on_open_offset = out.size
     root = encode_root_index(data_index)
     out.append(blocks.encode_block(blocks.ROOT_INDEX, root, codec=codec))
@@ -112,9 +114,11 @@ def encode_hfile_table(
         blocks.encode_block(blocks.ROOT_INDEX, meta_root, codec=codec, previous_offset=load_on_open_offset),
         meta_root,
     )
+
     info = encode_file_info(_file_info(keys, values, schema_text, min_max_record_key) | dict(file_info or {}))
     file_info_offset = out.size
     out.append(blocks.encode_block(blocks.FILE_INFO, info, codec=codec), info)
+
     trailer = Trailer(
         file_info_offset=file_info_offset,
         load_on_open_offset=load_on_open_offset,
@@ -151,26 +155,30 @@ class _Output:
 
 
 def _append_data(out: _Output, keys: _Column, values: _Column, block_size: int, codec: Codec) -> list[IndexEntry]:
-    """The data blocks, cut at `block_size`, and halved where Java would lose cells.
+    """Write the data blocks, cut at `block_size`, and halved where Apache Hudi would lose cells.
 
-    Seen: the reader of Hudi 1.2.0 passes over cells that start in the last bytes of a block's payload, as
-    many as the block has of checksums. A block is safe if its last cell is larger than that; at 64 KiB all
-    are, larger ones that compress badly are not.
+    Seen: the reader of Hudi 1.2.0 skips cells that start in the last n bytes of a block's payload, where n is
+    the size of the block's checksums. A block is safe if its last cell is larger than n. Blocks of 64 KiB are
+    always safe; larger blocks that compress badly may not be.
     """
     starts = cut_blocks(keys.offsets, values.offsets, block_size).tolist()
     ranges = list(pairwise(starts))[::-1]
     index: list[IndexEntry] = []
     while ranges:
         start, end = ranges.pop()
+
         payload = _payload(keys, values, start, end)
         previous_offset = index[-1].offset if index else blocks.NO_PREVIOUS
         framed = blocks.encode_block(blocks.DATA, payload, codec=codec, previous_offset=previous_offset)
+
         if end - start > 1 and blocks.checksums_size(len(framed)) > _cells_size(keys, values, end - 1, end):
             middle = (start + end) // 2
             ranges += [(middle, end), (start, middle)]
             continue
+
         index.append(IndexEntry(out.size, len(framed), keys.cell(start)))
         out.append(framed, payload)
+
     return index
 
 
@@ -196,7 +204,9 @@ def _append_meta(out: _Output, meta: Mapping[str, bytes], codec: Codec) -> list[
 
 
 def _file_info(keys: _Column, values: _Column, schema_text: str | None, min_max_record_key: bool) -> dict[str, bytes]:
-    """What readers look up by name. An empty file has no LASTKEY: HBase's reader fails on an empty one."""
+    """The file info entries that readers look up. A file without cells has no LASTKEY: HBase's reader fails on an
+    empty one.
+    """
     count = len(keys.offsets) - 1
     key_bytes = keys.size + count * len(encode_key(b""))
     info = {
@@ -206,6 +216,7 @@ def _file_info(keys: _Column, values: _Column, schema_text: str | None, min_max_
         "hfile.AVG_VALUE_LEN": (values.size // max(count, 1)).to_bytes(4, "big"),
         "hfile.CREATE_TIME_TS": (0).to_bytes(8, "big"),
     }
+
     if count:
         info["hfile.LASTKEY"] = encode_key(keys.cell(count - 1))
     if schema_text is not None:
@@ -213,6 +224,7 @@ def _file_info(keys: _Column, values: _Column, schema_text: str | None, min_max_
     if min_max_record_key:
         info["minRecordKey"] = keys.cell(0) if count else b""
         info["maxRecordKey"] = keys.cell(count - 1) if count else b""
+
     return info
 
 
@@ -222,6 +234,7 @@ def _check_keys(keys: _Column) -> None:
     if bad.size:
         found = f"{int(sizes[bad[0]]):,} at cell {int(bad[0]):,}"
         raise Invalid(f"HFile: expected keys of 1 to {KEY_SIZE_MAX:,} bytes, found one of {found}")
+
     unsorted = first_not_ascending(keys.data, keys.offsets)
     if unsorted >= 0:
         pair = f"{keys.cell(unsorted)!r} after {keys.cell(unsorted - 1)!r} at cell {unsorted:,}"
@@ -229,7 +242,7 @@ def _check_keys(keys: _Column) -> None:
 
 
 def _column(column: pa.ChunkedArray) -> _Column:
-    """The bytes and offsets of a column of strings or bytes. Copies where it has several chunks."""
+    """The bytes and offsets of a column of strings or bytes. A column of several chunks is copied."""
     if column.null_count:
         raise Invalid(f"HFile: expected no nulls, found {column.null_count:,}")
     whole = pa.concat_arrays(

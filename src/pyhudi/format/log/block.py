@@ -23,7 +23,7 @@ _LENGTH_MIN = _PREFIX.size + _COUNT.size + _LENGTH.size + _FOOTER_SIZE + _LENGTH
 
 
 class BlockType(IntEnum):
-    """What a block holds, by the number in its bytes. The published text counts them from 1."""
+    """What a block holds, by the number that is stored. The published specification counts from 1."""
 
     COMMAND = 0
     DELETE = 1
@@ -35,7 +35,7 @@ class BlockType(IntEnum):
 
 
 class HeaderKey(IntEnum):
-    """Keys of a block's header, by the number in its bytes. The published text counts them from 1."""
+    """Keys of a block's header, by the number that is stored. The published specification counts from 1."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -49,15 +49,15 @@ class HeaderKey(IntEnum):
 
 
 ROLLBACK_COMMAND: Final = "0"
-"""The only COMMAND_BLOCK_TYPE there is."""
+"""The only value that COMMAND_BLOCK_TYPE has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """Why bytes are no block.
 
-    `is_torn`: they may be what a writer left that died, so that nothing committed is lost with them. Else they
-    were once written whole: whoever needs the log whole raises `error`.
+    `is_torn`: a writer that died may have left the bytes; then nothing committed is lost with them. Otherwise the
+    block was once written whole, and a reader that needs the whole log raises `error`.
     """
 
     error: CorruptFile | Unsupported
@@ -66,11 +66,10 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """One block, its content still in the file.
+    """One block, with its content still in the file.
 
-    `offset`, `size`: of the whole block in its file, magic included. A CORRUPT block is the gap up to the next
-    magic; it has no header, its content is the gap itself, and `damage` says why. Footers have no keys, and are
-    always empty.
+    `offset`, `size`: the place of the whole block in its file, magic included. A CORRUPT block is the gap up to the
+    next magic: it has no header, its content is the gap itself, and `damage` says why. Footers are always empty.
     """
 
     type: BlockType
@@ -84,11 +83,11 @@ class LogBlock:
     damage: Damage | None = None
 
     def read_content(self) -> memoryview:
-        """The content, whole. No copy where the log is held in memory."""
+        """The whole content. No copy is made if the log is held in memory."""
         return read_exactly(self.source, self.content_offset, self.content_size, path=self.path)
 
     def held(self) -> Self:
-        """The same block with its content in memory, for as long as it is: to read it again is no request."""
+        """The same block with its content in memory, so that reading it again makes no request."""
         return replace(self, source=MemoryLog(self.read_content(), self.content_offset))
 
     def corrupt(self, at: int, *, expected: str, found: str, hint: str = "") -> CorruptFile:
@@ -98,7 +97,7 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The part of a file that one block may use; reads beyond it are CorruptFile."""
+    """The part of a file that one block may use. Raises: CorruptFile for reads beyond it."""
 
     window: LogWindow
     end: int
@@ -118,13 +117,14 @@ class _Span:
 
 
 def find_block_end(window: LogWindow, offset: int) -> int:
-    """Where the block at an offset says that it ends.
+    """The end of the block at an offset, as the length at its start states it.
 
-    Raises: CorruptFile if it is too short to say, or that is beyond the end of the file.
+    Raises: CorruptFile if the file ends before the length, or before the end that the length states.
     """
     left = window.size_bytes - offset
     if left < LENGTH_END:
         raise CorruptFile(window.path, offset, expected=f"{LENGTH_END} bytes of a block's start", found=f"{left}")
+
     (length,) = _LENGTH.unpack(window.view(offset + len(MAGIC), _LENGTH.size))
     end = offset + LENGTH_END + int(length)
     if length < _LENGTH_MIN or end > window.size_bytes:
@@ -134,7 +134,10 @@ def find_block_end(window: LogWindow, offset: int) -> int:
 
 
 def check_block_end(window: LogWindow, offset: int, end: int) -> None:
-    """Raise CorruptFile unless the length at a block's end is that at its start: it was written to its end."""
+    """Raise CorruptFile unless the length at a block's end agrees with the length at its start.
+
+    If they agree, the block was written to its end.
+    """
     at = end - _LENGTH.size
     (reverse,) = _LENGTH.unpack(window.view(at, _LENGTH.size))
     if reverse != at - offset:
@@ -153,6 +156,7 @@ def decode_block(window: LogWindow, offset: int, end: int) -> LogBlock:
     """
     span = _Span(window, end - _LENGTH.size - _FOOTER_SIZE)
     at = offset + LENGTH_END
+
     version, number = _PREFIX.unpack(span.need(at, _PREFIX.size, "format version and block type"))
     if version == 0:
         raise Unsupported(
@@ -162,15 +166,18 @@ def decode_block(window: LogWindow, offset: int, end: int) -> LogBlock:
         raise span.corrupt(at, expected=f"log format version {FORMAT_VERSION}", found=str(version))
     if number not in BlockType._value2member_map_ or number == BlockType.CORRUPT:
         raise span.corrupt(at + 4, expected="a block type that is ever written, 0 to 6", found=str(number))
+
     header, at = _decode_header(span, at + _PREFIX.size)
     (content_size,) = _LENGTH.unpack(span.need(at, _LENGTH.size, "content size"))
     content_offset = at + _LENGTH.size
     if content_offset + content_size != span.end:
         expected = f"{span.end - content_offset:,} bytes of content, up to an empty footer"
         raise span.corrupt(at, expected=expected, found=f"{content_size:,}")
+
     (footer_count,) = _COUNT.unpack(window.view(span.end, _COUNT.size))
     if footer_count != 0:
         raise span.corrupt(span.end, expected="an empty footer at the block's end", found=f"{footer_count:,} entries")
+
     kind = BlockType(number)
     return LogBlock(kind, header, content_offset, content_size, offset, end - offset, window.path, window.source)
 
@@ -179,35 +186,40 @@ def _decode_header(span: _Span, at: int) -> tuple[dict[HeaderKey, str], int]:
     (count,) = _COUNT.unpack(span.need(at, _COUNT.size, "header count"))
     if not 0 <= count <= len(HeaderKey):
         raise span.corrupt(at, expected=f"at most {len(HeaderKey)} header entries", found=f"{count:,}")
+
     entries: dict[HeaderKey, str] = {}
     at += _COUNT.size
     for _ in range(count):
         number, size = _ENTRY.unpack(span.need(at, _ENTRY.size, "a header entry"))
         start = at + _ENTRY.size
         span.check(start, size, "a header entry's text")
+
         if number not in HeaderKey._value2member_map_:
             hint = "A newer release may have written it."
             raise span.corrupt(at, expected=f"a header key up to {max(HeaderKey)}", found=str(number), hint=hint)
         if HeaderKey(number) in entries:
             raise span.corrupt(at, expected="each header key once", found=f"{HeaderKey(number).name} again")
+
         try:
             entries[HeaderKey(number)] = str(span.window.view(start, size), "utf-8")
         except UnicodeDecodeError as error:
             raise span.corrupt(start, expected="a header entry in UTF-8", found=str(error)) from error
         at = start + size
+
     return entries, at
 
 
 def encode_block(kind: BlockType, header: Mapping[HeaderKey, str], content: bytes | memoryview) -> bytes:
-    """A whole block; header entries in the order of the mapping. Layout: as in `decode_block`.
+    """A whole block, with the header entries in the order of the mapping. Layout: as in `decode_block`.
 
-    Seen: the order of Apache Hudi is that of a hash map, which readers do not mind.
+    Seen: Apache Hudi writes the entries in the order of a hash map; readers accept any order.
     """
     assert kind is not BlockType.CORRUPT
     entries = []
     for key, value in header.items():
         text = value.encode()
         entries.append(_ENTRY.pack(key, len(text)) + text)
+
     head = _PREFIX.pack(FORMAT_VERSION, kind) + _COUNT.pack(len(entries)) + b"".join(entries)
     length = len(head) + _LENGTH.size + memoryview(content).nbytes + _FOOTER_SIZE + _LENGTH.size
     assert length >= _LENGTH_MIN

@@ -1,4 +1,4 @@
-"""A block's content as a file to read from, for readers that want ranges of it."""
+"""A log block's content as a file, for readers that want a file and read ranges of it."""
 
 import io
 from typing import Any
@@ -8,7 +8,7 @@ from pyhudi.format.log.source import read_exactly
 
 
 class ContentFile(io.RawIOBase):
-    """The content of a block as a seekable binary file; each read is one of the block's source."""
+    """The content of a block as a seekable binary file. Each read becomes one read of the block's source."""
 
     def __init__(self, block: LogBlock) -> None:
         self._block, self._at = block, 0

@@ -1,8 +1,8 @@
 """The rows of data blocks as record batches: Avro, Parquet, HFile, and the change data of CDC blocks.
 
-Columns come in the types of the block's own schema, whichever kind it is
-of; turning them into the table's of today is for `table/conform.py`, as for base files, because Apache Hudi's
-promotions go beyond Avro's, and differ from them (a float becomes a double by its text).
+Columns have the types of the block's own schema, for every kind of block. `table/conform.py` turns them into the
+table's types of today, as it does for base files: Apache Hudi's promotions go beyond Avro's and differ from them.
+Example: Apache Hudi turns a float into a double by way of the float's text.
 """
 
 import struct
@@ -30,10 +30,10 @@ from pyhudi.format.log.source import read_exactly
 BATCH_SIZE_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 65_536
 WHOLE_BYTES_MAX: Final = 4 << 20
-"""Bytes of a Parquet block up to which it is read whole: that takes no longer than the two requests that it spares."""
+"""A Parquet block of at most this many bytes is read whole: one longer request takes no more time than two more."""
 
 KEY: Final = "key"
-"""The field that the values of HFiles leave empty, as it is the cells' key."""
+"""The field that the values of an HFile store empty, because the cell's key holds its text."""
 
 AVRO_HEAD = struct.Struct(">ii")
 AVRO_VERSIONS: Final = (1, 2, 3)
@@ -52,7 +52,7 @@ class _Member:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What to read of rows of one schema."""
+    """What to read from the rows of one schema: the columns of the answer, and the answer's schema."""
 
     members: tuple[_Member, ...]
     schema: pa.Schema
@@ -68,11 +68,12 @@ class _Reading:
         return pa.schema([field.with_name(one.stored.name) for one, field in fields if one.stored is not None])
 
     def answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns read, in `stored`'s order, as the answer's."""
+        """The answer's batch, from a batch that was read: its columns are those of `stored`, in that order."""
         if not self.members:
-            return batch  # a batch made anew, of no columns, would forget the number of its rows
+            return batch  # a new batch without columns would forget its number of rows
         if batch.schema.equals(self.schema):
             return batch
+
         columns, at = [], 0
         for member, field in zip(self.members, self.schema, strict=True):
             if member.default is not None:
@@ -80,6 +81,7 @@ class _Reading:
             else:
                 columns.append(batch.column(at))
                 at += 1
+
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -99,12 +101,13 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a data or CDC block, in file order; none for a block without rows.
 
-    `columns`: those to read, in this order; all by default. One that the block does not have is left out.
-    `reader_schema`: an Avro schema that knows more fields: one of them that the block lacks, even by its aliases,
-    has its default, or is null. Not so in a partial block, which lacks what it does not change.
+    `columns`: the columns to read, in this order; all by default. A column that the block does not have is left out.
+    `reader_schema`: an Avro schema with more fields than the block. A field that the block has neither by name nor
+    by alias gets its default, or null. A partial block is an exception: it holds only the columns that it changes,
+    so nothing is filled in.
 
-    Memory: Avro: about `batch_size_bytes` of the content, or a row of more, and the columns of it; Parquet: a row
-    group of these columns, or the content where that is small; HFile: the content and its cells. Requests: one for
+    Memory: Avro: about `batch_size_bytes` of the content, or one row if that is larger, and its columns. Parquet: a
+    row group of these columns, or a small block's whole content. HFile: the content and its cells. Requests: one for
     each of these.
     Raises: CorruptFile; Invalid for a column that the reader's schema does not have.
     """
@@ -116,7 +119,7 @@ def read_batches(
 def read_counted_batches(block: LogBlock, columns: Sequence[str]) -> tuple[int, Iterator[pa.RecordBatch]]:
     """How many rows a data or CDC block holds, and the batches of `read_batches`. The block is opened once for both.
 
-    The batches are to be read to their end, or let go: an open block holds no more than its own content.
+    The caller may read the batches to their end or drop them: an open block holds no more than its own content.
     """
     return _open_rows(block, columns, None, BATCH_SIZE_BYTES)
 
@@ -126,6 +129,7 @@ def _open_rows(
 ) -> tuple[int, Iterator[pa.RecordBatch]]:
     assert block.type in ROW_TYPES
     text = headers.schema_text(block)
+
     match block.type:
         case BlockType.PARQUET_DATA:
             reading = _reading(block, text, columns, reader_schema)
@@ -133,6 +137,7 @@ def _open_rows(
             return int(file.metadata.num_rows), _parquet_batches(file, block, reading)
         case BlockType.HFILE_DATA:
             reader = HFileReader(block.read_content(), path=block.path)
+            # The file's own schema goes before the header's, as its values are of that schema.
             text = reader.schema_text or text
             reading = _reading(block, text, columns, reader_schema)
             return reader.entry_count, _hfile_batches(reader, block, text, reading)
@@ -143,9 +148,9 @@ def _open_rows(
 
 
 def read_parquet_footer(block: LogBlock) -> tuple[pa.Schema, pq.FileMetaData]:
-    """The columns of a Parquet block as they are stored, and what its end says of its rows.
+    """The columns of a Parquet block as they are stored, and the metadata in its footer.
 
-    Requests: a range of the end, or one of a small block's content.
+    Requests: a range at the end; for a small block one, of its whole content.
     """
     assert block.type is BlockType.PARQUET_DATA
     with _open_parquet(block) as file:
@@ -153,9 +158,9 @@ def read_parquet_footer(block: LogBlock) -> tuple[pa.Schema, pq.FileMetaData]:
 
 
 def held_if_small(block: LogBlock) -> LogBlock:
-    """The block, with its content in memory if it is a Parquet block so small that each look at it reads it whole.
+    """The same block; a small Parquet block with its content in memory, as each look at it reads it whole.
 
-    Requests: one for such a block.
+    Requests: one for a small Parquet block, else none.
     """
     return block.held() if block.type is BlockType.PARQUET_DATA and _is_small(block) else block
 
@@ -176,6 +181,8 @@ def read_row_count(block: LogBlock) -> int:
 
 
 def _reading(block: LogBlock, written: str, columns: Sequence[str] | None, reader_schema: str | None) -> _Reading:
+    # A broken schema is the block's fault, and becomes CorruptFile. A column that does not exist is the
+    # caller's fault, and stays Invalid.
     with _from_header(block):
         _record(written)
     asked = written, None if columns is None else tuple(columns), reader_schema, headers.is_partial(block)
@@ -201,7 +208,7 @@ def _members_of(
 
 @contextmanager
 def _from_header(block: LogBlock) -> Iterator[None]:
-    """What is wrong with a schema is wrong with the block that states it."""
+    """Turn an Invalid schema into a CorruptFile of the block whose header states it."""
     try:
         yield
     except Invalid as error:
@@ -221,16 +228,19 @@ def _members(
     wanted = tuple(known if columns is None else columns)
     if len(set(wanted)) < len(wanted):
         raise Invalid(f"columns {', '.join(wanted)}: expected each once")
+
     members = []
     for name in wanted:
         if reader is not None and name not in known:
             raise Invalid(f"column '{name}': the schema to read by has no such field; there are {', '.join(known)}")
+
         aliases = () if reader is None else known[name].aliases
         found = next((stored[one] for one in (name, *aliases) if one in stored), None)
         if found is not None:
             members.append(_Member(name, found))
         elif reader is not None and not is_partial:
             members.append(_Member(name, None, _defaulted(known[name])))
+
     return tuple(members)
 
 
@@ -261,6 +271,7 @@ def _avro_row_count(block: LogBlock) -> int:
     version, count = AVRO_HEAD.unpack(head)
     if version not in AVRO_VERSIONS:
         raise block.corrupt(0, expected="a data block of version 1 to 3", found=f"version {version}")
+
     count_max = (block.content_size - AVRO_HEAD.size) // SIZE_OF_SIZE
     if not 0 <= count <= count_max:
         raise block.corrupt(4, expected=f"0 to {count_max:,} rows, which fit the content", found=f"{count:,}")
@@ -270,26 +281,30 @@ def _avro_row_count(block: LogBlock) -> int:
 def _avro_batches(
     block: LogBlock, text: str, reading: _Reading, count: int, size_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Its `count` rows.
+    """The `count` rows of a block, as batches of about `size_bytes` of its content.
 
     Layout (big endian): i32 version; i32 n; n of (i32 size, a row of Avro). Version 0 has no count.
 
-    Seen: versions 1 to 3 differ in the delete blocks of the same release only.
+    Seen: versions 1 to 3 differ only in the delete blocks of the same release.
     Spec: format/log-format.md section 2.1.
     """
     left = count
     decoder = row_decoder(text, None, reading.stored)
     at = AVRO_HEAD.size
+
     while left:
         piece = _piece(block, at, size_bytes)
         starts, ends, used = find_first_rows(piece, left)
         if not starts.size:
+            # The row alone is larger than a batch: read it whole.
             piece = _piece(block, at, _first_row_end(block, piece, at))
             starts, ends, used = find_first_rows(piece, 1)
+
         offset = block.content_offset + at
         yield reading.answer(decoder.decode(piece[:used], starts, ends, path=block.path, offset=offset))
         at += used
         left -= len(starts)
+
     if at != block.content_size:
         found = f"{block.content_size - at:,} bytes more"
         raise block.corrupt(at, expected="the end of the content behind its last row", found=found)
@@ -301,7 +316,7 @@ def _piece(block: LogBlock, at: int, size: int) -> memoryview:
 
 
 def _first_row_end(block: LogBlock, piece: memoryview, at: int) -> int:
-    """The size of a first row and its frame, of which a piece holds a part. Raises: CorruptFile if it has no end."""
+    """The size, frame included, of a row that the piece holds in part. Raises: CorruptFile if it ends too late."""
     left = block.content_size - at - SIZE_OF_SIZE
     head = bytes(piece[:SIZE_OF_SIZE]) if len(piece) >= SIZE_OF_SIZE else bytes(_piece(block, at, SIZE_OF_SIZE))
     size = int.from_bytes(head, "big", signed=True)
@@ -333,12 +348,13 @@ def _corrupt_parquet(block: LogBlock, error: Exception) -> CorruptFile:
 
 
 def _parquet_batches(file: pq.ParquetFile, block: LogBlock, reading: _Reading) -> Iterator[pa.RecordBatch]:
-    """The rows of an open block. A row group at a time, so that no more than its columns are read ahead."""
+    """The rows of an open block. One row group is read at a time, so that only its columns are read ahead."""
     with file:
         present = set(file.schema_arrow.names)
         missing = [name for name in reading.stored if name not in present]
         if missing:
             raise block.corrupt(0, expected=f"a Parquet column '{missing[0]}', as in the header", found="none")
+
         for group in range(file.num_row_groups):
             try:
                 for batch in file.iter_batches(
@@ -352,7 +368,7 @@ def _parquet_batches(file: pq.ParquetFile, block: LogBlock, reading: _Reading) -
 
 
 def _as_stored(batch: pa.RecordBatch, reading: _Reading) -> pa.RecordBatch:
-    """The columns that are read in their order, of the types that the block's header says."""
+    """The columns to read, in their order and with the types of the schema in the block's header."""
     stored = reading.stored_schema
     if not stored.names or batch.schema.equals(stored):
         return batch
@@ -363,13 +379,14 @@ def _as_stored(batch: pa.RecordBatch, reading: _Reading) -> pa.RecordBatch:
 
 
 def _hfile_batches(reader: HFileReader, block: LogBlock, text: str, reading: _Reading) -> Iterator[pa.RecordBatch]:
-    """Values are rows of Avro. Order: by record key.
+    """The rows of an HFile: each value is a row of Avro. Order: by record key.
 
-    Seen: the field `key`, where there is one, is stored empty and is the cell's key.
+    Seen: a field `key`, where the schema has one, is stored empty; the cell's key is its value.
     Spec: format/log-format.md section 2.3.
     """
     decoder = row_decoder(text, None, reading.stored)
     keyed = next((index for index, name in enumerate(reading.stored) if name == KEY), None)
+
     for cells in reader.scan_arrow().to_batches(BATCH_ROWS):
         batch = decoder.decode_values(cells.column(1), path=block.path)
         if keyed is not None and pa.types.is_string(batch.schema.field(keyed).type):
@@ -377,4 +394,5 @@ def _hfile_batches(reader: HFileReader, block: LogBlock, text: str, reading: _Re
             column = batch.column(keyed)
             filled = pc.if_else(pc.fill_null(pc.equal(column, ""), False), keys, column)
             batch = batch.set_column(keyed, batch.schema.field(keyed), filled)
+
         yield reading.answer(batch)

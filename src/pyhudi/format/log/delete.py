@@ -1,7 +1,7 @@
 """The content of delete blocks: the deletes as columns.
 
-The columns are `DELETES`: record key, partition path (empty in a table without
-partitions) and the ordering value in the wrapper that stores it, `ordering_kind` says which.
+The columns are `DELETES`: the record key; the partition path, empty in a table without partitions; `ordering_kind`, the
+wrapper that stores the ordering value; and `ordering`, the value in that wrapper.
 """
 
 import json
@@ -36,7 +36,7 @@ DELETES: Final = pa.schema(
     ]
 )
 _NO_DELETES = b"\0"
-"""An Avro array without items: file groups of the metadata table begin with a block of it."""
+"""An Avro array without items. The first block of a file group in the metadata table is a delete block with this."""
 
 
 def read_deletes(block: LogBlock) -> pa.RecordBatch:
@@ -50,14 +50,16 @@ def read_deletes(block: LogBlock) -> pa.RecordBatch:
 
 
 def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int = 0) -> pa.RecordBatch:
-    """The deletes of a content of any version, which starts at `offset` of the file."""
+    """The deletes in a block's content, of any version. `offset`: where the content starts in the file."""
     data = memoryview(content).cast("B")
     if len(data) < _HEAD.size:
         raise CorruptFile(path, offset, expected="a delete block's version and size", found=f"{len(data)} bytes")
+
     version, size = _HEAD.unpack_from(data)
     if version not in (*_KRYO_VERSIONS, CONTENT_VERSION) or size != len(data) - _HEAD.size:
         expected = f"version 1 to {CONTENT_VERSION} and {len(data) - _HEAD.size:,} bytes"
         raise CorruptFile(path, offset, expected=expected, found=f"version {version} and {size:,} bytes")
+
     body, at = data[_HEAD.size :], offset + _HEAD.size
     if version == CONTENT_VERSION and body == _NO_DELETES:
         return pa.RecordBatch.from_pylist([], DELETES)
@@ -66,6 +68,7 @@ def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int
         return _batch(
             rows.field("record_key"), rows.field("partition_path"), rows.field("ordering_kind"), rows.field("ordering")
         )
+
     starts, ends = np.zeros(1, np.int64), np.full(1, len(body), np.int64)
     batch = row_decoder(_schema_text()).decode(body, starts, ends, path=path, offset=at)
     records = batch.column(0).flatten()
@@ -76,18 +79,18 @@ def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int
 def make_deletes(record_keys: pa.Array, partition_paths: pa.Array, ordering: Sequence[pa.Array] = ()) -> pa.RecordBatch:
     """Deletes of these keys, as `DELETES`.
 
-    `ordering`: the ordering columns of the table, in their order; none, or null in all of them: a delete that wins
-    over whatever came before it. Raises: Invalid for a value that no wrapper holds.
+    `ordering`: the ordering columns of the table, in their order. Without columns, or where all are null, a delete wins
+    over every earlier record of its key. Raises: Invalid for a value that no wrapper holds.
     """
     kinds, values = wrap_ordering(ordering, len(record_keys))
     return _batch(record_keys, partition_paths, pa.array(kinds), values)
 
 
 def encode_delete_content(deletes: pa.RecordBatch) -> bytes:
-    """The content of a delete block, version 3, of columns as in `DELETES`.
+    """The content of a delete block, version 3, from columns as in `DELETES`.
 
     Layout (big endian): i32 3; i32 size of the rest; an Avro array of records of record key, partition path
-    and ordering value: its count and the records, if any, then 0.
+    and ordering value: the count and the records, if there are any, then 0.
 
     Spec: format/log-format.md section 2.4. Raises: Invalid for an ordering value its wrapper cannot hold.
     """
@@ -96,9 +99,11 @@ def encode_delete_content(deletes: pa.RecordBatch) -> bytes:
     kinds = deletes.column(2).to_numpy(zero_copy_only=False)
     fields = _delete_fields()
     ordering = _to_members(deletes.column(3), ORDERING, kinds, fields[2].type)
+
     records = pa.StructArray.from_arrays([deletes.column(0), deletes.column(1), ordering], fields=fields)
     offsets = pa.array([0, len(records)], pa.int32())
     row = pa.ListArray.from_arrays(offsets, records, type=pa.list_(pa.field("element", records.type, False)))
+
     data = row_encoder(_schema_text()).encode(pa.RecordBatch.from_arrays([row], [_LIST])).content
     return _HEAD.pack(CONTENT_VERSION, data.size) + data.tobytes()
 
@@ -107,7 +112,8 @@ def _batch(keys: pa.Array, partitions: pa.Array, kinds: pa.Array, ordering: pa.S
     return pa.RecordBatch.from_arrays([keys, partitions, kinds, ordering], schema=DELETES)
 
 
-# The union of wrappers: `ORDERING` has their values, Avro's columns have a member for each, a record of one field.
+# The union of wrappers. `ORDERING` has a member for each wrapper: its value. Avro's columns have a record of one field
+# in its place, `value`.
 
 
 def _from_members(union: pa.StructArray, kind: pa.StructType) -> tuple[np.ndarray, pa.StructArray]:
@@ -120,6 +126,7 @@ def _from_members(union: pa.StructArray, kind: pa.StructType) -> tuple[np.ndarra
             mask = value.is_null() if value.null_count else None
             value = pa.ListArray.from_arrays(_offsets(value), inner, type=field.type, mask=mask)
         values.append(value)
+
     return kinds_of(members, len(union)), pa.StructArray.from_arrays(values, fields=list(kind))
 
 
@@ -131,10 +138,12 @@ def _to_members(
         is_other = kinds != index + 1
         if (value.is_valid().to_numpy(zero_copy_only=False) & is_other).any():
             raise Invalid(f"delete records: expected '{field.name}' only where the ordering value is of that kind")
+
         if pa.types.is_list(field.type):
             value = _to_lists(value, wrapper.type.field(0).type)
         mask = pa.array(is_other) if is_other.any() else None
         members.append(pa.StructArray.from_arrays([value], fields=list(wrapper.type), mask=mask))
+
     return pa.StructArray.from_arrays(members, fields=list(union), mask=pa.array(kinds == 0))
 
 
@@ -147,7 +156,7 @@ def _to_lists(lists: pa.ListArray, kind: pa.ListType) -> pa.ListArray:
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array:
-    """The offsets of lists; Arrow wants them unsliced where a mask is given."""
+    """The offsets of lists, copied if they are a slice: Arrow refuses sliced offsets beside a mask."""
     return lists.offsets if lists.offset == 0 else pa.concat_arrays([lists.offsets])
 
 
@@ -158,7 +167,7 @@ def _delete_fields() -> list[pa.Field]:
 
 @cache
 def _schema_text() -> str:
-    """Avro's `HoodieDeleteRecordList`, with the logical types that its fields have in Java."""
+    """The Avro schema of `HoodieDeleteRecordList`, with the logical types that its fields have in Java."""
     made: set[str] = set()
 
     def wrapper(kind: OrderingKind, of: object) -> object:
@@ -181,11 +190,13 @@ def _schema_text() -> str:
         (OrderingKind.TIME_MICROS, "long"),
         (OrderingKind.TIMESTAMP_MICROS, {"type": "long", "logicalType": "timestamp-micros"}),
     ]
+
     outer = ["null", *(wrapper(*one) for one in scalars)]
     local_date = (OrderingKind.LOCAL_DATE, {"type": "int", "logicalType": "date"})
     inner = ["null", *(wrapper(*one) for one in (*scalars, local_date))]
     items = {"type": "array", "items": inner}
     array = {"type": "record", "name": "ArrayWrapper", "fields": [{"name": "wrappedValues", "type": ["null", items]}]}
+
     fields = [
         {"name": "recordKey", "type": ["null", "string"]},
         {"name": "partitionPath", "type": ["null", "string"]},
@@ -198,6 +209,6 @@ def _schema_text() -> str:
 
 @cache
 def no_deletes() -> pa.RecordBatch:
-    """What the delete block holds that opens a file group of the metadata table."""
+    """The content of the delete block that opens a file group of the metadata table: no deletes."""
     empty = pa.array([], pa.string())
     return make_deletes(empty, empty)

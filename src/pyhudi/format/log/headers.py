@@ -1,4 +1,4 @@
-"""What the headers of a block say, as values."""
+"""The header entries of a log block, as values."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from pyhudi.format.log.block import ROLLBACK_COMMAND, BlockType, HeaderKey, LogB
 from pyhudi.format.roaring import Positions, decode_roaring, encode_roaring
 
 _TRUE: Final = "true"
-_PASSED_OVER: Final = "pyhudi:"  # before an instant, so that it is that of no base file
+_PASSED_OVER: Final = "pyhudi:"  # put before an instant, so that no base file has that instant
 
 
 def instant_time(block: LogBlock) -> str:
@@ -36,13 +36,16 @@ def rolled_back_instant(block: LogBlock) -> str:
 
 
 def compacted_instants(block: LogBlock) -> tuple[str, ...]:
-    """The instants whose blocks a log compaction merged into this one, in no promised order; none for other blocks."""
+    """The instants whose blocks a log compaction merged into this block, in no promised order. Other blocks: none."""
     text = block.header.get(HeaderKey.COMPACTED_BLOCK_TIMES, "")
     return tuple(one for part in text.split(",") if (one := part.strip()))
 
 
 def merged_instants(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
-    """The instants that a block of these stands in for: their own, and those that they stood in for. Ascending."""
+    """The instants that a block merged from these blocks replaces, ascending.
+
+    These are the blocks' own instants, and the instants of the blocks that were merged into them before.
+    """
     found: set[str] = set()
     for block in blocks:
         found.update((*compacted_instants(block), instant_time(block)))
@@ -50,7 +53,7 @@ def merged_instants(blocks: Iterable[LogBlock]) -> tuple[str, ...]:
 
 
 def block_identifier(block: LogBlock) -> tuple[int, int] | None:
-    """Attempt and number of the block in it, which releases 0.14 wrote; None without."""
+    """The attempt that wrote the block, and the block's number in the attempt, as releases 0.14 wrote them; or None."""
     text = block.header.get(HeaderKey.BLOCK_IDENTIFIER)
     if text is None:
         return None
@@ -61,12 +64,12 @@ def block_identifier(block: LogBlock) -> tuple[int, int] | None:
 
 
 def is_partial(block: LogBlock) -> bool:
-    """Whether the records hold some of the table's columns only."""
+    """Whether the records hold only some of the table's columns."""
     return block.header.get(HeaderKey.IS_PARTIAL, "").lower() == _TRUE
 
 
 def positions_base_instant(block: LogBlock) -> str | None:
-    """The instant of the base file that the block's positions count in; None where the block has no positions."""
+    """The instant of the base file whose rows the block's positions count; None if the block has no positions."""
     if HeaderKey.RECORD_POSITIONS not in block.header:
         return None
     text = block.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
@@ -74,10 +77,10 @@ def positions_base_instant(block: LogBlock) -> str | None:
 
 
 def record_positions(block: LogBlock, row_count: int) -> Positions | None:
-    """The index in the base file of each of the block's rows, or deletes, in their order; None without positions.
+    """The row position in the base file of each of the block's rows or deletes, in their order; None without positions.
 
-    They hold only for the base file of `positions_base_instant`. Order: ascending, as the rows are.
-    Spec: format/log-format.md section 3. Raises: CorruptFile unless there is one for each row.
+    The positions are valid only for the base file of `positions_base_instant`. Order: ascending, as the rows are.
+    Spec: format/log-format.md section 3. Raises: CorruptFile unless there is one position for each row.
     """
     text = block.header.get(HeaderKey.RECORD_POSITIONS)
     if text is None:
@@ -100,9 +103,9 @@ def data_header(
     is_partial: bool = False,
     compacted_instants: Iterable[str] = (),
 ) -> dict[HeaderKey, str]:
-    """The header of a data or delete block, entries in the order of their numbers.
+    """The header of a data or delete block. The entries are in the order of their numbers.
 
-    `positions`: the index in the base file of `positions_base_instant` of each row, ascending as the rows are.
+    `positions`: each row's position in the base file of `positions_base_instant`; positions and rows ascend.
     Raises: Invalid for positions that do not ascend, or without the instant of their base file.
     """
     header = {HeaderKey.INSTANT_TIME: instant_time}
@@ -110,10 +113,12 @@ def data_header(
         header[HeaderKey.SCHEMA] = schema_text
     if compacted := ",".join(compacted_instants):
         header[HeaderKey.COMPACTED_BLOCK_TIMES] = compacted
+
     if (positions is None) != (positions_base_instant is None):
         raise Invalid("log block: expected record positions together with the instant of their base file")
     if positions is not None:
         header[HeaderKey.RECORD_POSITIONS] = encode_positions(positions)
+
     if is_partial:
         header[HeaderKey.IS_PARTIAL] = _TRUE
     if positions_base_instant is not None:
@@ -122,10 +127,12 @@ def data_header(
 
 
 def with_positions_passed_over(header: Mapping[HeaderKey, str]) -> dict[HeaderKey, str]:
-    """The header with positions, if any, that Apache Hudi takes for those of another base file: it merges by key then.
+    """The header, changed so that Apache Hudi ignores its record positions and merges by key. For Parquet blocks.
 
-    For Parquet blocks. Seen: where a query filters by record key Apache Hudi 1.2.0 gives replaced rows, too, if it
-    takes the positions of such a block: as though it skipped rows of it, and counted positions as if it had not.
+    The instant of the base file gets a prefix, so Apache Hudi takes the positions for those of another base file.
+
+    Seen: if a query filters by record key and Apache Hudi 1.2.0 uses the positions of a Parquet block, the query
+    returns replaced rows, too: as if it skipped rows of the block, and counted positions as though it had not.
     """
     base = HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS
     return {key: f"{_PASSED_OVER}{text}" if key is base else text for key, text in header.items()}
@@ -140,7 +147,7 @@ def encode_positions(positions: Positions) -> str:
 
 
 def check_positions(header: Mapping[HeaderKey, str], row_count: int) -> None:
-    """Raise Invalid unless the positions of a header that is to be written, if any, are one a row."""
+    """Raise Invalid if a header that is to be written has record positions, but not one for each row."""
     text = header.get(HeaderKey.RECORD_POSITIONS)
     if text is None:
         return

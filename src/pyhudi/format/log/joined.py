@@ -1,4 +1,4 @@
-"""Many small blocks of Avro rows as one: to decode a block takes longer than to decode a few rows."""
+"""Joins many small blocks of Avro rows into one block, since decoding a block costs more than decoding a few rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,19 +10,19 @@ from pyhudi.format.log.data import AVRO_HEAD, AVRO_VERSIONS, read_row_count
 from pyhudi.format.log.source import MemoryLog
 
 JOINED_BLOCK_BYTES_MAX: Final = 64 << 10
-"""Bytes of an Avro block up to which it is worth joining with others."""
+"""An Avro block of at most this many bytes is worth joining with others."""
 
 
 def is_small_avro(block: LogBlock) -> bool:
-    """Whether it is a block of few Avro rows: to decode it takes less time than to prepare that."""
+    """Whether a block has so few Avro rows that decoding them takes less time than preparing to decode."""
     return block.type is BlockType.AVRO_DATA and block.content_size <= JOINED_BLOCK_BYTES_MAX
 
 
 def join_avro(blocks: Sequence[LogBlock]) -> tuple[LogBlock, list[int]] | None:
-    """The rows of small Avro blocks of one schema as one block in memory, and how many rows each of them has.
+    """One block in memory with the rows of several small Avro blocks of one schema, and the row count of each.
 
-    None where one of them breaks the layout: to read that block by itself says how. Errors about the joined rows name
-    the first block: they are no errors to show.
+    None if a block breaks the layout; reading that block by itself raises the error. Do not show errors about the
+    joined rows: they name the first block, whichever block is broken.
     """
     parts, counts = [], []
     for block in blocks:
@@ -32,8 +32,10 @@ def join_avro(blocks: Sequence[LogBlock]) -> tuple[LogBlock, list[int]] | None:
         starts, _, used = find_first_rows(content, count, start=AVRO_HEAD.size)
         if len(starts) != count or used != len(content):
             return None
+
         parts.append(content[AVRO_HEAD.size :])
         counts.append(count)
+
     joined = b"".join([AVRO_HEAD.pack(AVRO_VERSIONS[-1], sum(counts)), *parts])
     first = replace(
         blocks[0], source=MemoryLog(joined), content_offset=0, content_size=len(joined), offset=0, size=len(joined)

@@ -1,4 +1,4 @@
-"""The content of delete blocks of before Hudi 0.14, which Java's Kryo laid out.
+"""The content of the delete blocks that releases before Hudi 0.14 wrote, with Java's Kryo serializer.
 
 Layout: `DeleteRecord[]` (version 2) or `HoodieKey[]` (version 1) as Kryo 4
 writes a class and an object, with references. Spec: format/log-format.md section 2.4.
@@ -29,7 +29,7 @@ def decode_kryo_deletes(content: memoryview, *, path: str, offset: int) -> pa.St
     """Structs of `record_key`, `partition_path`, `ordering_kind` and `ordering`, one a delete.
 
     `offset`: where the content starts in the file. Raises: CorruptFile; Unsupported for an ordering value of a class
-    without columns here, such as BigDecimal.
+    that is not read here, such as BigDecimal.
     """
     data = np.frombuffer(content, np.uint8)
     data.setflags(write=False)
@@ -38,7 +38,9 @@ def decode_kryo_deletes(content: memoryview, *, path: str, offset: int) -> pa.St
     found = np.zeros((data.size + 1, kryo_loop.WIDTH), np.int64)
     objects = np.full((data.size + 1, 3), -1, np.int64)
     names = np.zeros((kryo_loop.NAMES_MAX, 3), np.int64)
+
     wrong, count = kryo_loop.run(data, _NAME_BYTES, _NAME_ENDS, state, texts, ends, found, objects, names)
+
     if wrong == BAD_CLASS:
         start, size = names[max(int(state[kryo_loop.NAME_COUNT]) - 1, 0), :2].tolist()
         name = (data[start : start + size] & 0x7F).tobytes().decode("ascii", "replace")
@@ -46,12 +48,14 @@ def decode_kryo_deletes(content: memoryview, *, path: str, offset: int) -> pa.St
             f"{path} at byte {offset + int(state[AT]):,}: a delete block in Kryo form with a class that is not read "
             f"(the last one named is '{name}'); compact the table with Hudi first"
         )
+
     if wrong != FINE:
         left = f"{data.size - int(state[AT]):,} bytes to the end"
         raise CorruptFile(path, offset + int(state[AT]), expected=_EXPECTED[wrong], found=left)
     if state[AT] != data.size:
         left = f"{data.size - int(state[AT]):,} bytes more"
         raise CorruptFile(path, offset + int(state[AT]), expected="the end of the delete records", found=left)
+
     text_count = int(state[kryo_loop.TEXTS])
     buffers = [
         None,

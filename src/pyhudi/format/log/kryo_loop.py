@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.int64]
 Ends = npt.NDArray[np.int32]
 Index = int | np.int64
 
-# Classes: those known by name, in this order, then those that Kryo numbers.
+# Classes: first those that Kryo names, by their index in NAMES; then those that Kryo numbers, from _NUMBERED on.
 NAMES: Final = (
     b"[Lorg.apache.hudi.common.model.DeleteRecord;",
     b"[Lorg.apache.hudi.common.model.HoodieKey;",
@@ -30,18 +30,18 @@ _UTF8_OLD, _UTF8, _UTF8_NEW = 127, 128, 144  # 0.13, 0.15, 1.2
 _NULL_CLASS = -1
 NAMES_MAX: Final = 16
 
-# What is wrong, as the loop answers it.
+# What the loop answers: FINE, or what is wrong.
 FINE, CUT, BAD_CLASS, BAD_REFERENCE, BAD_TEXT, BAD_COUNT = 0, 1, 2, 3, 4, 5
 
-# Columns of what is found: texts by index, the kind of the ordering value, and its number.
+# Columns of `found`, a row a delete: two texts by index, the kind of the ordering value, and its number.
 PARTITION, RECORD_KEY, ORDERING, VALUE, WIDTH = 0, 1, 2, 3, 4
-# The state of the loop: where it is; how many texts, bytes of text, objects and names there are so far.
+# The state of the loop: its offset; how many texts, bytes of text, objects and names were read so far.
 AT, TEXTS, TEXT_SIZE, OBJECTS, NAME_COUNT, STATE_SIZE = 0, 1, 2, 3, 4, 5
 
 
 @loop
 def _number(data: Bytes, state: Numbers) -> np.int64:
-    """An unsigned number of 7 bits a byte, low ones first; -1 where the bytes end, or at more than 10 of them."""
+    """An unsigned number, 7 bits a byte, low bits first; -1 where the bytes end, or after more than 10 of them."""
     value, shift, at = np.uint64(0), np.uint64(0), state[AT]
     while at < data.size and shift < np.uint64(70):
         byte = np.uint64(data[at])
@@ -60,7 +60,10 @@ def _number(data: Bytes, state: Numbers) -> np.int64:
 
 @loop
 def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names: Numbers) -> tuple[int, Index]:
-    """What is wrong, and the class that stands next."""
+    """Read the class that stands next. Answers what is wrong, and the class, -2 for one that is not known.
+
+    Layout: 0 for null; n + 2 for Kryo's class n; or 1, the name's index and, at its first use, the name in ASCII.
+    """
     number = _number(data, state)
     if number < 0:
         return CUT, 0
@@ -68,6 +71,7 @@ def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names
         return FINE, _NULL_CLASS
     if number != 1:
         return FINE, _NUMBERED + number - 2
+
     name = _number(data, state)
     if name < 0:
         return CUT, 0
@@ -75,12 +79,15 @@ def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names
         return FINE, names[name, 2]
     if name != state[NAME_COUNT] or name >= NAMES_MAX:
         return BAD_REFERENCE, 0
+
+    # A name that is used for the first time.
     start = state[AT]
     at = start
     while at < data.size and data[at] < 0x80:
         at += 1
     if at >= data.size:
         return CUT, 0
+
     size = at + 1 - start
     found = np.int64(-2)
     for index in range(known_ends.size):
@@ -92,6 +99,7 @@ def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names
                     is_same = False
             if is_same:
                 found = np.int64(index)
+
     names[name, 0], names[name, 1], names[name, 2] = start, size, found
     state[NAME_COUNT] += 1
     state[AT] = at + 1
@@ -100,7 +108,10 @@ def _class(data: Bytes, known: Bytes, known_ends: Numbers, state: Numbers, names
 
 @loop
 def _object(data: Bytes, state: Numbers, objects: Numbers) -> tuple[int, Index, bool]:
-    """What is wrong; the object's number, or -1 for null; whether it stands here, not a reference to it."""
+    """Read the mark before an object: 0 for null, 1 for a new object, n + 2 for the object n that was read before.
+
+    Answers what is wrong; the object's number, or -1 for null; whether the object is new, so that its bytes follow.
+    """
     mark = _number(data, state)
     if mark < 0:
         return CUT, -1, False
@@ -118,7 +129,7 @@ def _object(data: Bytes, state: Numbers, objects: Numbers) -> tuple[int, Index, 
 
 @loop
 def _unit(data: Bytes, state: Numbers) -> np.int64:
-    """A UTF-16 unit in its 1 to 3 bytes; -1 if it is none."""
+    """A UTF-16 unit, stored in 1 to 3 bytes; -1 for bytes that are none."""
     at = state[AT]
     if at >= data.size:
         return np.int64(-1)
@@ -135,11 +146,12 @@ def _unit(data: Bytes, state: Numbers) -> np.int64:
 
 @loop
 def _put(texts: Bytes, at: Index, code: Index) -> Index:
-    """A character as UTF-8; where the next goes. A lone half of a pair becomes what is no UTF-8, and is found so."""
+    """Write a character as UTF-8; answer where the next goes. The caller's check finds a lone half of a pair."""
     size = 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
     if size == 1:
         texts[at] = code
         return at + 1
+
     for step in range(size - 1, 0, -1):
         texts[at + step] = 0x80 | code & 0x3F
         code >>= 6
@@ -149,7 +161,11 @@ def _put(texts: Bytes, at: Index, code: Index) -> Index:
 
 @loop
 def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, Index]:
-    """What is wrong, and the index of the text that stands next, -1 for null. Texts never outgrow their bytes."""
+    """Read the text that stands next. Answers what is wrong, and the text's index, -1 for null.
+
+    Layout: ASCII with the high bit set in the last byte; or, with the high bit set in the first byte, the number of
+    UTF-16 units + 1 (0 for null) and the units. A text takes no more bytes in UTF-8 than it has here.
+    """
     at, out = state[AT], state[TEXT_SIZE]
     if at >= data.size:
         return CUT, -1
@@ -170,6 +186,7 @@ def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, I
             return FINE, -1
         if length - 1 > data.size - at:
             return CUT, -1
+
         left = length - 1
         while left > 0:
             unit = _unit(data, state)
@@ -192,6 +209,7 @@ def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, I
         texts[out] = data[at] & 0x7F
         out += 1
         state[AT] = at + 1
+
     state[TEXT_SIZE] = out
     state[TEXTS] += 1
     ends[state[TEXTS]] = out
@@ -200,7 +218,7 @@ def _text(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, I
 
 @loop
 def _utf8(data: Bytes, state: Numbers, texts: Bytes, ends: Ends) -> tuple[int, Index]:
-    """The same for an Avro `Utf8`: its size + 1, and its bytes."""
+    """Read an Avro `Utf8`, and answer as `_text` does. Layout: the size in bytes + 1, then the bytes."""
     size = _number(data, state) - 1
     if not 0 <= size <= data.size - state[AT]:
         return CUT, -1
@@ -231,7 +249,7 @@ def _text_object(
 
 @loop
 def _fixed(data: Bytes, state: Numbers, size: int) -> np.int64:
-    """A big-endian number of some bytes, with its sign."""
+    """A signed big-endian number of `size` bytes."""
     value = np.int64(0)
     for step in range(size):
         value = value << 8 | np.int64(data[state[AT] + step])
@@ -259,10 +277,11 @@ def _ordering(
     objects: Numbers,
     names: Numbers,
 ) -> int:
-    """Read an ordering value into a row of `found`. Answers what is wrong."""
+    """Read an ordering value into `found`, a delete's row; its kind as in `OrderingKind`. Answers what is wrong."""
     wrong, kind = _class(data, known, known_ends, state, names)
     if wrong != FINE:
         return wrong
+
     left = data.size - state[AT]
     if kind == _NULL_CLASS:
         found[ORDERING] = 0
@@ -298,6 +317,7 @@ def _ordering(
                 return CUT
         if objects[place, 0] != _TIMESTAMP or not -(1 << 53) < objects[place, 1] < 1 << 53:
             return BAD_REFERENCE
+        # `java.sql.Timestamp` counts milliseconds; ordering values count microseconds.
         found[ORDERING], found[VALUE] = 11, 1000 * objects[place, 1]
     else:
         return BAD_CLASS
@@ -306,7 +326,7 @@ def _ordering(
 
 @loop
 def _key(data: Bytes, state: Numbers, texts: Bytes, ends: Ends, found: Numbers, objects: Numbers) -> int:
-    """Read a HoodieKey into a row of `found`, behind its class. Answers what is wrong."""
+    """Read a HoodieKey, whose class was read, into `found`, the row of a delete. Answers what is wrong."""
     wrong, number, is_here = _object(data, state, objects)
     if wrong != FINE or number < 0:
         return BAD_REFERENCE if wrong == FINE else wrong
@@ -334,22 +354,27 @@ def run(
     objects: Numbers,
     names: Numbers,
 ) -> tuple[int, Index]:
-    """What is wrong, and how many records were read."""
+    """Read an array of delete records, or of keys. Answers what is wrong, and how many elements were read."""
     wrong, kind = _class(data, known, known_ends, state, names)
     if wrong != FINE:
         return wrong, 0
     if kind != _RECORDS and kind != _KEYS:
         return BAD_CLASS, 0
+
     wrong, number, is_here = _object(data, state, objects)
+
     if wrong != FINE or not is_here:
         return BAD_REFERENCE, 0
     count = _number(data, state) - 1
     if not 0 <= count <= data.size - state[AT]:
         return BAD_COUNT, 0
+
     for row in range(count):
         wrong, of = _class(data, known, known_ends, state, names)
         if wrong != FINE:
             return wrong, row
+
+        # An INT of 0 is a delete without an ordering value.
         found[row, ORDERING] = 2
         if kind == _RECORDS and of == _RECORD:
             wrong, number, is_here = _object(data, state, objects)

@@ -1,7 +1,7 @@
-"""Ordering values as delete blocks hold them: each in a wrapper of its type, the deletes of a block side by side.
+"""Ordering values of deletes, as delete blocks store them: each in a wrapper for its type.
 
-A delete's `ordering_kind` says which wrapper it has, and the member of `ordering` of that name holds the value.
-Importing this module imports pyarrow only.
+A block's deletes are columns. A delete's `ordering_kind` names the wrapper, and the member of `ordering` with that name
+holds the value. Example: the long 7 has the kind LONG, and its member `long` is 7. This module imports pyarrow only.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ DECIMAL: Final = pa.decimal128(30, 15)
 
 
 class OrderingKind(IntEnum):
-    """The wrapper an ordering value is stored in, by its place in the stored union.
+    """The wrapper an ordering value is stored in, by its branch number in the stored union.
 
-    ARRAY and LOCAL_DATE exist from Hudi 1.1 on, LOCAL_DATE inside an ARRAY only, where it has the place of ARRAY.
+    ARRAY and LOCAL_DATE exist from Hudi 1.1 on. LOCAL_DATE occurs only inside an ARRAY, and has branch number 12 there.
     """
 
     NULL = 0
@@ -71,7 +71,7 @@ Kinds = npt.NDArray[np.int8]
 
 
 def ordering_kind(kind: pa.DataType) -> OrderingKind:
-    """The wrapper of values of a table's column. Seen: Apache Hudi wraps timestamps as the long that stores them.
+    """The wrapper for the values of a table's column. Seen: Apache Hudi wraps a timestamp as the long that stores it.
 
     Raises: Invalid for a type that no wrapper holds.
     """
@@ -85,10 +85,11 @@ def ordering_kind(kind: pa.DataType) -> OrderingKind:
 
 
 def wrap_ordering(columns: Sequence[pa.Array], row_count: int) -> tuple[Kinds, pa.StructArray]:
-    """Kinds and values for the ordering columns of deletes; without columns, or where all are null: an INT of 0.
+    """The kinds and values to store for deletes with these ordering columns. Several columns make an ARRAY.
 
-    That is the delete without ordering value, which wins over whatever came before it. Several columns make an ARRAY.
-    Timestamps are wrapped in the unit that they come in. Raises: Invalid for a value that its wrapper cannot hold.
+    Without columns, or where all are null, the value is an INT of 0: such a delete has no ordering value, and wins over
+    every earlier record of its key. Timestamps are wrapped in the unit of their column.
+    Raises: Invalid for a value that its wrapper cannot hold.
     """
     if not columns:
         missing = np.ones(row_count, np.bool_)
@@ -102,6 +103,7 @@ def wrap_ordering(columns: Sequence[pa.Array], row_count: int) -> tuple[Kinds, p
         missing = np.logical_and.reduce(nulls)
         kind = OrderingKind.ARRAY
         members = {_name(kind): _wrapped_lists(columns, row_count, missing)}
+
     kinds = np.where(missing, OrderingKind.INT, kind).astype(np.int8)
     zeros = pa.array(np.zeros(row_count, np.int32), mask=~missing)
     members["int"] = pc.coalesce(members["int"], zeros) if "int" in members else zeros
@@ -109,15 +111,16 @@ def wrap_ordering(columns: Sequence[pa.Array], row_count: int) -> tuple[Kinds, p
 
 
 def unwrap_ordering(kinds: pa.Array, values: pa.StructArray, types: Sequence[pa.DataType]) -> list[pa.Array]:
-    """The ordering values of deletes as a table's ordering columns, of these types; null where there is none.
+    """The ordering values of deletes, as a table's ordering columns of these types.
 
-    None is: a delete without ordering value, and a value of another class, which compares with nothing. Timestamps
-    stored as long count in the unit of their type.
+    A value is null if the delete has no ordering value, or one of another class, which compares with nothing.
+    A timestamp stored as long counts in the unit of its type.
     """
     if len(types) == 1:
         members = dict(zip([field.name for field in ORDERING], values.flatten(), strict=True))
         column = _unwrapped(members, types[0])
         return [pc.if_else(is_commit_time(kinds, values), pa.scalar(None, column.type), column)]
+
     lists = values.flatten()[OrderingKind.ARRAY - 1]
     is_whole = np.asarray(pc.fill_null(pc.equal(pc.list_value_length(lists), len(types)), False))
     offsets = np.asarray(lists.offsets)[:-1].astype(np.int64)
@@ -130,13 +133,13 @@ def unwrap_ordering(kinds: pa.Array, values: pa.StructArray, types: Sequence[pa.
 
 
 def is_commit_time(kinds: pa.Array, values: pa.StructArray) -> pa.BooleanArray:
-    """Which deletes carry no ordering value: an INT of 0, or null."""
+    """Flags of the deletes without an ordering value: those with an INT of 0, or null."""
     zero = pc.fill_null(pc.equal(values.flatten()[OrderingKind.INT - 1], 0), False)
     return pc.or_(pc.equal(kinds, int(OrderingKind.NULL)), pc.and_(pc.equal(kinds, int(OrderingKind.INT)), zero))
 
 
 def kinds_of(members: Sequence[pa.Array], row_count: int) -> Kinds:
-    """The kind of each value from the members of its struct, of which at most one is not null."""
+    """The kind of each value, found from its struct's member that is not null. At most one member is not null."""
     kinds = np.zeros(row_count, np.int8)
     for index, member in enumerate(members):
         if member.null_count < row_count:
@@ -159,7 +162,7 @@ def _wrapped(column: pa.Array, kind: OrderingKind) -> pa.Array:
 
 
 def _wrapped_lists(columns: Sequence[pa.Array], row_count: int, missing: npt.NDArray[np.bool_]) -> pa.Array:
-    """The values of each row as a list of wrappers."""
+    """A list for each row: the row's values, each in its wrapper. A row that is `missing` gets a null."""
     width = len(columns)
     places = np.arange(row_count * width).reshape(row_count, width)
     members: dict[str, pa.Array] = {}
@@ -167,23 +170,26 @@ def _wrapped_lists(columns: Sequence[pa.Array], row_count: int, missing: npt.NDA
         kind = ordering_kind(column.type)
         kind = OrderingKind.LOCAL_DATE if kind is OrderingKind.DATE else kind
         wrapped = column if kind is OrderingKind.LOCAL_DATE else _wrapped(column, kind)
+
         spread = np.full(row_count * width, -1, np.int64)
         spread[places[:, index]] = np.arange(row_count)
         laid = wrapped.take(pa.array(spread, mask=spread < 0))
         members[_name(kind)] = pc.coalesce(members[_name(kind)], laid) if _name(kind) in members else laid
+
     values = _struct(INNER, members, row_count * width)
     offsets = pa.array(np.arange(row_count + 1, dtype=np.int32) * width)
     return pa.ListArray.from_arrays(offsets, values, type=ORDERING.field("array").type, mask=pa.array(missing))
 
 
 def _unwrapped(members: dict[str, pa.Array], kind: pa.DataType) -> pa.Array:
-    """The values of the class that a column of this type has; null for others."""
+    """The values that are stored in the wrapper for this type, as this type; null for values of other wrappers."""
     if pa.types.is_timestamp(kind):
         found = pc.coalesce(members["long"].cast(pa.timestamp(kind.unit, "UTC")), _in_unit(members, kind))
         return found.cast(kind) if kind.tz is not None else found.view(kind)
     if pa.types.is_date(kind):
         others = [members[name] for name in ("local_date",) if name in members]
         return pc.coalesce(members["date"], *others, members["int"].view(pa.date32()))
+
     found = members[_name(ordering_kind(kind))]
     if not pa.types.is_decimal(kind):
         return found

@@ -1,4 +1,4 @@
-"""The blocks of a log file, in file order; damaged stretches are reported and passed over."""
+"""The blocks of a log file, in file order. Damaged stretches are reported as CORRUPT blocks, and passed over."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,15 +19,17 @@ SEARCH_SIZE_BYTES: Final = 1 << 20
 
 
 def scan_log(source: LogSource, size_bytes: int, *, path: str) -> Iterator[LogBlock]:
-    """The blocks of a log of `size_bytes`, headers decoded, contents left in the file.
+    """The blocks of a log of `size_bytes`, with headers decoded and contents left in the file.
 
-    Together they are the whole file: what is no sound block becomes a CORRUPT one up to the next magic, and the
-    scan goes on there. Nobody but the caller can tell whether such a block matters; see `Damage`.
+    Together the blocks cover the whole file. Bytes that are no sound block become a CORRUPT block up to the next
+    magic, where the scan goes on. Only the caller can tell whether a CORRUPT block matters; see `Damage`.
 
-    Seen: Apache Hudi counts a whole block as corrupt when no magic follows it. Here it stays, and what follows
-    is the CORRUPT block. A block whose two lengths agree but whose parts do not ends where they say.
+    If a block's two lengths agree but its parts do not, its CORRUPT block ends where the lengths say.
 
-    Requests: one for each block, of 64 KiB from the last block's end on; fewer for small ones; damage costs reading
+    Seen: Apache Hudi counts a whole block as corrupt if no magic follows it. Here the block stays sound, and the
+    bytes that follow are the CORRUPT block.
+
+    Requests: one of 64 KiB for each block, from the last block's end on; fewer for small blocks. Damage costs reading
     up to the next magic. Memory: 64 KiB, or the largest header. Spec: format/log-format.md section 4.
     """
     window = LogWindow(source, size_bytes, path=path)
@@ -41,9 +43,9 @@ def scan_log(source: LogSource, size_bytes: int, *, path: str) -> Iterator[LogBl
 
 
 def read_blocks(data: bytes | memoryview, *, path: str) -> Iterator[LogBlock]:
-    """The blocks of a log held in memory, torn ones included as CORRUPT.
+    """The blocks of a log held in memory. Torn blocks are included, as CORRUPT.
 
-    Raises: CorruptFile or Unsupported for damage that no dead writer leaves.
+    Raises: CorruptFile or Unsupported for damage that a writer which died cannot have left.
     """
     for block in scan_log(MemoryLog(data), memoryview(data).nbytes, path=path):
         if block.damage is not None and not block.damage.is_torn:
@@ -54,16 +56,19 @@ def read_blocks(data: bytes | memoryview, *, path: str) -> Iterator[LogBlock]:
 def _block_at(window: LogWindow, offset: int) -> LogBlock:
     """The block that starts at an offset, or the gap from there to the next magic.
 
-    The head is decoded before the end is looked at, so that the window moves forward only.
+    The head is decoded before the end is looked at, so that the window only moves forward.
     """
     start = bytes(window.view(offset, min(len(MAGIC), window.size_bytes - offset)))
     if start != MAGIC:
         found = start.hex(" ")
         error = CorruptFile(window.path, offset, expected=f"log block magic {MAGIC.decode()}", found=found)
+        # A file that does not begin with a magic, or a part of one, is no log: no writer that died left it.
         is_log = offset > 0 or MAGIC.startswith(start)
         return _gap(window, offset, _find_magic(window, offset + 1), Damage(error, is_torn=is_log))
+
     broken: CorruptFile | Unsupported | None = None
     block: LogBlock | None = None
+
     try:
         end = find_block_end(window, offset)
         try:
@@ -73,8 +78,11 @@ def _block_at(window: LogWindow, offset: int) -> LogBlock:
         check_block_end(window, offset, end)
     except CorruptFile as error:
         return _gap(window, offset, _find_magic(window, offset + 1), Damage(error, is_torn=True))
+
     if block is not None:
         return block
+
+    # The lengths agree, so the block was written whole: its damage is no torn write.
     assert broken is not None
     return _gap(window, offset, end, Damage(broken, is_torn=False))
 
@@ -87,7 +95,7 @@ def _gap(window: LogWindow, offset: int, end: int, damage: Damage) -> LogBlock:
 def _find_magic(window: LogWindow, start: int) -> int:
     """The offset of the next magic from `start` on, or the end of the file.
 
-    A magic may share its first byte with the last one of another: a block cut behind `#HUDI`, and the next.
+    Reads overlap by a magic less one byte, so that a magic on the border of two reads is found.
     """
     overlap = len(MAGIC) - 1
     at = start

@@ -8,14 +8,14 @@ WINDOW_SIZE_BYTES: Final = 64 * 1024
 
 
 class LogSource(Protocol):
-    """A log file by ranges. The caller does the reading: from a store, or an open file."""
+    """A log file that is read by ranges. The caller supplies the reading: from a store, or from an open file."""
 
     def read_at(self, offset: int, size: int) -> bytes | memoryview:
-        """The bytes from `offset` on, `size` of them, or fewer at the end of the file."""
+        """`size` bytes from `offset` on, or fewer at the end of the file."""
 
 
 class MemoryLog:
-    """A log held in memory, or the part of it that begins at `start`. Ranges of it are views, not copies."""
+    """A log held in memory, or the part of a log that begins at `start`. Ranges are views, not copies."""
 
     def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
         self._view = memoryview(data).cast("B").toreadonly()
@@ -38,9 +38,9 @@ def read_exactly(source: LogSource, offset: int, size: int, *, path: str) -> mem
 
 
 class LogWindow:
-    """A log of known size, read through a window: small neighbouring reads are one request.
+    """A log of known size, read through a window, so that small neighbouring reads are one request.
 
-    Memory: the window, 64 KiB or the largest single read.
+    Memory: the window: 64 KiB, or the largest single read.
     """
 
     def __init__(self, source: LogSource, size_bytes: int, *, path: str) -> None:
@@ -50,7 +50,7 @@ class LogWindow:
         self._start = 0
 
     def view(self, offset: int, size: int) -> memoryview:
-        """`size` bytes from `offset` on, which lie within the file."""
+        """`size` bytes from `offset` on. They must lie within the file."""
         assert 0 <= offset <= offset + size <= self.size_bytes
         if offset < self._start or offset + size > self._start + len(self._held):
             wanted = min(max(size, WINDOW_SIZE_BYTES), self.size_bytes - offset)

@@ -1,7 +1,7 @@
-"""Whole log blocks, one function a kind that this release writes.
+"""Whole log blocks: one function for each kind that is written here.
 
-The rows of a data block have all fields of its schema, the meta fields first
-where the table has them: they are written as they come, a row's record key among them.
+The rows of a data block have all fields of its schema. Meta fields, if the table has them, come first: they are written
+as the caller gives them, the record key included.
 """
 
 import struct
@@ -34,9 +34,9 @@ Rows = Iterable[pa.RecordBatch]
 
 
 def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
-    """A data block of Avro rows. `header`: as `headers.data_header` makes it; its schema is the rows'.
+    """A data block of Avro rows. `header`: as `headers.data_header` makes it, with the schema of the rows.
 
-    Raises: Invalid for columns that are not those of the schema, and unless positions, if any, are one a row.
+    Raises: Invalid for columns that are not those of the schema, and for record positions that are not one a row.
     Memory: the block, twice.
     """
     encoder = row_encoder(_schema_text(header))
@@ -53,14 +53,15 @@ def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
 def encode_parquet_block(
     rows: Rows, header: Mapping[HeaderKey, str], *, compression: str, dictionary: Sequence[str] | None = None
 ) -> bytes:
-    """A data block that is a Parquet file, with the schema's text in its footer, as Apache Hudi has it there.
+    """A data block that is a Parquet file. The schema's text stands in the footer, as Apache Hudi has it.
 
-    `dictionary`: the leaves, as Parquet names them, that get one; None: all. A row group has `ROW_GROUP_ROWS` rows,
-    however these come.
+    `dictionary`: the Parquet names of the leaf columns that get a dictionary; None: all. A row group has
+    `ROW_GROUP_ROWS` rows, whatever the size of the batches.
     Raises: as `encode_avro_block`. Memory: the same.
     """
     text = _schema_text(header)
     schema = _arrow_schema(text)
+
     sink = pa.BufferOutputStream()
     table = pa.Table.from_batches((_conformed(batch, schema) for batch in rows), schema)
     with pq.ParquetWriter(
@@ -73,24 +74,27 @@ def encode_parquet_block(
     ) as writer:
         writer.write_table(table, ROW_GROUP_ROWS)
         writer.add_key_value_metadata({AVRO_SCHEMA: text, WRITER_MODEL: "avro"})
+
     check_positions(header, len(table))
     return encode_block(BlockType.PARQUET_DATA, header, sink.getvalue())
 
 
 def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_column: str) -> bytes:
-    """A data block that is an HFile of rows under their record keys, of which each comes once.
+    """A data block that is an HFile: each row is stored under its record key, and each key occurs once.
 
-    Order: by the bytes of the keys. Raises: Invalid for a key that is null or comes twice, and for positions, by which
-    such a block is not sorted.
+    Order: by the bytes of the keys. Raises: Invalid for a key that is null or comes twice, and for record positions:
+    they must ascend, and rows sorted by key do not ascend by position.
     """
     text = _schema_text(header)
     if HeaderKey.RECORD_POSITIONS in header:
         raise Invalid("HFile block: expected no record positions; rows are sorted by key")
+
     schema = _arrow_schema(text)
     table = pa.Table.from_batches((_conformed(batch, schema) for batch in rows), schema).combine_chunks()
     keys = table.column(key_column).cast(pa.binary())
     if keys.null_count or pc.count_distinct(keys).as_py() < len(keys):
         raise Invalid(f"HFile block: expected in column '{key_column}' a key for each row, once, and no null")
+
     order = pc.sort_indices(keys)
     encoder = row_encoder(text)
     values = [_values(encoder.encode(batch)) for batch in table.take(order).to_batches()]
@@ -101,7 +105,7 @@ def encode_hfile_rows_block(rows: Rows, header: Mapping[HeaderKey, str], *, key_
 def encode_hfile_block(
     hfile: bytes | memoryview, *, instant_time: str, schema_text: str, compacted_instants: Iterable[str] = ()
 ) -> bytes:
-    """A data block of a whole HFile. `schema_text`: the Avro schema of its values, the same as inside."""
+    """A data block of a whole HFile. `schema_text`: the Avro schema of the values, as the HFile itself states it."""
     header = data_header(instant_time=instant_time, schema_text=schema_text, compacted_instants=compacted_instants)
     return encode_block(BlockType.HFILE_DATA, header, hfile)
 
@@ -115,7 +119,7 @@ def encode_delete_block(
     positions_base_instant: str | None = None,
     compacted_instants: Iterable[str] = (),
 ) -> bytes:
-    """A delete block of columns as in `delete.DELETES`. `positions`: as in `data_header`, one a delete."""
+    """A delete block from columns as in `delete.DELETES`. `positions`: as in `data_header`, one a delete."""
     header = data_header(
         instant_time=instant_time,
         schema_text=schema_text,
@@ -128,7 +132,7 @@ def encode_delete_block(
 
 
 def encode_rollback_block(*, instant_time: str, target_instant_time: str) -> bytes:
-    """A command block: drop the blocks of the target instant that stand before this one."""
+    """A command block. It tells readers to drop the target instant's blocks that stand before this block."""
     header = {
         HeaderKey.INSTANT_TIME: instant_time,
         HeaderKey.TARGET_INSTANT_TIME: target_instant_time,
@@ -156,10 +160,12 @@ def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         raise Invalid(
             f"log block: expected the columns {', '.join(schema.names)}, found {', '.join(batch.schema.names)}"
         )
+
     columns = batch if is_conformed else batch.select(schema.names)
     for column, field in zip(columns.columns, schema, strict=True):
         if not field.nullable and column.null_count:
             raise Invalid(f"column '{field.name}': expected no null, as the schema states, found {column.null_count:,}")
+
     try:
         return columns if is_conformed else columns.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
