@@ -81,6 +81,10 @@ class ArrowSource:
         )  # fmt: skip
         return self._placed.counts
 
+    @property
+    def group_rows_max(self) -> int | None:
+        return self._placed.group_rows_max
+
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         return self._placed.tag(stored, tagging)
 

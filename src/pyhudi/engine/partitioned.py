@@ -66,6 +66,10 @@ class PartitionedInput:
     def counts(self) -> Mapping[str, int]:
         return {path: len(rows) for path, rows in self._partitions.items()}
 
+    @property
+    def group_rows_max(self) -> int | None:
+        return None if self._memory is None else self._memory.group_rows_max
+
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if tagging.settles:
             self._partitions = settle_partitions(self._partitions, tagging.ordering)

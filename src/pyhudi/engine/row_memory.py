@@ -23,6 +23,11 @@ class RowMemory:
         self._held_bytes = self._passed_bytes = 0
         self._changed = threading.Condition()
 
+    @property
+    def group_rows_max(self) -> int:
+        """Rows of a file group that have room when they are held twice, as settling and sorting take."""
+        return max(1, self._max_bytes // (2 * max(1, self.row_bytes)))
+
     @contextmanager
     def hold(self, size_bytes: int) -> Iterator[None]:
         """Hold so many bytes, once there is room for them or nobody else holds any."""

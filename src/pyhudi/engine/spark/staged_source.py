@@ -81,6 +81,10 @@ class StagedSource:
         self._by, self._total = placed, sum(placed.counts.values())
         return placed.counts
 
+    @property
+    def group_rows_max(self) -> int | None:
+        return self._by.group_rows_max if self._by is not None else None
+
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if self._total > TAGGED_ROWS_MAX:
             self._leave_to_spark()
