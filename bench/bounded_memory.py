@@ -1,4 +1,4 @@
-"""`python -m bench.bounded_memory`: the memory and the time of a bulk insert of a stream, within a bound and without.
+"""`python -m bench.bounded_memory`: the memory and the time of the write of a stream, within a bound and without.
 
 Each figure is of a process of its own, which makes narrow rows (five columns, ten partitions) as they are asked for.
 """
@@ -42,14 +42,14 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def work(path: str, count: int, bound: int) -> None:
+def work(path: str, operation: str, count: int, bound: int) -> None:
     """In the process that is measured: its peak beyond that of a first, small write."""
     table = HudiTable.create(path, name="t", record_key="id", partition_by="part", ordering="ts")
     table.bulk_insert(pa.Table.from_batches(batches(1_000)))
     before, started = peak_bytes(), time.perf_counter()
     reader = pa.RecordBatchReader.from_batches(next(batches(1)).schema, batches(count))
-    result = table.bulk_insert(reader, options={"pyhudi.memory.max.bytes": bound})
-    assert result.inserted == count
+    result = getattr(table, operation)(reader, options={"pyhudi.memory.max.bytes": bound})
+    assert result.inserted + result.updated == count
     print(json.dumps({"seconds": time.perf_counter() - started, "mib": (peak_bytes() - before) / (1 << 20)}))
 
 
@@ -57,11 +57,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.bounded_memory", description=__doc__)
     parser.add_argument("--rows", default="4000000,16000000", help="rows of the streams (%(default)s)")
     parser.add_argument("--bound-mib", type=int, default=256, help="of the side that has one (%(default)s)")
-    parser.add_argument("--work", nargs=3, metavar=("PATH", "ROWS", "BYTES"), help=argparse.SUPPRESS)
+    parser.add_argument("--operation", default="bulk_insert", choices=("bulk_insert", "insert", "upsert"))
+    parser.add_argument("--work", nargs=2, metavar=("PATH", "BYTES"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work:
-        path, count, bound = arguments.work
-        work(path, int(count), int(bound))
+        path, bound = arguments.work
+        work(path, arguments.operation, int(arguments.rows), int(bound))
         return 0
     print("| rows | Arrow MiB | bound | seconds | MiB beyond a small write |")
     print("| ---: | --------: | ----: | ------: | -----------------------: |")
@@ -69,8 +70,9 @@ def main() -> int:
     for count in map(int, arguments.rows.split(",")):
         for bound in (arguments.bound_mib << 20, UNBOUNDED):
             with tempfile.TemporaryDirectory() as folder:
-                command = [sys.executable, "-m", "bench.bounded_memory", "--work", str(Path(folder) / "t")]
-                done = subprocess.run([*command, str(count), str(bound)], capture_output=True, text=True, check=True)
+                command = [sys.executable, "-m", "bench.bounded_memory", "--operation", arguments.operation]
+                command += ["--rows", str(count), "--work", str(Path(folder) / "t"), str(bound)]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
             seen = json.loads(done.stdout)
             said = "none" if bound == UNBOUNDED else f"{bound >> 20:,} MiB"
             size_mib = count * row_bytes / (1 << 20)
