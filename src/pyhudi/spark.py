@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import load_table, save_dataframe
 from pyhudi.engine.spark.register import wrap_readers_and_writers
+from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
+from pyhudi.storage.scratch import sweep_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +19,7 @@ def register(spark: "SparkSession") -> None:
     It wraps `format`, `option`, `options`, `mode`, `load` and `save` of PySpark's classes (classic and Connect)
     in this process: for `hudi` they end here, every other format goes through untouched. Streams and tables of a
     catalog raise Unsupported for `hudi`, which says what to use instead. Calling it twice is harmless.
+    Where Spark runs on this machine, rows that a driver left there which was killed are deleted.
 
     Example:
         pyhudi.spark.register(spark)
@@ -24,3 +27,5 @@ def register(spark: "SparkSession") -> None:
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
     wrap_readers_and_writers(type(spark), load=load_table, save=save_dataframe)
+    if runs_on_this_machine(spark):
+        sweep_once(scratch_folder(spark))

@@ -46,7 +46,13 @@ def is_arrow(data: Any) -> bool:
 
 
 def arrow_table(data: Any) -> pa.Table:
-    """The data as an Arrow table, its stream read to the end.
+    """The data as an Arrow table, its stream read to the end. Raises: as `arrow_rows`."""
+    rows = arrow_rows(data)
+    return rows if isinstance(rows, pa.Table) else rows.read_all()
+
+
+def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
+    """The data as an Arrow table that is in memory, or as a stream that is still to be read.
 
     Raises: Invalid for anything that does not speak the Arrow stream interface.
     """
@@ -55,7 +61,7 @@ def arrow_table(data: Any) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if hasattr(data, "__arrow_c_stream__"):
-        return _stream(data).read_all()
+        return _stream(data)
     raise Invalid(
         f"data of type {type(data).__module__}.{type(data).__qualname__}: expected a Spark DataFrame or anything with "
         "__arrow_c_stream__ (pyarrow, pandas 2.2 and later, Polars, DuckDB, ...)"

@@ -20,10 +20,12 @@ from pyhudi.services.compaction import CompactionJob
 from pyhudi.services.compaction_inputs import CompactionKind
 from pyhudi.services.compaction_settings import CompactionSettings
 from pyhudi.services.many_logs import tell_of_commits
+from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
 from pyhudi.write.compaction_handle import SliceWork
 from pyhudi.write.inserts import as_deletes
+from pyhudi.write.memory_settings import MemorySettings
 from pyhudi.write.operation import (
     WriteResult,
     base_file_settings,
@@ -167,7 +169,7 @@ class TableWrites(ABC):
         """The partition paths that rows, or their key and partition columns, lie in, stored or not."""
         snapshot, _, settings = self._prepare(options)
         in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
-        _, source = self._source(data, settings)
+        _, source = self._source(data, options)
         try:
             return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counts))
         finally:
@@ -186,7 +188,7 @@ class TableWrites(ABC):
         deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
         if deletes:
             operation = as_deletes(operation)
-        access, source = self._source(data, settings)
+        access, source = self._source(data, options)
         try:
             prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
             readers = self._readers(frames.cluster_of(data))
@@ -305,10 +307,12 @@ class TableWrites(ABC):
             on_commit(result)
         return result
 
-    def _source(self, data: Any, settings: WriteSettings) -> tuple[TableAccess, WriteSource]:
+    def _source(self, data: Any, options: Mapping[str, object] | None) -> tuple[TableAccess, WriteSource]:
         """Where the write runs: the data's type says."""
+        memory = MemorySettings.from_options(merge_options(write=options, opened=self._options, table={}))
+        sweep_once(memory.spill_folder)
         dataframe = frames.spark_dataframe(data)
         if dataframe is not None:
-            engine = frames.spark_engine()
-            return engine.spark_access(self._access, dataframe), engine.source_of(dataframe, self._access.location)
-        return self._access, ArrowSource(frames.arrow_table(data), self._access.storage, self._executor)
+            engine, location = frames.spark_engine(), self._access.location
+            return engine.spark_access(self._access, dataframe), engine.source_of(dataframe, location, memory)
+        return self._access, ArrowSource(frames.arrow_rows(data), self._access.storage, self._executor, memory)

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.arrow_types import canonical_arrow
 from pyhudi.table.conform import conform_array
 
@@ -21,6 +22,13 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         return column
     chunks = [_as_stored(chunk, field) for chunk in column.chunks]
     return pa.chunked_array(chunks, type=field.type)
+
+
+def input_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of the input with the table's columns, in their types; a view where it has them. Raises: Invalid."""
+    rows = pa.Table.from_batches([batch])
+    columns = [one_array(input_column(rows, field)) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def plain_rows(rows: pa.Table) -> pa.Table:

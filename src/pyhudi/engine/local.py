@@ -56,6 +56,11 @@ class LocalExecutor:
         return [future.result() for future in futures]
 
 
+def worker_count(executor: Executor) -> int:
+    """How many tasks an executor runs at a time in this process: one, if it does not say more."""
+    return executor.workers if isinstance(executor, LocalExecutor) else 1
+
+
 class LocalSliceWork:
     """Slices of a compaction as tasks of an executor in this process."""
 

@@ -1,6 +1,6 @@
 """The input's rows of one partition, wherever they lie in its tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,13 +71,24 @@ class PartitionRows:
         if self.rows is not None:
             yield from self.batches(np.arange(start, stop))
             return
-        for batch in self.table.slice(start, stop - start).to_batches(max_chunksize=BATCH_ROWS):
+        rows = self.table.slice(start, stop - start)
+        if len(rows) >= _PIECE_ROWS * rows.column(0).num_chunks:
+            batches: Iterable[pa.RecordBatch] = rows.to_batches(max_chunksize=BATCH_ROWS)
+        else:  # what follows costs more for each batch than a copy does
+            batches = _joined(rows)
+        for batch in batches:
             yield self._with_key(batch)
 
     def _with_key(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self.key_column == RECORD_KEY:
             return batch
         return batch.append_column(RECORD_KEY, batch.column(self.key_column))
+
+
+def _joined(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows that lie in many small chunks, in larger ones."""
+    for start in range(0, len(table), BATCH_ROWS):
+        yield from table.slice(start, BATCH_ROWS).combine_chunks().to_batches()
 
 
 def _gathered(table: pa.Table, rows: np.ndarray) -> list[pa.RecordBatch]:

@@ -1,6 +1,7 @@
 """An input whose rows lie by partition: tagging and writing them with this process's threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 from pyhudi.engine.code_order import stable_order
 from pyhudi.engine.key_order import split_by_key
 from pyhudi.engine.partition_rows import PartitionRows
+from pyhudi.engine.row_memory import RowMemory
 from pyhudi.engine.tagging import settle_partitions, tag_partitions
 from pyhudi.executor import Executor
 from pyhudi.index.bucket import BucketRule
@@ -49,10 +51,13 @@ class PartitionedInput:
         executor: Executor,
         *,
         splits_by_key: bool = False,
+        memory: RowMemory | None = None,
     ) -> None:
-        """`splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived."""
+        """`splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived. `memory`: of
+        rows that lie in files; None where they are in memory anyhow.
+        """
         self._partitions, self._storage, self._executor = partitions, storage, executor
-        self._splits_by_key = splits_by_key
+        self._splits_by_key, self._memory = splits_by_key, memory
         self._tagged: Mapping[str, Tagged] = {}
         self._slices: Sequence[FileSlice] = ()
         self._bucketed: Mapping[str, np.ndarray] = {}
@@ -61,10 +66,15 @@ class PartitionedInput:
     def counts(self) -> Mapping[str, int]:
         return {path: len(rows) for path, rows in self._partitions.items()}
 
+    @property
+    def group_rows_max(self) -> int | None:
+        return None if self._memory is None else self._memory.group_rows_max
+
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if tagging.settles:
             self._partitions = settle_partitions(self._partitions, tagging.ordering)
         self._tagged = tag_partitions(self._partitions, stored, tagging, self._storage, self._executor)
+        self._pass_by(self._size_bytes(sum(map(len, self._partitions.values()))))
         self._slices = slices = stored[:]
         by_group = np.zeros(len(slices), dtype=np.int64)
         inserts = dict(self.counts)
@@ -78,7 +88,10 @@ class PartitionedInput:
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
         def numbers(path: str) -> np.ndarray:
-            return rules[path].bucket_of(self._partitions[path].key_chunks())
+            keys = self._partitions[path].key_chunks()
+            found = rules[path].bucket_of(keys)
+            self._pass_by(keys.nbytes)
+            return found
 
         paths = list(self._partitions)
         self._bucketed = dict(zip(paths, self._executor.run(numbers, paths), strict=True))
@@ -102,8 +115,10 @@ class PartitionedInput:
         def run(task: FileGroupTask) -> list[WriteStatus]:
             is_tagged = task.index_bucket is None
             wants_positions = is_tagged and task.kind is TaskKind.APPEND and target.logs.writes_positions
-            batches = self._batches(segments[task.bucket], wants_positions=wants_positions)
-            return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
+            of = segments[task.bucket]
+            batches = self._batches(of, wants_positions=wants_positions)
+            with self._held(target, task, sum(len(segment.rows) for segment in of)):
+                return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
 
         tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
         return [status for of in self._executor.run(run, tasks) for status in of]
@@ -121,6 +136,22 @@ class PartitionedInput:
                     batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
                 start += len(batch)
                 yield batch
+                self._pass_by(self._size_bytes(len(batch)))
+
+    def _held(self, target: WriteTarget, task: FileGroupTask, rows: int) -> AbstractContextManager[None]:
+        """Room for what writing a file group holds of its rows: of a stream one row group, of others the rows twice."""
+        if self._memory is None:
+            return nullcontext()
+        size_bytes = self._size_bytes(rows)
+        streams = task.kind is TaskKind.CREATE and not (target.combines or target.sorts_rows)
+        return self._memory.hold(min(size_bytes, target.settings.row_group_size_bytes) if streams else 2 * size_bytes)
+
+    def _size_bytes(self, rows: int) -> int:
+        return 0 if self._memory is None else rows * self._memory.row_bytes
+
+    def _pass_by(self, size_bytes: int) -> None:
+        if self._memory is not None:
+            self._memory.pass_by(size_bytes)
 
     def _of_buckets(self, plan: WritePlan) -> dict[int, list[Segment]]:
         """As `_segments`, where the rows of a bucket of the index go together."""

@@ -1,7 +1,7 @@
 """The names of options: which ones Apache Hudi knows, and the one spelling that each goes by here.
 
 The list is package data, `option_names.txt`: the names that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 define, one a
-line, sorted; a name that ends in `*` stands for all that begin so.
+line, sorted; a name that ends in `*` stands for all that begin so. Last come pyhudi's own, which begin with `pyhudi.`.
 """
 
 import difflib
@@ -53,6 +53,9 @@ ALIASES = {
     "hoodie.write.lock.storage.heartbeat.poll.secs": "hoodie.write.lock.storage.renew.interval.secs",
 }
 """Older spellings -> the newest one. Other spellings of a table's facts are not here: see `table_facts`."""
+
+OWN_PREFIX = "pyhudi."
+"""How the names begin that Apache Hudi does not have. They say how this process works, so no table stores them."""
 
 _OLD_KEYGEN, _KEYGEN = "hoodie.deltastreamer.keygen.timebased.", "hoodie.keygen.timebased."
 

@@ -75,7 +75,11 @@ _COMPACTION: dict[str, Entry] = {
     ),
 }  # fmt: skip
 
+_OWN: dict[str, Entry] = each(("pyhudi.memory.max.bytes", "pyhudi.memory.spill.folder"), Entry(Kind.SETTING))
+"""pyhudi's own, for which Apache Hudi has no word."""
+
 SETTINGS: dict[str, Entry] = {
+    **_OWN,
     **each(
         (
             "hoodie.parquet.compression.codec", "hoodie.parquet.max.file.size",

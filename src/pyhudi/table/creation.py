@@ -19,6 +19,7 @@ from pyhudi.merge.payloads import (
 )
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.option_entries import Kind
+from pyhudi.model.option_names import OWN_PREFIX
 from pyhudi.model.option_table import fact_names, find_entry
 from pyhudi.model.options import check_value
 from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
@@ -83,6 +84,9 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
     for name, text in new.properties.items():
+        if name.startswith(OWN_PREFIX):
+            raise Invalid(f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, "
+                          "or to the write")  # fmt: skip
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
     mode = _merge_mode(new, version)

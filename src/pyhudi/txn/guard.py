@@ -20,6 +20,7 @@ from typing import Protocol, assert_never, runtime_checkable
 
 from pyhudi.errors import Conflict, Unavailable, Unsupported
 from pyhudi.storage.below import refuse_links
+from pyhudi.storage.file_locks import try_lock, unlock
 from pyhudi.storage.open import open_versioned
 from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
@@ -27,11 +28,6 @@ from pyhudi.storage.read_only import why_read_only
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.hold import TEXT_BYTES_MAX, CertainHold, Hold, Holder
 from pyhudi.txn.lease import LeaseGuard
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 GUARD_FILE = ".hoodie/.pyhudi_guard"
 LINE_FILE = ".hoodie/.pyhudi_line"
@@ -41,7 +37,6 @@ RUNNING = ".hoodie/.pyhudi_running"
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_GUARD |= getattr(os, "O_NOFOLLOW", 0)  # or a link's target would be truncated
-_LOCKED_BYTE = 1 << 30  # Windows locks bytes, and keeps others from reading them: not those of the text
 _TRIES = 10
 
 
@@ -252,7 +247,7 @@ def _locked_file(path: str, root: str, holder: Holder) -> Iterator[None]:
         if os.getpid() == holder.pid:
             _descriptors.discard(descriptor)
             _write_text(descriptor, b"")
-            _unlock(descriptor)
+            unlock(descriptor)
             os.close(descriptor)
 
 
@@ -269,7 +264,7 @@ def _lock_file(path: str, root: str) -> int:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Unavailable(f"{path}: expected a regular file to lock, found none; remove what is there")
             _keep_readers_out(descriptor, os.path.dirname(path))
-            if not _try_lock(descriptor):
+            if not try_lock(descriptor):
                 raise _conflict(root, Holder.decode(_read_text(descriptor)))
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
@@ -288,9 +283,9 @@ def _is_locked(path: str) -> bool | None:
     except OSError:
         return None
     try:
-        is_free = _try_lock(descriptor)
+        is_free = try_lock(descriptor)
         if is_free:
-            _unlock(descriptor)
+            unlock(descriptor)
         return not is_free
     finally:
         os.close(descriptor)
@@ -328,30 +323,3 @@ def _write_text(descriptor: int, text: bytes) -> None:
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.write(descriptor, text)
-
-
-if sys.platform == "win32":
-
-    def _try_lock(descriptor: int) -> bool:
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError:
-            return False
-        return True
-
-    def _unlock(descriptor: int) -> None:
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    def _unlock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

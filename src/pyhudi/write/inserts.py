@@ -30,6 +30,19 @@ def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> R
             assert_never(settings.bulk_insert_sort_mode)
 
 
+def combines_rows(operation: Operation, settings: WriteSettings) -> bool:
+    """Whether an operation keeps one row a key of its input."""
+    match operation:
+        case Operation.UPSERT:
+            return settings.combine_before_upsert
+        case Operation.DELETE:
+            return settings.combine_before_delete
+        case Operation.INSERT:
+            return settings.combine_before_insert or settings.insert_duplicates == "drop"
+        case _:
+            return settings.combine_before_insert
+
+
 def as_deletes(operation: Operation) -> Operation:
     """What becomes of an operation whose rows are deletes by their payload class. Raises: Invalid for an insert."""
     if operation not in (Operation.UPSERT, Operation.DELETE):

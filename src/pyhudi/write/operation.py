@@ -41,7 +41,7 @@ from pyhudi.write.input_schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.inserts import refuse_unchecked, row_order
+from pyhudi.write.inserts import combines_rows, refuse_unchecked, row_order
 from pyhudi.write.key_filter import FilterSettings
 from pyhudi.write.key_settings import refuse_unplaceable
 from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
@@ -303,11 +303,6 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
     config = session.snapshot.config
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
-    combines = {
-        Operation.UPSERT: settings.combine_before_upsert,
-        Operation.DELETE: settings.combine_before_delete,
-        Operation.INSERT: settings.combine_before_insert or settings.insert_duplicates == "drop",
-    }.get(operation, settings.combine_before_insert)
     ordering = tuple(name for name in config.ordering if name in prepared.spec.schema.names)
     return WriteTarget(
         location=session.access.location,
@@ -318,7 +313,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         settings=base_file_settings(settings),
         ordering=ordering,
         compares_stored=operation.is_tagged and bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
-        combines=combines,
+        combines=combines_rows(operation, settings),
         matches_keys=operation.is_tagged,
         drops_marked=operation.drops_marked,
         is_delete=operation is Operation.DELETE,

@@ -15,12 +15,12 @@ from pyhudi.table.slice_catalog import SliceCatalog
 from pyhudi.table.snapshot import Snapshot
 from pyhudi.txn.session import WriteSession
 from pyhudi.write.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
-from pyhudi.write.inserts import refuse_stored_keys
+from pyhudi.write.inserts import combines_rows, refuse_stored_keys
 from pyhudi.write.log_names import name_logs
 from pyhudi.write.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.replacement import clustering_groups, plan_replacement
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import Operation, PreparedWrite, WriteSource
+from pyhudi.write.source import Operation, PreparedWrite, RowOrder, WriteSource
 from pyhudi.write.tagging import looks_keys_up, tag_input, tagging_of_table
 
 Slices = Mapping[str, list[FileSlice]]
@@ -118,11 +118,13 @@ def _by_keys(
     fills = operation is not Operation.BULK_INSERT
     free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
+    holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
     sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
         file_size_max_bytes=settings.file_size_max_bytes,
         small_file_limit_bytes=settings.small_file_limit_bytes if fills and not prepared.is_partial else 0,
         small_groups_max=settings.logs.small_groups_max if appends else None,
+        new_rows_max=source.group_rows_max if holds else None,
     )
     return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
 

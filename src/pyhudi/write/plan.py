@@ -60,12 +60,14 @@ class Sizing:
     """How large file groups become, in bytes, and which of the existing ones take new rows.
 
     `small_file_limit_bytes`: base files below it do; 0: none. `small_groups_max`: so many of a partition; None: all.
+    `new_rows_max`: new rows that a group takes at most, where more are not to be held at a time.
     """
 
     record_size_bytes: int
     file_size_max_bytes: int
     small_file_limit_bytes: int
     small_groups_max: int | None = None
+    new_rows_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def plan_write(
     """
     assert sizing.record_size_bytes >= 1
     assert sizing.file_size_max_bytes >= 1
+    assert sizing.new_rows_max is None or sizing.new_rows_max >= 1
     tasks: list[FileGroupTask] = []
     partitions = sorted(set(profile.inserts) | {partition for partition, _ in profile.updates})
     for partition in partitions:
@@ -131,6 +134,7 @@ def plan_write(
                 )
         overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
         rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
+        rows_max = rows_max if sizing.new_rows_max is None else min(rows_max, sizing.new_rows_max)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
             tasks.append(
@@ -147,7 +151,7 @@ def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) 
     for piece in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
         assert piece.base_file is not None
         room = (sizing.file_size_max_bytes - piece.base_file.size_bytes) // sizing.record_size_bytes
-        take = min(rows, max(0, room))
+        take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
         if take:
             filled[piece.file_id] = take
             rows -= take

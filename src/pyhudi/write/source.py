@@ -144,6 +144,10 @@ class WriteSource(Protocol):
     def executor(self) -> Executor:
         """What runs the small tasks of a plan, beside this process's storage."""
 
+    @property
+    def group_rows_max(self) -> int | None:
+        """New rows of a file group that memory has room for, once they were counted; None where all of them have."""
+
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         """Rows by partition path. Called first, once.
 

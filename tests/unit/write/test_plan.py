@@ -35,12 +35,13 @@ def plan(
     max_bytes: int = 120 * MIB,
     limit_bytes: int = 100 * MIB,
     appends: bool = False,
+    new_rows_max: int | None = None,
     new_uuid: Callable[[], str] | None = None,
 ) -> WritePlan:
     return plan_write(
         WorkloadProfile(inserts, updates or {}),
         slices or {},
-        sizing=Sizing(record_bytes, max_bytes, limit_bytes, 1 if appends else None),
+        sizing=Sizing(record_bytes, max_bytes, limit_bytes, 1 if appends else None, new_rows_max),
         appends=appends,
         new_uuid=new_uuid or seeded_uuids(3),
     )
@@ -51,6 +52,18 @@ def test_new_rows_go_into_the_smallest_files_first() -> None:
     tasks = plan({"p": 10}, {("p", "c"): 2}, slices).tasks
 
     assert [(t.file_id, t.inserts, t.updates) for t in tasks] == [("a", 10, 0), ("c", 0, 2)]
+
+
+def test_no_group_takes_more_new_rows_than_may_be_held() -> None:
+    slices = {"p": [a_slice("p", "a", 90 * MIB)]}
+    tasks = plan({"p": 1_000}, {("p", "a"): 700}, slices, new_rows_max=300).tasks
+
+    assert [(t.file_id == "a", t.inserts, t.updates) for t in tasks] == [
+        (True, 300, 700),
+        (False, 234, 0),
+        (False, 233, 0),
+        (False, 233, 0),
+    ]
 
 
 def test_what_small_files_have_no_room_for_goes_into_new_groups_of_equal_shares() -> None:

@@ -5,8 +5,6 @@ A file stays for as long as a plan in the JVM may scan it.
 """
 
 import atexit
-import shutil
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.session import core_count
 from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
+from pyhudi.storage.scratch import ScratchFolder
 
 FILES_BYTES_MAX: Final = 2 << 30
 """Bytes of all files of a process: rows beyond are not written."""
@@ -35,7 +34,7 @@ KEPT_S: Final = 600.0
 class _Kept:
     """Files that a plan may scan. `scan`: a weak reference within this JVM to what only such plans refer to."""
 
-    folder: Path
+    folder: ScratchFolder
     size_bytes: int
     written_s: float
     jvm: Any
@@ -59,7 +58,7 @@ class _Files:
         with self.lock:
             going = [one for one in self.kept if one.may_go(jvm, now_s)]
             for one in going:
-                shutil.rmtree(one.folder, ignore_errors=True)
+                one.folder.discard()
                 self.kept.remove(one)
             return sum(one.size_bytes for one in self.kept)
 
@@ -69,7 +68,7 @@ class _Files:
 
     def delete(self) -> None:
         for one in self.kept:
-            shutil.rmtree(one.folder, ignore_errors=True)
+            one.folder.discard()
 
 
 _OWN: Final = _Files()
@@ -107,19 +106,23 @@ class KeptFiles:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.folder = Path(tempfile.mkdtemp(prefix="pyhudi-rows-", dir=scratch_folder(spark)))
+        self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark))
         self._is_kept = False
+
+    @property
+    def folder(self) -> Path:
+        return self._scratch.path
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         if not self._is_kept:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._scratch.discard()
 
     def keep(self, scan: DataFrame, size_bytes: int) -> None:
         """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
         index = scan._jdf.queryExecution().analyzed().relation().location()
         seen = java_class(self._spark, "java.lang.ref.WeakReference")(index)
-        _OWN.keep(_Kept(self.folder, size_bytes, time.monotonic(), self._spark._jvm, seen))
+        _OWN.keep(_Kept(self._scratch, size_bytes, time.monotonic(), self._spark._jvm, seen))
         self._is_kept = True

@@ -80,6 +80,10 @@ class SparkSource:
     def executor(self) -> Executor:
         return LocalExecutor(FOOTER_THREADS)
 
+    @property
+    def group_rows_max(self) -> int | None:
+        return None  # a task has the memory of its executor
+
     def count(self, spec: InputSpec) -> Mapping[str, int]:
         self._schema, self._order = spec.schema, spec.order
         bare = spec.bare_key

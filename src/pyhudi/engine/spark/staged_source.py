@@ -7,21 +7,21 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.engine.local import LocalExecutor
-from pyhudi.engine.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.partitioned import PartitionedInput
+from pyhudi.engine.row_memory import RowMemory
 from pyhudi.engine.spark.kept import keep_input
 from pyhudi.engine.spark.keys import partition_path, record_key
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.source import SparkSource, as_table_types
-from pyhudi.engine.spark.staging import StagedInput, runs_on_this_machine, stage
-from pyhudi.errors import Invalid
+from pyhudi.engine.spark.staging import runs_on_this_machine, stage, staged_dataframe
+from pyhudi.engine.staged_rows import StagedRows
 from pyhudi.executor import Executor
-from pyhudi.format.keys import null_key_message
 from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.slice_catalog import SliceCatalog
+from pyhudi.write.memory_settings import MemorySettings
 from pyhudi.write.plan import WorkloadProfile, WritePlan
 from pyhudi.write.source import ARRIVAL, InputSpec, RowOrder, Tagging, WriteSource
 from pyhudi.write.target import WriteStatus, WriteTarget
@@ -41,11 +41,11 @@ class StagedSource:
     bucket any write of more than `BUCKETED_ROWS_MAX`) is left to `SparkSource`, which reads the staged rows.
     """
 
-    def __init__(self, rows: DataFrame, location: StorageLocation) -> None:
-        self._input, self._location = rows, location
+    def __init__(self, rows: DataFrame, location: StorageLocation, memory: MemorySettings) -> None:
+        self._input, self._location, self._memory = rows, location, memory
         self._spark = session_of(rows)
         self._spec: InputSpec | None = None
-        self._staged: StagedInput | None = None
+        self._staged: StagedRows | None = None
         self._by: PartitionedInput | SparkSource | None = None
         self._total = 0
         self._is_sorted = False
@@ -69,17 +69,21 @@ class StagedSource:
         self._is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
         if self._is_sorted:
             typed = self._by_key(typed, spec)
-        self._staged = staged = stage(typed, spec, spec.bare_key)
-        if staged.bad_keys:
-            raise Invalid(null_key_message(spec.keys.record_key, staged.bad_keys, f"one row has {staged.example}"))
-        refuse_null_ordering({name: staged.nulls[name] for name in spec.ordering})
-        refuse_null_required({name: staged.nulls[name] for name in spec.required})
+        self._discard()
+        self._staged = staged = stage(typed, spec, self._memory.spill_folder)
+        staged.refuse_bad_rows()
         splits = spec.order is RowOrder.BY_KEY_IN_PARTITION and not self._is_sorted
+        share_bytes = self._memory.share_bytes(core_count(self._spark))
         placed = PartitionedInput(
-            staged.partitions(), open_storage(self._location), self.executor, splits_by_key=splits
+            staged.partitions(), open_storage(self._location), self.executor, splits_by_key=splits,
+            memory=RowMemory(share_bytes, row_bytes=staged.row_bytes, let_go=staged.let_go),
         )  # fmt: skip
         self._by, self._total = placed, sum(placed.counts.values())
         return placed.counts
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self._by.group_rows_max if self._by is not None else None
 
     def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
         if self._total > TAGGED_ROWS_MAX:
@@ -100,7 +104,7 @@ class StagedSource:
         schema = self._spec.schema
         if self._spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
             schema = schema.append(pa.field(ARRIVAL, pa.int64()))
-        rows = self._staged.dataframe(self._spark, schema)
+        rows = staged_dataframe(self._spark, self._staged, schema)
         self._by = SparkSource(rows, self._location, is_stable=True)
         self._by.count(self._spec)
 
@@ -126,12 +130,16 @@ class StagedSource:
         if self._let_go is not None:
             self._let_go.unpersist()
         self._by = None
-        if self._staged is not None:
-            self._staged.discard()
+        self._discard()
+
+    def _discard(self) -> None:
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            staged.discard()
 
 
-def source_of(rows: DataFrame, location: StorageLocation) -> WriteSource:
+def source_of(rows: DataFrame, location: StorageLocation, memory: MemorySettings | None = None) -> WriteSource:
     """The way in for a DataFrame: through this process where Spark runs here, through Spark's shuffle elsewhere."""
     if runs_on_this_machine(session_of(rows)):
-        return StagedSource(rows, location)
+        return StagedSource(rows, location, memory or MemorySettings())
     return SparkSource(rows, location)

@@ -1,0 +1,52 @@
+"""The memory that threads share who write file groups from rows in files."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_LET_GO_BYTES: Final = 64 * 1024 * 1024
+
+
+class RowMemory:
+    """So many bytes at most are held at a time, but for one file group that is larger by itself.
+
+    `row_bytes`: of a row, as it lies in the files. `let_go`: gives back the memory in which the files were looked at;
+    called whenever rows of some size went by.
+    """
+
+    def __init__(self, max_bytes: int, *, row_bytes: int, let_go: Callable[[], None]) -> None:
+        assert max_bytes >= 1
+        self.row_bytes = row_bytes
+        self._max_bytes, self._let_go = max_bytes, let_go
+        self._let_go_bytes = min(_LET_GO_BYTES, max_bytes)
+        self._held_bytes = self._passed_bytes = 0
+        self._changed = threading.Condition()
+
+    @property
+    def group_rows_max(self) -> int:
+        """Rows of a file group that have room when they are held twice, as settling and sorting take."""
+        return max(1, self._max_bytes // (2 * max(1, self.row_bytes)))
+
+    @contextmanager
+    def hold(self, size_bytes: int) -> Iterator[None]:
+        """Hold so many bytes, once there is room for them or nobody else holds any."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held_bytes or self._held_bytes + size_bytes <= self._max_bytes)
+            self._held_bytes += size_bytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held_bytes -= size_bytes
+                self._changed.notify_all()
+
+    def pass_by(self, size_bytes: int) -> None:
+        """So many bytes of the files were looked at."""
+        with self._changed:
+            self._passed_bytes += size_bytes
+            is_due = self._passed_bytes >= self._let_go_bytes
+            if is_due:
+                self._passed_bytes = 0
+        if is_due:
+            self._let_go()
