@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,7 @@ def main(folder: Path) -> None:
     seen["deleted"] = table.delete(rows.where("id >= 190").select("id", "part")).deleted
     frame = table.scan(where="part = 'p1' and n < 0").to_spark(spark)
     seen["found"] = sorted(row["id"] for row in frame.collect())
+    seen["pruned"] = count_one_partition_of_a_table_with_logs(spark, rows, folder / "mor")
     other = str(folder / "other")
     options = {
         "hoodie.table.name": "other",
@@ -69,6 +71,21 @@ def main(folder: Path) -> None:
         seen["refused"] = "createOrReplaceTempView" in str(error)
     (folder / "seen.json").write_text(json.dumps(seen))
     spark.stop()
+
+
+def count_one_partition_of_a_table_with_logs(spark: Any, rows: Any, path: Path) -> int:
+    """Rows of a partition, whose filter is the DataFrame's: the files of the others are not there."""
+    from pyhudi import HudiTable
+
+    table = HudiTable.create(path, name="t", record_key="id", partition_by="part", table_type="MERGE_ON_READ")
+    table.bulk_insert(rows)
+    table.upsert(rows.selectExpr("id", "part", "n + 1000 n"))
+    frame = spark.read.format("hudi").load(str(path))
+    for file in [*(path / "p0").iterdir(), *(path / "p2").iterdir()]:
+        if ".parquet" in file.name or ".log." in file.name:
+            file.unlink()
+    found: int = frame.where("part = 'p1' and n > 1000").count()
+    return found
 
 
 def test_a_connect_session_writes_and_reads(tmp_path: Path) -> None:
@@ -92,6 +109,7 @@ def test_a_connect_session_writes_and_reads(tmp_path: Path) -> None:
         "updated": 50,
         "deleted": 10,
         "found": [n for n in range(1, 50) if n % 3 == 1],
+        "pruned": 67,
         "loaded": 200,
         "refused": True,
     }

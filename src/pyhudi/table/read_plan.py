@@ -1,13 +1,13 @@
 """Which files a query reads: pure planning over a snapshot, with an account of what was pruned."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
-from pyhudi.format.keys import KeySpec, partition_values
+from pyhudi.format.keys import KeySpec
 from pyhudi.format.names import join
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH
 from pyhudi.merge.payloads import merge_rules
@@ -15,6 +15,7 @@ from pyhudi.merge.rules import MergeRules
 from pyhudi.table.data_skipping import DataSkipping, SkippingOf
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.log_reading import LogReading
+from pyhudi.table.partition_values import PathValues, known_values
 from pyhudi.table.predicate import Predicate, partition_can_match, partitions_in_doubt
 from pyhudi.table.pruning import PrunedBy
 from pyhudi.table.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
@@ -102,7 +103,7 @@ class ReadPlan:
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
     the answer and the predicate see otherwise than they are stored. `log_reading`: how logs are merged, where there
-    are any.
+    are any. `keys`: how partition paths are spelled.
     """
 
     files: tuple[PlannedFile, ...]
@@ -110,6 +111,7 @@ class ReadPlan:
     stored_schema: pa.Schema
     predicate: Predicate | None
     commit_times: frozenset[str] | None
+    keys: KeySpec
     explanation: Explanation = field(compare=False)
     shown: ShownColumns = AS_STORED
     log_reading: LogReading | None = None
@@ -130,6 +132,16 @@ class ReadPlan:
     def schema_read(self) -> pa.Schema:
         """The same, as they are stored."""
         return pa.schema([self.stored_schema.field(name) for name in self.columns_read])
+
+    @property
+    def told_as_stored(self) -> PathValues:
+        """What partition paths say of rows as they are stored, of the columns that reading needs."""
+        return PathValues.as_stored(self.keys, self.schema_read)
+
+    @property
+    def told_as_shown(self) -> PathValues:
+        """What partition paths say of rows of the answer."""
+        return PathValues.as_shown(self.keys, self.schema, self.shown)
 
 
 def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading | None:
@@ -264,7 +276,8 @@ def make_plan(
         where=where,
         listed_by=snapshot.listing.source,
     )
-    return ReadPlan(chosen, schema, snapshot.schema_with_meta, predicate, commit_times, explanation, shown, merges)
+    keys, stored = snapshot.key_spec, snapshot.schema_with_meta
+    return ReadPlan(chosen, schema, stored, predicate, commit_times, keys, explanation, shown, merges)
 
 
 def partitions_that_can_hold(
@@ -281,38 +294,10 @@ def partitions_that_can_hold(
     kinds = {field.name: field.type for field in schema if field.name in told}
     if not kinds:
         return list(partitions) if partition_can_match(predicate, {}) else []
-    values = [_known_values(partition, spec, kinds) for partition in partitions]
+    values = [known_values(partition, spec, kinds) for partition in partitions]
     doubtful = partitions_in_doubt(predicate, values)
     return [
         partition
         for partition, of, is_doubtful in zip(partitions, values, doubtful, strict=True)
         if is_doubtful and partition_can_match(predicate, of)
     ]
-
-
-def _known_values(partition: str, spec: KeySpec, kinds: Mapping[str, pa.DataType]) -> dict[str, object]:
-    """The values of partition columns that a path tells."""
-    values: dict[str, object] = {}
-    for name, text in partition_values(partition, spec).items():
-        if name in kinds:
-            known, value = _typed(text, kinds[name])
-            if known:
-                values[name] = value
-    return values
-
-
-def _typed(text: str | None, kind: pa.DataType) -> tuple[bool, object]:
-    """The value that a partition's text stands for, and whether it can be told at all.
-
-    An empty text and a null share a folder, so a text column's default partition is not known.
-    """
-    if text is None:
-        return not pa.types.is_string(kind), None
-    if pa.types.is_string(kind):
-        return True, text
-    if pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_boolean(kind):
-        try:
-            return True, pa.scalar(text).cast(kind).as_py()
-        except pa.ArrowInvalid:
-            return False, None
-    return False, None

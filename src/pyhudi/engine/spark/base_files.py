@@ -11,12 +11,13 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from pyhudi.engine.local import LocalExecutor
-from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.keys import quoted
+from pyhudi.engine.spark.pruned_index import ScanFile, scan_pruned_files
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import core_count, is_classic, with_settings
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.partition_values import PathValues
 from pyhudi.table.stored_types import group_by_stored_types
 
 CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
@@ -26,9 +27,16 @@ _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def read_as(
-    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema, *more: Column
+    spark: SparkSession,
+    location: StorageLocation,
+    files: Sequence[tuple[str, int]],
+    wanted: pa.Schema,
+    *more: Column,
+    values: PathValues | None = None,
 ) -> DataFrame:
     """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
+
+    `values`: what partition paths say of the stored rows; files that a query's filters rule out by it are not read.
 
     Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
     vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
@@ -38,7 +46,8 @@ def read_as(
     parts = []
     for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
         found = spark_schema(group.schema)
-        rows = read_files(spark, location, group.files, found)
+        told = None if values is None else values.among(group.schema)
+        rows = read_files(spark, location, group.files, found, values=told)
         if found != to:
             columns = [
                 cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
@@ -52,19 +61,23 @@ def read_as(
 
 
 def read_files(
-    spark: SparkSession, location: StorageLocation, files: Sequence[tuple[str, int]], schema: t.StructType
+    spark: SparkSession,
+    location: StorageLocation,
+    files: Sequence[tuple[str, int]],
+    schema: t.StructType,
+    *,
+    values: PathValues | None = None,
 ) -> DataFrame:
     """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
-    columns.
+    columns. `values`: as for `read_as`.
 
     Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
     """
     if not files:
         return spark.createDataFrame([], schema)
     if is_classic(spark):
-        return scan_known_files(
-            spark, [(spark_uri(location, path), size_bytes) for path, size_bytes in files], schema, CALENDAR
-        )
+        named = [ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes) for path, size_bytes in files]
+        return scan_pruned_files(spark, named, values, schema, CALENDAR)
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
         paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
         return spark.read.options(**CALENDAR).schema(schema).parquet(*paths)

@@ -6,6 +6,7 @@ driver knows names and sizes already: they go to the JVM as one byte array, into
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -18,6 +19,9 @@ _BLOCK_BYTES = 128 * 1024 * 1024
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
+# With a recursive lookup Spark takes all files of the root, and infers no partition columns from their folders.
+_ALL_FILES = {"recursiveFileLookup": "true"}
+
 
 def scan_known_files(
     spark: SparkSession,
@@ -29,35 +33,71 @@ def scan_known_files(
     """The rows of Parquet files, as (URI, bytes); needs the gateway to the driver's JVM.
 
     `times_ms`: what `_metadata.file_modification_time` is to say of each file; none: 1970.
-    Filters and projections are pushed down as in any scan of Spark's. The index stands under a made-up root named
-    after its content: two scans are equal to Spark only if they read the same files, and no refresh of a path
-    that exists lists them anew.
+    Filters and projections are pushed down as in any scan of Spark's.
     """
-    session = spark._jsparkSession
+    return scan_index(spark, index_files(spark, files, times_ms), schema, options)
+
+
+def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms: Sequence[int] = ()) -> Any:
+    """Spark's own index of these files, an `InMemoryFileIndex`.
+
+    It stands under a made-up root named after its content: two scans are equal to Spark only if they read the same
+    files, and no refresh of a path that exists lists them anew.
+    """
     content = encode_statuses(files, times_ms or [0] * len(files))
-    statuses = _decoded(spark, content, len(files))
-    python = java_class(spark, "org.apache.spark.api.python.PythonUtils")
-    nothing = java_class(spark, "scala.Option").empty()
-    root = java_class(spark, "org.apache.hadoop.fs.Path")(f"file:///pyhudi-scan/{sha256(content).hexdigest()}")
-    cache = java_class(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
-    cache.putLeafFiles(root, statuses)
-    # With a recursive lookup Spark takes all files of the root, and infers no partition columns from their folders.
-    lookup = python.toScalaMap({"recursiveFileLookup": "true"})
-    roots = python.toSeq([root])
-    index = java_class(spark, f"{_SOURCES}.InMemoryFileIndex")(session, roots, lookup, nothing, cache, nothing, nothing)
-    cache.invalidateAll()
+    index = _in_memory_index(spark, _root(content), content, len(files), _ALL_FILES, None)
     if index.allFiles().size() != len(files):
         raise Bug(f"a scan of {len(files):,} files was given {index.allFiles().size():,} by Spark's file index")
+    return index
+
+
+def root_of(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> str:
+    """The made-up root of an index of these files."""
+    return _root(encode_statuses(files, times_ms))
+
+
+def _root(content: bytes) -> str:
+    return f"file:///pyhudi-scan/{sha256(content).hexdigest()}"
+
+
+def index_folders(spark: SparkSession, folders: Sequence[str], columns: t.StructType) -> Any:
+    """Spark's own index of made-up folders `a=1/b=2`, with a made-up file each; it knows these partition columns."""
+    content = encode_statuses([(f"file:///pyhudi-folders/{folder}/file", 1) for folder in folders], [0] * len(folders))
+    return _in_memory_index(spark, "file:///pyhudi-folders", content, len(folders), {}, columns)
+
+
+def scan_index(spark: SparkSession, index: Any, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
+    """The rows of the Parquet files that an index lists, which is a `FileIndex` of Spark's."""
+    session = spark._jsparkSession
     relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         session.parseDataType(_NO_COLUMNS),
         session.parseDataType(schema.json()),
-        nothing,
+        java_class(spark, "scala.Option").empty(),
         java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")(),
-        python.toScalaMap(dict(options)),
+        java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(dict(options)),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _in_memory_index(
+    spark: SparkSession, root: str, content: bytes, count: int, options: Mapping[str, str], columns: t.StructType | None
+) -> Any:
+    """An index of files whose statuses these are. `columns`: the partition columns that folders below the root say."""
+    session = spark._jsparkSession
+    python = java_class(spark, "org.apache.spark.api.python.PythonUtils")
+    option = java_class(spark, "scala.Option")
+    nothing = option.empty()
+    path = java_class(spark, "org.apache.hadoop.fs.Path")(root)
+    cache = java_class(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
+    cache.putLeafFiles(path, _decoded(spark, content, count))
+    known = nothing if columns is None else option.apply(session.parseDataType(columns.json()))
+    index = java_class(spark, f"{_SOURCES}.InMemoryFileIndex")(
+        session, python.toSeq([path]), python.toScalaMap(dict(options)), known, cache, nothing, nothing
+    )
+    cache.invalidateAll()
+    return index
 
 
 def encode_statuses(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> bytes:

@@ -107,7 +107,7 @@ class KeptFiles:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark))
-        self._is_kept = False
+        self._entry: _Kept | None = None
 
     @property
     def folder(self) -> Path:
@@ -117,12 +117,18 @@ class KeptFiles:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if not self._is_kept:
+        if self._entry is None:
             self._scratch.discard()
 
     def keep(self, scan: DataFrame, size_bytes: int) -> None:
         """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
-        index = scan._jdf.queryExecution().analyzed().relation().location()
-        seen = java_class(self._spark, "java.lang.ref.WeakReference")(index)
-        _OWN.keep(_Kept(self._scratch, size_bytes, time.monotonic(), self._spark._jvm, seen))
-        self._is_kept = True
+        columns = scan._jdf.queryExecution().analyzed().relation().dataSchema()  # an object of this relation alone
+        seen = java_class(self._spark, "java.lang.ref.WeakReference")(columns)
+        self._entry = _Kept(self._scratch, size_bytes, time.monotonic(), self._spark._jvm, seen)
+        _OWN.keep(self._entry)
+
+    def grow(self, size_bytes: int) -> None:
+        """The files came to so many more bytes, after `keep`."""
+        assert self._entry is not None
+        self._entry.size_bytes += size_bytes
+        self._entry.written_s = time.monotonic()

@@ -25,6 +25,12 @@ BASE_BYTES_A_BLOCK: Final = 3 << 20
 as long as merging the rows of so much.
 """
 
+WHOLE_ON_DRIVER_BYTES_MAX: Final = 512 << 20
+"""Bytes of base files and logs of slices read whole, up to which the driver merges those that a query needs."""
+
+MERGED_BYTES_A_BYTE: Final = 4
+"""Bytes of a merged file for each byte of its slice, about: its rows are not compressed."""
+
 FILE_ROWS_BYTES_MIN: Final = 4 << 20
 """Bytes of rows of the driver below which they get to Spark sooner as Arrow than as files."""
 
@@ -60,6 +66,16 @@ def merges_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver merges the touched rows of these slices, as the query is planned."""
     log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
     return finds_on_driver(slices) and log_bytes <= DRIVER_LOG_BYTES_MAX
+
+
+def merges_whole_on_driver(slices: Sequence[PlannedFile]) -> bool:
+    """Whether the driver merges slices that are read whole, once a query needs them."""
+    return sum(piece.size_bytes for piece in slices) <= WHOLE_ON_DRIVER_BYTES_MAX
+
+
+def merged_bytes(slices: Sequence[PlannedFile]) -> int:
+    """Bytes of the files of these slices as they are merged, about."""
+    return MERGED_BYTES_A_BYTE * sum(piece.size_bytes for piece in slices)
 
 
 def data_blocks_max(piece: PlannedFile) -> int:

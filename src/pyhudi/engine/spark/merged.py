@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import core_count, use_running_interpreter
@@ -17,6 +18,7 @@ from pyhudi.table.read_files import read_planned
 from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
 _TASKS_A_CORE = 4
+_PARTITIONS_MAX = 16
 _SHARE_BYTES = 64 << 20
 """Bytes of base files and logs that are worth a task: each takes a tenth of a second before it reads anything."""
 
@@ -31,6 +33,9 @@ def read_merged_slices(
 ) -> DataFrame:
     """The plan's rows of these slices, filtered and projected; each task merges a share of them, one at a time.
 
+    Slices of up to `_PARTITIONS_MAX` partitions are a plan for each partition, with what its path tells as literals: no
+    filter reaches the rows of a task, but Spark leaves out a plan whose literals a query's filters rule out.
+
     `touched_only`: without the base rows that the logs do not touch.
     Memory of a task: what the log of one slice comes to, of the columns that are read.
     """
@@ -40,7 +45,21 @@ def read_merged_slices(
     def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
         return read(storage, file=piece)
 
-    return map_slices(spark, location, slices, run, plan.schema)
+    by_partition: dict[str, list[PlannedFile]] = {}
+    for piece in slices:
+        by_partition.setdefault(piece.partition, []).append(piece)
+    told = plan.told_as_shown
+    if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
+        return map_slices(spark, location, slices, run, plan.schema)
+    most = _share_count(slices, core_count(spark))
+    parts = []
+    for partition, of in by_partition.items():
+        share = -(-most * sum(piece.size_bytes for piece in of) // sum(piece.size_bytes for piece in slices))
+        rows = map_slices(spark, location, of, run, plan.schema, tasks_max=share)
+        known = told.of(partition).items()
+        literals = {name: f.lit(value).cast(rows.schema[name].dataType) for name, value in known}
+        parts.append(rows.withColumns(literals) if literals else rows)
+    return reduce(DataFrame.union, parts)
 
 
 def map_slices(
@@ -49,10 +68,12 @@ def map_slices(
     slices: Sequence[PlannedFile],
     read: Callable[[Storage, PlannedFile], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
+    *,
+    tasks_max: int | None = None,
 ) -> DataFrame:
-    """What `read` gives of each slice, in tasks that take a share of them each."""
+    """What `read` gives of each slice, in tasks that take a share of them each. `tasks_max`: None: as the bytes say."""
     use_running_interpreter(spark)
-    shares = _shares(slices, _share_count(slices, core_count(spark)))
+    shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
     numbers = spark.range(0, len(shares), 1, len(shares))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,10 +16,10 @@ from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.array_literal import array_literal
 from pyhudi.engine.spark.arrow_rows import can_take_arrow
 from pyhudi.engine.spark.base_files import CALENDAR, spark_uri
-from pyhudi.engine.spark.file_index import scan_known_files
 from pyhudi.engine.spark.local_rows import KeptFiles, takes_files
 from pyhudi.engine.spark.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
 from pyhudi.engine.spark.native_merge import WORD_BITS, pack_bits
+from pyhudi.engine.spark.pruned_index import ScanFile, scan_pruned_files
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.format.log.block import LogBlock
 from pyhudi.storage.open import open_storage
@@ -69,13 +69,17 @@ def placed_scan(
     with KeptFiles(spark) as kept, ThreadPoolExecutor(max_workers=1) as beside:  # this process writes while Spark plans
         paths = [kept.folder / f"{number:06d}.parquet" for number in range(len(blocks))]
         writing = beside.submit(_write, paths, [block for block, _ in blocks])
-        base = [(spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
-        copies = [(path.as_uri(), block.content_size) for path, (block, _) in zip(paths, blocks, strict=True)]
         words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
-        scan = scan_known_files(spark, [*base, *copies], schema, CALENDAR, times_ms=starts)
+        base = [(piece.partition, spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
+        of = [piece.partition for piece, rows in slices for _ in rows.blocks]
+        copies = [
+            (at, path.as_uri(), block.content_size) for at, path, (block, _) in zip(of, paths, blocks, strict=True)
+        ]
+        files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
+        scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
         standing = scan.where(_stands(array_literal(spark, words)))
         writing.result()
-        kept.keep(scan, sum(size_bytes for _, size_bytes in copies))
+        kept.keep(scan, sum(size_bytes for *_, size_bytes in copies))
     return standing
 
 

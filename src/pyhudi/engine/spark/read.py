@@ -15,8 +15,16 @@ from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
 from pyhudi.engine.spark.base_files import CALENDAR, hides_place, read_as
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
-from pyhudi.engine.spark.merge_design import base_size_bytes, merges_on_driver, pays_as_files, split_by_design
+from pyhudi.engine.spark.merge_design import (
+    base_size_bytes,
+    merged_bytes,
+    merges_on_driver,
+    merges_whole_on_driver,
+    pays_as_files,
+    split_by_design,
+)
 from pyhudi.engine.spark.merged import read_merged_slices
+from pyhudi.engine.spark.merged_files import scan_merged_files
 from pyhudi.engine.spark.native_merge import untouched_rows
 from pyhudi.engine.spark.placed import find_placed_slices, placed_scan
 from pyhudi.engine.spark.schema import spark_schema
@@ -34,10 +42,10 @@ from pyhudi.table.read_plan import PlannedFile, ReadPlan
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
     """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
 
-    Of slices with logs tasks merge all rows or, where that pays (`split_by_design`), those that the log touches: the
-    others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`). Where a
-    column has the name by which Spark tells rows of a file apart, tasks merge all. A predicate that came as an Arrow
-    expression is evaluated by Arrow on the executors.
+    Of slices with logs all rows are merged (`_whole`) or, where that pays (`split_by_design`), those that the log
+    touches: the others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`).
+    Where a column has the name by which Spark tells rows of a file apart, tasks merge all. A predicate that came as an
+    Arrow expression is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
     plain = [file for file in plan.files if not file.logs]
@@ -62,8 +70,16 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         elif apart:
             parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
         if whole:
-            parts.append(read_merged_slices(spark, location, plan, whole))
+            parts.append(_whole(spark, location, plan, whole))
     return reduce(DataFrame.union, parts)
+
+
+def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
+    """The rows of slices, merged whole: by this process once a query needs them, where that pays, or by tasks."""
+    by_driver = merges_whole_on_driver(slices) and takes_files(spark, merged_bytes(slices))
+    if by_driver and not hides_place(plan.schema.names):
+        return scan_merged_files(spark, location, plan, slices)
+    return read_merged_slices(spark, location, plan, slices)
 
 
 def _merge_touched(
@@ -93,7 +109,8 @@ def _scanned(
 ) -> DataFrame:
     """The base files' rows, of the columns that reading needs, and `more` ones."""
     stored = plan.schema_read
-    return read_as(spark, location, [(file.path, base_size_bytes(file)) for file in files], stored, *more)
+    named = [(file.path, base_size_bytes(file)) for file in files]
+    return read_as(spark, location, named, stored, *more, values=plan.told_as_stored)
 
 
 def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:
