@@ -20,8 +20,8 @@ from pyhudi.merge.payloads import (
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_table import fact_names, find_entry
-from pyhudi.model.options import check_value
-from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
+from pyhudi.model.options import check_value, find_fact
+from pyhudi.model.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.bucket_facts import new_bucket_properties
 from pyhudi.table.config import MODES_STORED_FROM, WRITABLE_TEXT, WRITABLE_VERSIONS, TableType
@@ -83,6 +83,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     for name, text in new.properties.items():
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
+    _refuse_contradictions(new)
     mode = _merge_mode(new)
     properties = {
         "hoodie.table.name": new.name,
@@ -116,6 +117,27 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     made = {**properties, **given, **buckets}
     merge_rules(made, version=new.table_version, path=f"new table '{new.name}'")
     return made
+
+
+def _refuse_contradictions(new: NewTable) -> None:
+    """The rest of the properties follows from the arguments. Raises: Invalid for properties that say otherwise.
+
+    Partition columns are looked at where their kinds are.
+    """
+    facts: dict[str, tuple[Fact, FactValue]] = {
+        "name": (Fact.NAME, new.name),
+        "record_key": (Fact.RECORD_KEY, new.record_key),
+        "ordering": (Fact.ORDERING, new.ordering),
+        "table_type": (Fact.TABLE_TYPE, new.table_type),
+        "table_version": (Fact.VERSION, new.table_version),
+    }
+    for argument, (fact, value) in facts.items():
+        asked = find_fact(new.properties, fact)
+        if asked is not None and asked != value:
+            said = show_fact(asked)
+            raise Invalid(
+                f"{argument}={show_fact(value)}: contradicts the options, which say '{said}'; give one of them"
+            )
 
 
 def _timeline_properties(version: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`lookup` could take a key for another one, or for none, and answer with no row: each spelling of a key finds its row."""
+"""`lookup` could take a key for another one, and answer with no row: each spelling of a key finds its row."""
 
 from typing import Any
 
