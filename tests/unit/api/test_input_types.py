@@ -211,7 +211,7 @@ def test_bytes_that_are_no_text_are_refused(place: str, operation: str) -> None:
     storage, rows = MemoryStorage(), BROKEN[place]
     table = HudiTable.create(storage.location.uri, name="t", record_key="k", schema=rows.schema, storage=storage)
 
-    with pytest.raises(Invalid, match="expected values that the type can have, found others: .*UTF8"):
+    with pytest.raises(Invalid, match=r"expected values that the type can have, found others: .*UTF8"):
         getattr(table, operation)(rows)
 
     assert not table.timeline()

@@ -118,19 +118,49 @@ def test_indexes_that_a_definition_describes_are_made_anew_by_it(version: int, t
 
 
 def test_a_record_index_by_partition_is_made_anew_by_partition() -> None:
-    storage = MemoryStorage()
-    table = HudiTable.create(
-        storage.location.uri, name="t", record_key="k", partition_by="p", storage=storage, executor=SerialExecutor()
-    )
-    table.upsert(ROWS)
-    table.upsert(pa.table({"k": ["a"], "p": ["y"], "v": [5]}))
-    table.build_index("partitioned_record_index")
+    storage, table = by_partition(pa.concat_tables([ROWS, pa.table({"k": ["a"], "p": ["y"], "v": [5]})]))
     storage.delete_prefix(".hoodie/metadata")
 
     table.upsert(CHANGES)
 
     assert keys(table, "k = 'a'") == ["a", "a"]
     assert table.metadata.validate().is_valid
+
+
+def by_partition(rows: pa.Table) -> tuple[MemoryStorage, HudiTable]:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        storage.location.uri, name="t", record_key="k", partition_by="p", storage=storage, executor=SerialExecutor()
+    )
+    table.upsert(rows)
+    table.build_index("partitioned_record_index")
+    return storage, table
+
+
+def test_a_record_index_by_partition_that_is_gone_is_not_begun_anew_by_a_write(
+    warnings: pytest.LogCaptureFixture,
+) -> None:
+    """It would know the keys of that write alone."""
+    storage, table = by_partition(ROWS)
+    storage.delete_prefix(".hoodie/metadata/record_index")
+
+    table.upsert(CHANGES)
+
+    assert set(table.metadata.partitions_in_use) == {"files"}
+    assert "dropping the metadata partitions record_index, of which nothing is left" in warnings.text
+    assert sorted(table.lookup(["a", "b", "c"]).column("k").to_pylist()) == ["a", "b", "c"]
+
+
+def test_a_record_index_by_partition_of_an_empty_table_is_there(warnings: pytest.LogCaptureFixture) -> None:
+    _, table = by_partition(ROWS.slice(0, 0))
+
+    assert table.lookup(["a"]).num_rows == 0
+    assert table.metadata.validate().is_valid
+    first = table.upsert(ROWS)
+    assert table.lookup(["a"]).num_rows == 1
+    table.rollback(first.requested or "")
+    assert table.metadata.validate().is_valid
+    assert "is gone" not in warnings.text
 
 
 def test_an_index_that_nothing_describes_any_more_stops_no_write(warnings: pytest.LogCaptureFixture) -> None:
