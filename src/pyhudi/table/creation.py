@@ -1,6 +1,6 @@
 """Making a table: the facts that it is born with, and the folders that Apache Hudi expects."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -58,6 +58,8 @@ class NewTable:
 
 def column_names(value: str | Sequence[str] | None, *, what: str, has_kinds: bool = False) -> tuple[str, ...]:
     """A column name, a sequence of them, or None, as a tuple. `has_kinds`: each may be followed by `:` and its kind."""
+    if value is not None and not isinstance(value, Iterable):
+        raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
     names = (value,) if isinstance(value, str) else tuple(value or ())
     for name in names:
         if not isinstance(name, str) or not name:
@@ -74,8 +76,8 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
 
     Spec: format/layout.md section 2.3. Raises: Invalid or Unsupported for what cannot be made.
     """
-    if not new.name:
-        raise Invalid("name: expected a table name, found an empty text")
+    if not new.name or not isinstance(new.name, str):
+        raise Invalid(f"name: expected a table name, found {new.name!r}")
     if new.table_version not in WRITABLE_VERSIONS:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):
