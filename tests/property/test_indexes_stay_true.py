@@ -197,3 +197,18 @@ def test_a_record_index_hears_of_keys_that_go_to_the_log_of_a_bucket(placement: 
     assert [table.scan(where=f"id = '{key}'").to_arrow().num_rows for key in KEYS] == [1] * len(KEYS)
     assert table.lookup(KEYS).num_rows == len(KEYS)
     assert table.metadata.validate().is_valid
+
+
+@pytest.mark.parametrize("city", ["zé", "日本", "new york", "2026.01", "a+b", "$(x)", "São Paulo, SP"])
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_partitioned_record_index_finds_keys_of_every_partition_name(city: str, version: int) -> None:
+    handles = Handles(MemoryStorage())
+    table = handles.create(table_type="MERGE_ON_READ", table_version=version)
+    table.upsert(arrow([Row("k1", "rome", 1, 1), Row("k2", city, 1, 1)]))
+    table.build_index("partitioned_record_index")
+    table.upsert(arrow([Row("k3", city, 2, 2)]), options={"hoodie.index.type": "RECORD_LEVEL_INDEX"})
+    table.upsert(arrow([Row("k2", city, 2, 2)]), options={"hoodie.index.type": "RECORD_LEVEL_INDEX"})
+
+    assert sorted(table.lookup(["k1", "k2", "k3"])["id"].to_pylist()) == ["k1", "k2", "k3"]
+    assert table.metadata.validate().is_valid
+    assert table.scan().to_arrow().num_rows == 3

@@ -113,13 +113,22 @@ def metadata_upkeep(
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:
+    if extra_metadata is not None and not isinstance(extra_metadata, Mapping):
+        raise Invalid(f"extra_metadata={extra_metadata!r}: expected a mapping of text to text")
     extra = dict(extra_metadata or {})
     for key, value in extra.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise Invalid(f"extra_metadata: expected text for text, found {key!r}: {value!r}")
+        if not (_is_utf8(key) and _is_utf8(value)):
+            raise Invalid(f"extra_metadata: expected text that UTF-8 can spell, found {key!r}: {value!r}")
     if "schema" in extra:
         raise Invalid("extra_metadata: 'schema' is the table's own entry; choose another name")
     return extra
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether a text can be stored: one with half a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def attempt_number(new_uuid: Callable[[], str]) -> int:

@@ -1,11 +1,12 @@
 """The calls of a table that build and drop the indexes of its metadata table, beside its writers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.api import frames
 from pyhudi.api.savepoints import TableSavepoints
+from pyhudi.errors import Invalid
 from pyhudi.model.option_values import OptionValues
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.index_drop import DroppedIndexes, drop_index
@@ -94,7 +95,7 @@ class TableIndexes(TableSavepoints):
         options: Mapping[str, object] | None,
         spark: "SparkSession | None" = None,
     ) -> tuple[IndexingJob, IndexRequest]:
-        chosen = (columns,) if isinstance(columns, str) else tuple(columns or ())
+        chosen = _columns(kind, columns)
         snapshot, merged, settings = self._prepare(options)
         request = IndexRequest(kind, chosen, name, expression, snapshot.config.version, merged)
         return self._indexing_job(merged, settings, spark), request
@@ -114,3 +115,15 @@ class TableIndexes(TableSavepoints):
             read_snapshot=access.snapshot, executor=self._executor, readers=readers, clock=access.clock,
             check_timeout_ms=1_000 * seconds,
         )  # fmt: skip
+
+
+def _columns(kind: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Raises: Invalid for what are no names of columns."""
+    if isinstance(columns, str):
+        return (columns,)
+    if columns is not None and not isinstance(columns, Iterable):
+        raise Invalid(f"build_index('{kind}', columns={columns!r}): expected a column name or a sequence of them")
+    chosen = tuple(columns or ())
+    if not all(isinstance(name, str) for name in chosen):
+        raise Invalid(f"build_index('{kind}', columns={columns!r}): expected names of columns, as text")
+    return chosen

@@ -15,7 +15,7 @@ from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.hashing_metadata import COUNTS_BY_PARTITION
-from pyhudi.format.keys import partition_paths, record_keys
+from pyhudi.format.keys import KeySpec, partition_paths, record_keys
 from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bloom import metadata_survivors
@@ -60,8 +60,9 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     Raises: Invalid.
     """
     spec = snapshot.key_spec
-    if isinstance(keys, str):
-        raise Invalid(f"keys='{keys}': expected a sequence of record keys, such as ['{keys}']")
+    if isinstance(keys, str | bytes | Mapping) or not (frames.is_arrow(keys) or isinstance(keys, Iterable)):
+        example = f"[{keys!r}]" if isinstance(keys, str) else "['a']"
+        raise Invalid(f"keys={keys!r}: expected a sequence of record keys, such as {example}, or Arrow data with them")
     if not frames.is_arrow(keys):
         return SoughtKeys(_distinct(_texts_of(snapshot, list(keys))))
     rows = plain_rows(frames.arrow_table(keys))
@@ -70,6 +71,9 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     missing = [name for name in snapshot.config.record_key if name not in rows.column_names]
     if missing:
         raise Invalid(f"keys: expected the key columns, found no '{missing[0]}' among {', '.join(rows.column_names)}")
+    if snapshot.schema_text is not None:
+        for name in snapshot.config.record_key:
+            _refuse_others(rows.column(name).type, snapshot.schema.field(name).type, name, "")
     texts = one_array(record_keys(rows, spec))
     if not spec.partition_by or spec.time_based or not set(spec.partition_by) <= set(rows.column_names):
         return SoughtKeys(_distinct(texts))
@@ -83,27 +87,43 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
 
 
 def _texts_of(snapshot: Snapshot, keys: list[object]) -> pa.Array:
-    """Record keys as texts. Values of another type than text are spelled as those of the table's key column are."""
+    """Record keys as texts. Values of the table's key column are spelled as the column's are.
+
+    Where record keys are `column:value`, a text that begins so is a record key, and any other one is a value.
+    """
     spec = snapshot.key_spec
     columns = spec.record_key
     try:
         found = pa.array(keys)
         if pa.types.is_null(found.type) or pa.types.is_string(found.type):
-            return found.cast(pa.string())
+            return _spelled(found.cast(pa.string()), spec)
         if spec.makes_keys or len(columns) != 1 or snapshot.schema_text is None:
             raise Invalid(
                 f"keys: expected texts of record keys, found {found.type}; give texts, or rows of the key columns"
             )
         kind = snapshot.schema.field(columns[0]).type
-        is_number = pa.types.is_integer(found.type) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind))
-        if not is_number and not fits(found.type, kind):
-            raise Invalid(f"keys: expected texts, or {kind} as in the key column '{columns[0]}', found {found.type}")
+        _refuse_others(found.type, kind, columns[0], "texts, or ")
         values = found.drop_null().cast(kind)
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise Invalid(
             f"keys: expected texts of record keys, or values of one key column, found others: {error}"
         ) from error
     return one_array(record_keys(pa.table({columns[0]: values}), spec))
+
+
+def _spelled(texts: pa.StringArray, spec: KeySpec) -> pa.Array:
+    if not spec.is_composite or len(spec.record_key) != 1:
+        return texts
+    prefix = f"{spec.record_key[0]}:"
+    is_key = pc.starts_with(texts, prefix)
+    return pc.if_else(is_key, texts, pc.binary_join_element_wise(prefix, texts, ""))
+
+
+def _refuse_others(found: pa.DataType, kind: pa.DataType, column: str, also: str) -> None:
+    """Raises: Invalid for values of a type that no key of the column has."""
+    is_number = pa.types.is_integer(found) and (pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+    if not is_number and not pa.types.is_null(found) and not fits(found, kind):
+        raise Invalid(f"keys: expected {also}{kind} as in the key column '{column}', found {found}")
 
 
 def look_up(snapshot: Snapshot, sought: SoughtKeys, options: Mapping[str, str], executor: Executor) -> pa.Table:

@@ -64,7 +64,9 @@ def validate_metadata(
         in_use = snapshot.config.metadata_partitions
         checks = {**_CHECKS, **_index_checks(snapshot, table)}
         checked = tuple(name for name in in_use if name in checks)
-        gone = [name for name in checked if snapshot.timeline.completed_writes and not table.slices(name)]
+        indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
+        bare = [name for name in checked if snapshot.timeline.completed_writes and not table.slices(name)]
+        gone = [name for name in bare if not indexes.is_empty(name)]
         missing = tuple(Difference(name, DifferenceKind.GONE, "") for name in gone)
         there = (name for name in checked if name not in gone)
         found = missing + tuple(d for name in there for d in checks[name](snapshot, table, on_progress))

@@ -1,7 +1,7 @@
 """The calls of a table that write rows: each checks, runs and commits one write."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -145,16 +145,16 @@ class TableWrites(ABC):
         is done. Raises: NotFound for a path that is no partition; Conflict while a pending compaction or clustering is
         about to rewrite a file group of one.
         """
-        if isinstance(partitions, str):
-            raise Invalid(f"partitions='{partitions}': expected a sequence of paths, such as ['{partitions}']")
+        if isinstance(partitions, str) or not isinstance(partitions, Iterable):
+            raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
         operation = Operation.DELETE_PARTITION
         snapshot, merged, settings = self._prepare(options)
+        extra = _extra(settings, merged, extra_metadata, on_commit)
         callback = self._callback(options)
         chosen = find_partitions(snapshot.listing.partitions(), partitions)
         if not chosen:
             return nothing_to_do(operation)
         with self._commit(self._access, settings, merged, operation) as session:
-            extra = {**settings.commit_metadata(merged), **commit_texts(extra_metadata)}
             result = run_delete_partitions(session, chosen, extra_metadata=extra)
         return self._tell(result, callback, on_commit)
 
@@ -184,6 +184,7 @@ class TableWrites(ABC):
         on_commit: OnCommit | None,
     ) -> WriteResult:
         snapshot, merged, settings = self._prepare(options)
+        extra = _extra(settings, merged, extra_metadata, on_commit)
         callback = self._callback(options)
         deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
         if deletes:
@@ -197,10 +198,7 @@ class TableWrites(ABC):
                     raise Conflict(f"table '{self.name}' was made anew while the input was read; open it again")
                 if is_stale(prepared, session.snapshot):
                     prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
-                result = run_write(
-                    session, source, prepared, settings,
-                    extra_metadata={**settings.commit_metadata(merged), **commit_texts(extra_metadata)},
-                )  # fmt: skip
+                result = run_write(session, source, prepared, settings, extra_metadata=extra)
         finally:
             source.close()
         self._tell(result, callback, on_commit)
@@ -316,3 +314,15 @@ class TableWrites(ABC):
             engine, location = frames.spark_engine(), self._access.location
             return engine.spark_access(self._access, dataframe), engine.source_of(dataframe, location, memory)
         return self._access, ArrowSource(frames.arrow_rows(data), self._access.storage, self._executor, memory)
+
+
+def _extra(
+    settings: WriteSettings,
+    options: Mapping[str, str],
+    extra_metadata: Mapping[str, str] | None,
+    on_commit: OnCommit | None,
+) -> dict[str, str]:
+    """What goes into the commit beside its own. Raises: Invalid, also for an `on_commit` that cannot be called."""
+    if on_commit is not None and not callable(on_commit):
+        raise Invalid(f"on_commit={on_commit!r}: expected a function of the result")
+    return commit_texts({**settings.commit_metadata(options), **commit_texts(extra_metadata)})

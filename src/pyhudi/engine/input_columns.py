@@ -18,6 +18,7 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     if field.name not in rows.column_names:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
     column = rows.column(field.name)
+    _refuse_broken(column, field.name)
     if column.type == field.type:
         return column
     chunks = [_as_stored(chunk, field) for chunk in column.chunks]
@@ -35,6 +36,19 @@ def plain_rows(rows: pa.Table) -> pa.Table:
     """Rows with every column in the type that a table would give it. Raises: Invalid."""
     schema = canonical_arrow(rows.schema)
     return pa.Table.from_arrays([input_column(rows, field) for field in schema], schema=schema)
+
+
+def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
+    """Raises: Invalid for values that no reader could take: text that is no UTF-8, decimals of too many digits, offsets
+    that lead out of the column. Arrow passes them on unseen. Cost: some 20 ns a text.
+    """
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise Invalid(
+            f"input: column '{name}' of type {column.type}: expected values that the type can have, found others: "
+            f"{error}; mend the values, or hand text of another encoding in as binary"
+        ) from error
 
 
 def _as_stored(array: pa.Array, field: pa.Field) -> pa.Array:

@@ -20,9 +20,9 @@ EARLIEST_WORDS = frozenset({"earliest", "000"})
 
 _NO_YEAR = "0000"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DIGITS = re.compile(r"\d{14}|\d{17}")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:?\d{2})?")
+_DIGITS = re.compile(r"[0-9]{14}|[0-9]{17}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 
 
 def format_instant(epoch_ms: int, zone: tzinfo) -> str:
@@ -64,7 +64,10 @@ def instant_from_user(value: str | date | datetime, zone: tzinfo, *, what: str) 
     """
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=zone)
-        return format_instant((moment - _EPOCH) // timedelta(milliseconds=1), zone)
+        try:
+            return format_instant((moment - _EPOCH) // timedelta(milliseconds=1), zone)
+        except (ValueError, OverflowError) as error:
+            raise Invalid(f"{what}={value!r}: expected a moment of the years 1 to 9999: {error}") from error
     if isinstance(value, date):
         return f"{value:%Y%m%d}000000000"
 

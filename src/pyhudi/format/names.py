@@ -13,8 +13,10 @@ METADATA_TABLE = ".hoodie/metadata"
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 
 BASE_FILE_PATTERN = (
-    r"(?P<file_id>[a-zA-Z0-9%-]+)_(?P<write_token>[a-zA-Z0-9-]+)_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
+    r"(?P<file_id>[^_/.\x00-\x1f][^_/\x00-\x1f]*)_(?P<write_token>[a-zA-Z0-9-]+)"
+    r"_(?P<requested>[0-9]+)(?P<extension>\.[a-zA-Z0-9]+)"
 )
+"""File ids of a partitioned record index hold the name of a data partition, whatever its letters are."""
 LOG_FILE_PATTERN = (
     r"\.(?P<file_id>[^_/]+)_(?P<instant>[0-9]+)\.log\.(?P<version>0|[1-9][0-9]{0,9})"
     r"(?:_(?P<write_token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"

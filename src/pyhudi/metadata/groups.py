@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pyhudi.format.metadata_groups import FILES, MetadataGroupId
 from pyhudi.format.metadata_keys import KeyHashing, file_groups
-from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, LogFileName, join
 from pyhudi.metadata.table import FILES_GROUP, MetadataTable
 
 
@@ -32,6 +32,13 @@ def list_groups(table: MetadataTable, partition: str, data_partition: str | None
         if of is not None and of.data_partition == data_partition:
             found.add((of.index, of.format()))
     return [file_id for _, file_id in sorted(found)]
+
+
+def is_partition_there(table: MetadataTable, partition: str) -> bool:
+    """Whether a partition was made and not deleted since, with or without file groups: a record index by partition has
+    none before the first key. One head request.
+    """
+    return table.storage.head(join(partition, PARTITION_METAFILE)) is not None
 
 
 def rows_by_group(keys: pa.Array, count: int, hashing: KeyHashing) -> Sequence[npt.NDArray[np.int64]]:

@@ -9,7 +9,9 @@ from typing import Final
 from pyhudi.errors import NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
+from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.names import join
+from pyhudi.metadata.groups import is_partition_there
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.storage.protocol import Storage
@@ -44,11 +46,20 @@ class MetadataIndexes:
         if partition not in self.config.metadata_partitions:
             return None
         if partition not in self._opened:
-            self._opened[partition] = open_partition(self.table, partition, self.timeline, executor=self.executor)
-            if not self._opened[partition].slices:
+            found = open_partition(self.table, partition, self.timeline, executor=self.executor)
+            if not found.slices and not self.is_empty(partition):
                 log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
+            self._opened[partition] = found
         found = self._opened[partition]
-        return found if found.slices else None
+        return found if found.slices or self.is_empty(partition) else None
+
+    def is_empty(self, partition: str) -> bool:
+        """Whether an index without file groups is one that is there: a record index by partition before the first key.
+
+        One head request.
+        """
+        of = self.index_definitions().get(partition) if partition == RECORD_INDEX else None
+        return of is not None and of.is_partitioned and is_partition_there(self.table, partition)
 
     def is_current(self) -> bool:
         """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then

@@ -111,6 +111,8 @@ def option_texts(
     Names that begin with `metadata_prefix` are entries for the commit and may be anything.
     Raises: Invalid, as `merge_options` says.
     """
+    if given is not None and not isinstance(given, Mapping):
+        raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
     texts: dict[str, str] = {}
     spelled: dict[str, str] = {}
     for name, value in (given or {}).items():

@@ -12,7 +12,6 @@ from datetime import tzinfo
 
 from pyhudi.errors import NotFound
 from pyhudi.format.commit import decode_cleaner_plan
-from pyhudi.format.instants import format_instant
 from pyhudi.format.names import TEMP, marker_folder
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import CleanerPlan
@@ -29,8 +28,6 @@ from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.session import WriteSession
 
 log = logging.getLogger("pyhudi")
-
-HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResu
 
 
 def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep:
-    hours_ago = format_instant(now_ms - settings.clean.hours_retained * HOUR_MS, snapshot.zone)
+    hours_ago = settings.clean.hours_start(now_ms, snapshot.zone)
     keep = Keep(settings.commits_min, settings.commits_max)
     return archive_plan.commits_kept(snapshot.timeline, keep, settings.clean, hours_start=hours_ago)
 

@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass, replace
 
-from pyhudi.format.instants import format_instant
 from pyhudi.format.names import join
 from pyhudi.model.commit import ActionInstant, CleanerPlan, CleanFileInfo
 from pyhudi.services.clean_execution import (
@@ -27,8 +26,6 @@ from pyhudi.table.commits import read_newest_clean
 from pyhudi.table.snapshot import Snapshot, log_slicing
 from pyhudi.txn.session import WriteSession
 from pyhudi.txn.undo.leftovers import sweep_leftovers
-
-HOUR_MS = 3_600_000
 
 log = logging.getLogger("pyhudi")
 
@@ -126,7 +123,7 @@ def plan_clean(
     earliest = earliest_to_retain(
         timeline,
         settings,
-        hours_start=format_instant(now_ms - settings.hours_retained * HOUR_MS, snapshot.zone),
+        hours_start=settings.hours_start(now_ms, snapshot.zone),
         previous=(last.earliest_commit_to_retain if last is not None else "") or None,
     )
     if earliest is None and settings.policy is not CleanPolicy.VERSIONS:

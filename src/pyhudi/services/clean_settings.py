@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from enum import StrEnum
 from typing import Self
 
+from pyhudi.format.instants import format_instant
 from pyhudi.model.option_values import OptionValues
+
+_HOUR_MS = 3_600_000
 
 
 class CleanPolicy(StrEnum):
@@ -56,6 +60,10 @@ class CleanSettings:
             is_incremental=o.flag("hoodie.clean.incremental.enabled", d.is_incremental),
             commits_per_clean_max=per_clean or None,
         )
+
+    def hours_start(self, now_ms: int, zone: tzinfo) -> str:
+        """The instant that lies `hours_retained` ago, or 1970's first where there were not so many hours since."""
+        return format_instant(max(now_ms - self.hours_retained * _HOUR_MS, 0), zone)
 
     def of_metadata_table(self) -> Self:
         """The settings for the table's metadata table, which keeps a little more of everything.

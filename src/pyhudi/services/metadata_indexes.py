@@ -44,13 +44,14 @@ class IndexBuilder:
     issue_instant: Callable[[], str]
     confirm: Callable[[], None]
 
-    def build(self, partition: str) -> IndexDefinition | None:
+    def build(self, partition: str, kept: IndexDefinition | None = None) -> IndexDefinition | None:
         """Build a partition of the metadata table. Gives its entry of `index.json`, if it has one there.
 
+        `kept`: the entry of an index that was lost; None: as the options say.
         Leftovers of an earlier attempt go first. Memory: of record and secondary indexes all keys; the Bloom filters.
         """
         contents = IndexContents(self.snapshot, self.settings, self.executor, self.readers)
-        definition = contents.definition(partition)
+        definition = kept or contents.definition(partition)
         create_partition(
             open_metadata_table(self.snapshot.storage, self.snapshot.zone),
             contents.initial(partition, definition, requested=self.snapshot.timeline.newest or INIT_INSTANT),

@@ -9,7 +9,8 @@ from itertools import chain
 import pyarrow as pa
 
 from pyhudi.executor import Executor
-from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_groups import COLUMN_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_record import FilesRecord
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
@@ -280,12 +281,13 @@ class MetadataTableUpkeep:
             self.issue_instant,
             self.hold.confirm,
         )
-        build |= self._lost_indexes(config)
+        lost = self._lost_indexes(snapshot, config)
+        build |= lost.keys()
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
             build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
         for partition in sorted(build):
-            definition = builder.build(partition)
+            definition = builder.build(partition, lost.get(partition))
             put_definitions(self.storage, {partition: definition} if definition is not None else {})
             ready = {*config.metadata_partitions, partition}
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
@@ -293,10 +295,29 @@ class MetadataTableUpkeep:
         self._name_columns(snapshot, config)
         return config
 
-    def _lost_indexes(self, config: TableConfig) -> set[str]:
-        """The indexes that are to be built anew, but those that the options switch off."""
+    def _lost_indexes(self, snapshot: Snapshot, config: TableConfig) -> dict[str, IndexDefinition | None]:
+        """The indexes that are to be built anew, but those that the options switch off, with their definitions.
+
+        One that no definition describes any more, or that cannot be computed here, is gone; the log tells.
+        """
         missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {FILES}
-        return {name for name in missing if not self.indexes.switched_off_by(name)}
+        wanted = {name for name in missing if not self.indexes.switched_off_by(name)}
+        if not wanted:
+            return {}
+        definitions = read_definitions(self.storage)
+        facts = index_facts(
+            open_metadata_table(self.storage, self.zone),
+            tuple(sorted(wanted | config.metadata_partitions_named)),
+            definitions,
+            snapshot.schema_with_meta,
+            self.indexes.columns,
+        )
+        able = wanted & {*facts.partitions}
+        able -= dependents({RECORD_INDEX}, able) if not facts.has_record_index else set()
+        if able != wanted:
+            names = ", ".join(sorted(wanted - able))
+            log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
+        return {name: definitions.get(name) for name in able}
 
     def _name_columns(self, snapshot: Snapshot, config: TableConfig) -> None:
         """Name the columns of statistics that were switched on before the table had any."""

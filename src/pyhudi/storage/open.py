@@ -20,9 +20,15 @@ def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, s
     A relative path is taken from the folder that is current at this call.
     Raises: Invalid for a path that names no place, and for options of a storage that has no options.
     """
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise Invalid(f"path {path!r}: expected text or a path, found {type(path).__name__}")
     text = os.fspath(path)
     if not isinstance(text, str):
         raise Invalid(f"path {text!r}: expected text, found {type(text).__name__}; decode it with os.fsdecode")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise Invalid(f"path {text!r}: expected text that can be a name of a file: {error}") from error
     place = parse_place(text)
     options = tuple(sorted((storage_options or {}).items()))
     for name, value in options:

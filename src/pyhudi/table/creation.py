@@ -1,6 +1,6 @@
 """Making a table: the facts that it is born with, and the folders that Apache Hudi expects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
@@ -21,8 +21,8 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import OWN_PREFIX
 from pyhudi.model.option_table import fact_names, find_entry
-from pyhudi.model.options import check_value
-from pyhudi.model.table_facts import Fact, parse_fact, short_class_name
+from pyhudi.model.options import check_value, find_fact
+from pyhudi.model.table_facts import Fact, FactValue, parse_fact, short_class_name, show_fact
 from pyhudi.model.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.bucket_facts import new_bucket_properties
@@ -60,6 +60,8 @@ class NewTable:
 
 def column_names(value: str | Sequence[str] | None, *, what: str, has_kinds: bool = False) -> tuple[str, ...]:
     """A column name, a sequence of them, or None, as a tuple. `has_kinds`: each may be followed by `:` and its kind."""
+    if value is not None and not isinstance(value, Iterable):
+        raise Invalid(f"{what}={value!r}: expected a column name or a sequence of column names")
     names = (value,) if isinstance(value, str) else tuple(value or ())
     for name in names:
         if not isinstance(name, str) or not name:
@@ -76,9 +78,9 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
 
     Spec: format/layout.md section 2.3. Raises: Invalid or Unsupported for what cannot be made.
     """
-    if not new.name:
-        raise Invalid("name: expected a table name, found an empty text")
-    version = VERSIONS.get(new.table_version)
+    if not new.name or not isinstance(new.name, str):
+        raise Invalid(f"name: expected a table name, found {new.name!r}")
+    version = VERSIONS.get(new.table_version) if isinstance(new.table_version, int) else None
     if version is None or not version.is_writable:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
     if new.table_type not in get_args(TableType):
@@ -89,6 +91,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
                           "or to the write")  # fmt: skip
         if (entry := find_entry(name)).kind is Kind.PROPERTY:
             check_value(name, text, entry)
+    _refuse_contradictions(new)
     mode = _merge_mode(new, version)
     properties = {
         "hoodie.table.name": new.name,
@@ -123,6 +126,27 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     made = {**properties, **given, **buckets}
     merge_rules(made, version=version, path=f"new table '{new.name}'")
     return made
+
+
+def _refuse_contradictions(new: NewTable) -> None:
+    """The rest of the properties follows from the arguments. Raises: Invalid for properties that say otherwise.
+
+    Partition columns are looked at where their kinds are.
+    """
+    facts: dict[str, tuple[Fact, FactValue]] = {
+        "name": (Fact.NAME, new.name),
+        "record_key": (Fact.RECORD_KEY, new.record_key),
+        "ordering": (Fact.ORDERING, new.ordering),
+        "table_type": (Fact.TABLE_TYPE, new.table_type),
+        "table_version": (Fact.VERSION, new.table_version),
+    }
+    for argument, (fact, value) in facts.items():
+        asked = find_fact(new.properties, fact)
+        if asked is not None and asked != value:
+            said = show_fact(asked)
+            raise Invalid(
+                f"{argument}={show_fact(value)}: contradicts the options, which say '{said}'; give one of them"
+            )
 
 
 def _merge_mode(new: NewTable, version: TableVersion) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -188,3 +189,29 @@ def test_a_lookup_takes_values_of_the_key_column(kind: str) -> None:
     for wrong in ([1.5], ["1", 2], [object()], [[1]]):
         with pytest.raises(Invalid, match="keys: expected texts"):
             table.lookup(wrong)
+
+
+NO_TEXT = pa.StringArray.from_buffers(1, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"\xff\xfe"))
+"""Latin-1 that came in as UTF-8; Arrow does not look."""
+
+
+BROKEN = {
+    "key": pa.table({"k": NO_TEXT, "v": ["a"]}),
+    "value": pa.table({"k": ["a"], "v": NO_TEXT}),
+    "list": pa.table({"k": ["a"], "v": pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), NO_TEXT)}),
+    "dictionary": pa.table({"k": ["a"], "v": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), NO_TEXT)}),
+}
+
+
+ENDED = [(place, operation) for place in BROKEN for operation in ("upsert", "bulk_insert")]
+
+
+@pytest.mark.parametrize("place,operation", [*ENDED, ("key", "delete")])
+def test_bytes_that_are_no_text_are_refused(place: str, operation: str) -> None:
+    storage, rows = MemoryStorage(), BROKEN[place]
+    table = HudiTable.create(storage.location.uri, name="t", record_key="k", schema=rows.schema, storage=storage)
+
+    with pytest.raises(Invalid, match=r"expected values that the type can have, found others: .*UTF8"):
+        getattr(table, operation)(rows)
+
+    assert not table.timeline()

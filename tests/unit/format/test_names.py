@@ -42,6 +42,8 @@ def test_a_base_file_of_apache_hudi_is_parsed() -> None:
         f"{UUID}-0_0-18-16_20261121110725052",
         f"{UUID}-0_0-18-16_20261121110725052.parquet\n",
         f"{UUID}-0_0-18-16_٢٠٢٦1121110725052.parquet",
+        f"a\n{UUID}-0_0-18-16_20261121110725052.parquet",
+        f"a/{UUID}-0_0-18-16_20261121110725052.parquet",
         "",
     ],
 )

@@ -92,6 +92,91 @@ def test_the_calls_of_the_metadata_table_say_that_it_is_gone_and_make_it_anew() 
     assert table.metadata.validate().is_valid
 
 
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_indexes_that_a_definition_describes_are_made_anew_by_it(version: int, table_type: str) -> None:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        storage.location.uri, name="t", record_key="k", partition_by="p", table_version=version, storage=storage,
+        executor=SerialExecutor(), table_type=table_type,
+    )  # fmt: skip
+    table.upsert(ROWS)
+    table.build_index("record_index")
+    table.build_index("secondary_index", columns="v", name="by_v")
+    table.build_index("column_stats", columns=["v"])
+    table.build_index("expr_index", expression="upper(k)", name="by_upper")
+    table.build_index("bloom_filters", expression="lower(k)", name="by_lower")
+    before, definitions = set(table.metadata.partitions_in_use), storage.get(".hoodie/.index_defs/index.json")
+    storage.delete_prefix(".hoodie/metadata")
+
+    table.upsert(CHANGES)
+
+    assert set(table.metadata.partitions_in_use) == before
+    assert storage.get(".hoodie/.index_defs/index.json") == definitions
+    assert keys(table, "v = 4") == ["c"]
+    assert table.metadata.validate().is_valid
+
+
+def test_a_record_index_by_partition_is_made_anew_by_partition() -> None:
+    storage, table = by_partition(pa.concat_tables([ROWS, pa.table({"k": ["a"], "p": ["y"], "v": [5]})]))
+    storage.delete_prefix(".hoodie/metadata")
+
+    table.upsert(CHANGES)
+
+    assert keys(table, "k = 'a'") == ["a", "a"]
+    assert table.metadata.validate().is_valid
+
+
+def by_partition(rows: pa.Table) -> tuple[MemoryStorage, HudiTable]:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        storage.location.uri, name="t", record_key="k", partition_by="p", storage=storage, executor=SerialExecutor()
+    )
+    table.upsert(rows)
+    table.build_index("partitioned_record_index")
+    return storage, table
+
+
+def test_a_record_index_by_partition_that_is_gone_is_not_begun_anew_by_a_write(
+    warnings: pytest.LogCaptureFixture,
+) -> None:
+    """It would know the keys of that write alone."""
+    storage, table = by_partition(ROWS)
+    storage.delete_prefix(".hoodie/metadata/record_index")
+
+    table.upsert(CHANGES)
+
+    assert set(table.metadata.partitions_in_use) == {"files"}
+    assert "dropping the metadata partitions record_index, of which nothing is left" in warnings.text
+    assert sorted(table.lookup(["a", "b", "c"]).column("k").to_pylist()) == ["a", "b", "c"]
+
+
+def test_a_record_index_by_partition_of_an_empty_table_is_there(warnings: pytest.LogCaptureFixture) -> None:
+    _, table = by_partition(ROWS.slice(0, 0))
+
+    assert table.lookup(["a"]).num_rows == 0
+    assert table.metadata.validate().is_valid
+    first = table.upsert(ROWS)
+    assert table.lookup(["a"]).num_rows == 1
+    table.rollback(first.requested or "")
+    assert table.metadata.validate().is_valid
+    assert "is gone" not in warnings.text
+
+
+def test_an_index_that_nothing_describes_any_more_stops_no_write(warnings: pytest.LogCaptureFixture) -> None:
+    storage, table = indexed(8)
+    table.build_index("secondary_index", columns="v", name="by_v")
+    table.build_index("expr_index", expression="upper(k)", name="by_upper")
+    storage.delete_prefix(".hoodie/metadata")
+    storage.delete(".hoodie/.index_defs/index.json")
+
+    table.upsert(CHANGES)
+
+    assert set(table.metadata.partitions_in_use) == ALL
+    assert "expr_index_by_upper, secondary_index_by_v" in warnings.text
+    assert table.metadata.validate().is_valid
+
+
 def test_a_write_is_taken_back_without_it() -> None:
     storage, table = indexed(8)
     newest = table.upsert(CHANGES).requested or ""

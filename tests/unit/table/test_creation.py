@@ -175,3 +175,29 @@ def test_other_versions_are_refused_by_name(version: int) -> None:
         Unsupported, match=f"table_version={version}: this release creates the versions 6, 8 and 9 only"
     ):
         new_table_properties(new(table_version=version))
+
+
+@pytest.mark.parametrize(
+    "option,text,argument",
+    [
+        ("hoodie.table.name", "u", "name"),
+        ("hoodie.table.recordkey.fields", "v", "record_key"),
+        ("hoodie.datasource.write.recordkey.field", "id,v", "record_key"),
+        ("hoodie.table.ordering.fields", "v", "ordering"),
+        ("hoodie.table.precombine.field", "v", "ordering"),
+        ("hoodie.table.type", "MERGE_ON_READ", "table_type"),
+        ("hoodie.table.version", "8", "table_version"),
+    ],
+)
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_property_that_contradicts_an_argument_is_refused(
+    option: str, text: str, argument: str, version: int
+) -> None:
+    with pytest.raises(Invalid, match=rf"{argument}=.*: contradicts the options, which say '{text}'"):
+        new_table_properties(new(properties={option: text}, table_version=version))
+
+
+def test_a_property_may_repeat_an_argument() -> None:
+    said = {"hoodie.table.name": "t", "hoodie.table.recordkey.fields": "id", "hoodie.table.version": "9"}
+
+    assert new_table_properties(new(properties=said)) == new_table_properties(new())

@@ -241,6 +241,14 @@ class _Resolver:
             return Literal(pa.scalar(tree.this, pa.string()), pa.string())
         return self.number(tree, str(tree.this))
 
+    def hex_literal(self, tree: exp.Expr) -> Node:
+        """Bytes. Of an odd number of digits the first byte has one, as in Spark."""
+        digits = "0" * (len(tree.name) % 2) + tree.name
+        try:
+            return Literal(pa.scalar(bytes.fromhex(digits), pa.binary()), pa.binary())
+        except ValueError as error:
+            self.invalid(tree, str(error))
+
     def number(self, tree: exp.Expr, text: str) -> Node:
         try:
             return parse_number(text)
@@ -370,7 +378,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[_Resolver, exp.Expr], Node]] = {
     exp.Null: lambda r, tree: Literal(pa.scalar(None, pa.null()), pa.null()),
     exp.Boolean: lambda r, tree: Literal(pa.scalar(bool(tree.this)), pa.bool_()),
     exp.RawString: lambda r, tree: Literal(pa.scalar(tree.name, pa.string()), pa.string()),
-    exp.HexString: lambda r, tree: Literal(pa.scalar(bytes.fromhex(tree.name), pa.binary()), pa.binary()),
+    exp.HexString: _Resolver.hex_literal,
     exp.Literal: _Resolver.literal,
     exp.Column: _Resolver.column,
     exp.Dot: _Resolver.column,

@@ -11,7 +11,7 @@ from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import LogFileName
 from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.groups import group_ids, is_partition_there, list_groups, rows_by_group
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
@@ -85,7 +85,7 @@ def write_deltacommit(
 def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
     """What each file group gets. Groups that a data partition has none of yet are made, the empty ones too."""
     groups = list_groups(table, change.partition, change.data_partition)
-    makes_groups = not groups and change.data_partition is not None
+    makes_groups = not groups and change.data_partition is not None and is_partition_there(table, change.partition)
     if makes_groups:
         groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
     if not groups:

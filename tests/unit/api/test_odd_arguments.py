@@ -1,0 +1,83 @@
+"""An argument of a wrong type or value could end in Python's or a library's own error, or half-way through a write.
+
+Each is `Invalid`, before anything is written.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyhudi import HudiTable, Invalid
+from pyhudi.engine.local import SerialExecutor
+from pyhudi.storage.memory import MemoryStorage
+
+ROWS = pa.table({"k": ["a"], "v": [1]})
+BEYOND = datetime.max.replace(tzinfo=timezone(timedelta(hours=-12)))
+LONE_SURROGATE = "\ud800"
+
+
+def create(**arguments: Any) -> HudiTable:
+    storage = MemoryStorage()
+    given = {"name": "t", "record_key": "k", "storage": storage, "executor": SerialExecutor(), **arguments}
+    return HudiTable.create(storage.location.uri, **given)
+
+
+CALLS: dict[str, Callable[[HudiTable], object]] = {
+    "options that are text": lambda t: t.upsert(ROWS, options="hoodie.index.type"),  # type: ignore[arg-type]
+    "options that are a list": lambda t: t.compact(options=["a"]),  # type: ignore[arg-type]
+    "extra metadata that is text": lambda t: t.upsert(ROWS, extra_metadata="job"),  # type: ignore[arg-type]
+    "extra metadata that is a list": lambda t: t.upsert(ROWS, extra_metadata=["job"]),  # type: ignore[arg-type]
+    "extra metadata that is no UTF-8": lambda t: t.upsert(ROWS, extra_metadata={"job": LONE_SURROGATE}),
+    "an option that is no UTF-8": lambda t: t.upsert(ROWS, options={"_job": LONE_SURROGATE}),
+    "on_commit that cannot be called": lambda t: t.upsert(ROWS, on_commit="me"),  # type: ignore[arg-type]
+    "as_of beyond the year 9999": lambda t: t.scan(as_of=BEYOND),
+    "start beyond the year 9999": lambda t: t.incremental(start=BEYOND),
+    "as_of in other digits": lambda t: t.scan(as_of="２０２６１１２４２２００００"),
+    "half a byte that is compared with a number": lambda t: t.scan(where="v = 0x1"),
+    "partitions that are none": lambda t: t.delete_partitions(None),  # type: ignore[arg-type]
+    "a partition that is no text": lambda t: t.delete_partitions([5]),  # type: ignore[list-item]
+    "an index of a number": lambda t: t.build_index("column_stats", columns=5),  # type: ignore[arg-type]
+    "an index of columns that are numbers": lambda t: t.build_index("column_stats", columns=[5]),  # type: ignore[list-item]
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_it_is_refused_and_nothing_is_written(call: str) -> None:
+    table = create()
+    table.upsert(ROWS)
+    before = table.timeline()
+
+    with pytest.raises(Invalid):
+        CALLS[call](table)
+
+    assert table.timeline() == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"name": 5}, {"record_key": 5}, {"partition_by": 5.0}, {"ordering": object()}, {"properties": "x"}],
+)
+def test_a_table_is_not_made_by_them(arguments: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        create(**arguments)
+
+
+@pytest.mark.parametrize("path", [None, 5, "/tmp/\ud800"])
+def test_a_path_that_none_can_be(path: Any) -> None:
+    with pytest.raises(Invalid, match="path"):
+        HudiTable.open(path)
+
+
+def test_a_clean_may_retain_more_hours_than_there_were() -> None:
+    table = create()
+    for _ in range(3):
+        table.upsert(ROWS)
+
+    cleaned = table.clean(
+        options={"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": 10**12}
+    )
+
+    assert cleaned.files_deleted == 0
