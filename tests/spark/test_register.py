@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as f
 
 import pyhudi.spark
-from pyhudi import HudiTable, Invalid, Unsupported
+from pyhudi import HudiTable, Invalid, NotFound, Unsupported
 from pyhudi.format.schema import META_FIELDS
 
 pytestmark = pytest.mark.spark
@@ -232,6 +232,7 @@ REFUSED = {
             "CREATE TABLE t (id INT) USING Hudi LOCATION '/nowhere'",
             "CREATE TABLE t USING org.apache.hudi AS SELECT 1 AS id",
             "CREATE TEMPORARY VIEW t USING hudi OPTIONS (path '/nowhere')",
+            "SELECT * FROM hudi.`/nowhere`",
         )
     },
     "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),
@@ -259,3 +260,31 @@ def test_the_name_of_the_format_is_taken_in_any_case_of_letters(registered: Any,
     rows.write.format("HUDI").options(**OPTIONS).mode("append").save(path)
 
     assert fares(registered.read.format("Hudi").load(path)) == {"a": 1.0}
+
+
+def test_a_path_within_a_table_names_the_table(registered: Any, tmp_path: Path) -> None:
+    """Scripts of old releases load `path + "/*/*"`."""
+    path = str(tmp_path / "t")
+    trips(registered, (1, "a", 1.0, "oslo")).write.format("hudi").options(**OPTIONS).mode("append").save(path)
+
+    for below in ("oslo", "*", "*/*/*/*", "oslo/"):
+        with pytest.raises(NotFound, match=rf"below the table '{path}'; load that"):
+            registered.read.format("hudi").load(f"{path}/{below}")
+    with pytest.raises(NotFound, match="check the path, or create a table"):
+        registered.read.format("hudi").load(f"{tmp_path}/x")
+
+
+def test_calls_of_a_writer_that_would_be_ignored_are_refused(registered: Any, tmp_path: Path) -> None:
+    rows, path = trips(registered, (1, "a", 1.0, "oslo")), str(tmp_path / "t")
+
+    def writer() -> Any:
+        return rows.write.format("hudi").options(**OPTIONS).mode("append")
+
+    with pytest.raises(Invalid, match=r"partitionBy\(uuid\).*'city' there"):
+        writer().partitionBy("uuid").save(path)
+    with pytest.raises(Invalid, match=r"bucketBy.*hoodie\.index\.type=BUCKET"):
+        writer().bucketBy(2, "uuid").save(path)
+    with pytest.raises(Invalid, match=r"sortBy.*hoodie\.bulkinsert\.sort\.mode"):
+        writer().sortBy("uuid").save(path)
+    assert not HudiTable.exists(path)
+    writer().partitionBy("city").save(path)

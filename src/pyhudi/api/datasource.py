@@ -1,15 +1,17 @@
 """PySpark's `hudi` format over `HudiTable`: options to calls, with the names that Apache Hudi's users know."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyhudi.api import frames
 from pyhudi.api.access import table_access
 from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
+from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.table import HudiTable
-from pyhudi.errors import CorruptFile, Invalid, NotFound, Unsupported
+from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.model.options import find_fact, merge_options
 from pyhudi.model.read_options import (
@@ -41,6 +43,9 @@ _DELETES = ("delete", "delete_partition")
 _OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
 _CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES)
 
+_LEVELS_MAX = 5
+"""Of folders, between a path that is no table and the table that it may be meant for."""
+
 _COMBINE = "hoodie.combine.before.insert"
 _KEEPS_DUPLICATES = {
     "hoodie.datasource.insert.dup.policy": "none",
@@ -68,11 +73,33 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     where = None if options.get(WHERE, "") in ("", None) else options[WHERE]
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
-    table = HudiTable.open(path, options={METADATA: request.metadata_enabled, **skipping})
+    table = _open(path, {METADATA: request.metadata_enabled, **skipping})
     if request.query_type == "incremental":
         on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
         return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)
     return table.scan(as_of=request.as_of, query=request.query_type, where=where).to_spark(spark)
+
+
+def _open(path: str, options: Mapping[str, object]) -> HudiTable:
+    """Raises: NotFound, which names the table where the path is one of its folders or a pattern of them."""
+    try:
+        return HudiTable.open(path, options=options)
+    except NotFound as error:
+        above = path.rstrip("/")
+        for _ in range(_LEVELS_MAX):
+            above = above.rpartition("/")[0]
+            if above and _is_table(above):
+                raise NotFound(
+                    f"{path}: expected the path of a table, found one below the table '{above}'; load that, and "
+                    "choose partitions with where(...)"
+                ) from error
+        raise
+
+
+def _is_table(path: str) -> bool:
+    with suppress(HudiError):  # what is above a bucket is no place
+        return HudiTable.exists(path)
+    return False
 
 
 def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object]) -> None:
@@ -87,8 +114,9 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
     if operation in _DELETES and mode.lower() != "append":
         raise Invalid(f"mode '{mode}': expected 'append' with {_OPERATION}='{operation}', which deletes what is stored")
     exists = HudiTable.exists(path)
-    if operation == "delete_partition" and not exists:
-        raise NotFound(f"{path}: expected a table to delete partitions of, found none")
+    if operation in _DELETES and not exists:
+        what = "delete partitions of" if operation == "delete_partition" else "delete from"
+        raise NotFound(f"{path}: expected a table to {what}, found none")
     match mode.lower():
         case "append":
             pass
@@ -106,8 +134,12 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
                 )
         case _:
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
-    table = HudiTable.open(path) if exists else _create(path, merged)
-    _write(table, dataframe, operation, merged)
+    if exists:
+        _write(HudiTable.open(path), dataframe, operation, merged)
+        return
+    table = _create(path, merged)
+    with taken_back_on_failure(path):
+        _write(table, dataframe, operation, merged)
 
 
 def _write(table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str]) -> None:

@@ -19,12 +19,13 @@ def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarr
     """Which rows are deletes; None where none is.
 
     Those whose `_hoodie_is_deleted` is true, whose `_hoodie_operation` is D or -U, or that a mark of the table's
-    calls deleted. Null is no mark. Spec: format/log-format.md section 6.
+    calls deleted. Null is no mark, and a column of these names that holds anything else is a column like any other.
+    Spec: format/log-format.md section 6.
     """
     found = []
     if IS_DELETED in rows.schema.names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
         found.append(rows.column(IS_DELETED))
-    if OPERATION in rows.schema.names:
+    if OPERATION in rows.schema.names and _is_text(rows.schema.field(OPERATION).type):
         found.append(pc.is_in(rows.column(OPERATION), value_set=_delete_operations()))
     found.extend(_marked(rows.column(mark.column), mark) for mark in rules.marks if mark.column in rows.schema.names)
     deleted = np.zeros(rows.num_rows, np.bool_)
@@ -33,11 +34,15 @@ def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarr
     return deleted if deleted.any() else None
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def _marked(column: pa.Array | pa.ChunkedArray, mark: DeleteMark) -> pa.Array | pa.ChunkedArray:
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         column = column.cast(pa.string())
-    elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    elif not _is_text(kind):
         raise Unsupported(
             f"column '{mark.column}', hoodie.payload.delete.field: expected text, a whole number or a boolean, "
             f"found {kind}; its other spellings in Java are not known here"

@@ -36,7 +36,11 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
     if torn is not None:
         raise _with_backup_told(torn, storage)
     rest = next(storage.list(HOODIE, recursive=True), None)
-    hint = "create one with HudiTable.create" if rest is None else f"'{rest.path}' is there: put the properties back"
+    hint = (
+        "check the path, or create a table with HudiTable.create"
+        if rest is None
+        else f"'{rest.path}' is there: put the properties back"
+    )
     raise NotFound(f"{storage.location.uri}: expected a Hudi table, found no '{PROPERTIES}'; {hint}")
 
 

@@ -249,6 +249,12 @@ def test_marks_of_deletes_are_read_as_text() -> None:
         find_deleted(pa.RecordBatch.from_pydict({"flag": [1.0]}), MergeRules(marks=(DeleteMark("flag", "1.0"),)))
 
 
+def test_columns_with_the_names_of_marks_may_hold_anything_else() -> None:
+    batch = pa.RecordBatch.from_pydict({"_hoodie_operation": [5, None], "_hoodie_is_deleted": ["true", "D"]})
+
+    assert find_deleted(batch, MergeRules()) is None
+
+
 @pytest.mark.parametrize("ignores_case,found", [(True, [True, True, False]), (False, [True, False, False])])
 def test_marks_of_payload_classes_ignore_case(ignores_case: bool, found: list[bool]) -> None:
     rules = MergeRules(marks=(DeleteMark("Op", "D", ignores_case=ignores_case),))

@@ -475,6 +475,7 @@ def test_a_predicate_keeps_the_rows_that_spark_keeps(text: str, ids: list[int]) 
     [
         ("nosuch = 1", "character 1, 'nosuch': no column 'nosuch'"),
         ("i = 1 and nun = '1'", "character 11, 'nun': no column 'nun'; the nearest is 'num'"),
+        ("zzzzzz = 1", "no column 'zzzzzz'; there are '"),
         ("st.z = 1", "no column 'z' in 'st'"),
         ("i.x = 1", "'i' is int32, it has no field 'x'"),
         ("i =", "line 1, column 3, at '='"),

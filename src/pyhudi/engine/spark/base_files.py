@@ -93,7 +93,12 @@ def hides_file(columns: Iterable[str]) -> bool:
 def hides_place(columns: Iterable[str]) -> bool:
     """Whether a scan of these columns tells no more which row of which file a row is."""
     columns = list(columns)
-    return hides_file(columns) or any(name.lower() == "_tmp_metadata_row_index" for name in columns)
+    return hides_file(columns) or is_overwritten(columns)
+
+
+def is_overwritten(columns: Iterable[str]) -> bool:
+    """Whether Spark's Parquet scan fails at one of these columns or, if it is a long, puts row numbers into it."""
+    return any(name.lower() == "_tmp_metadata_row_index" for name in columns)
 
 
 def spark_uri(location: StorageLocation, path: str) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.engine.spark.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.base_files import CALENDAR, hides_place, read_as
+from pyhudi.engine.spark.base_files import CALENDAR, hides_place, is_overwritten, read_as
 from pyhudi.engine.spark.keys import quoted
 from pyhudi.engine.spark.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.merge_design import (
@@ -44,12 +44,14 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
 
     Of slices with logs all rows are merged (`_whole`) or, where that pays (`split_by_design`), those that the log
     touches: the others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`).
-    Where a column has the name by which Spark tells rows of a file apart, tasks merge all. A predicate that came as an
-    Arrow expression is evaluated by Arrow on the executors.
+    Where a column has the name by which Spark tells rows of a file apart, tasks merge all. Where Spark would put row
+    numbers into that column, tasks read slices without logs, too. A predicate that came as an Arrow expression is
+    evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
-    plain = [file for file in plan.files if not file.logs]
-    logged = [file for file in plan.files if file.logs]
+    is_native = not is_overwritten(plan.schema_read.names)
+    plain = [file for file in plan.files if is_native and not file.logs]
+    logged = [file for file in plan.files if not is_native or file.logs]
     apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
     placed = find_placed_slices(spark, location, plan, apart)
     apart = [piece for piece in apart if all(piece is not one for one, _ in placed)]

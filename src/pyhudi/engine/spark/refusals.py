@@ -29,6 +29,10 @@ _NOT_FOUND = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?data source: ([\w.]+?)\.?(?!
 """Spark's error, in any release, where no class has the name of a format."""
 
 
+_PATH_NOT_FOUND = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\].*?`([\w.]+)`\.`[^`]*/[^`]*`", re.DOTALL)
+"""The same where a query names a format and a path, as in ``select * from parquet.`/path` ``."""
+
+
 def is_hudi(source: object) -> bool:
     """Whether a format's name is that of Hudi, in any case of letters, as Spark takes names."""
     return isinstance(source, str) and source.lower() in FORMATS
@@ -59,7 +63,7 @@ def _told_otherwise(original: Callable[..., Any], instead: str) -> Callable[...,
         try:
             return original(*args, **kwargs)
         except Exception as error:  # of any kind: PySpark 3.5 lets Java's own through
-            found = _NOT_FOUND.search(str(error))
+            found = _NOT_FOUND.search(str(error)) or _PATH_NOT_FOUND.search(str(error))
             if found is None or not is_hudi(found[1]):
                 raise
             raise Unsupported(instead) from error

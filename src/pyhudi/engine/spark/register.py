@@ -9,9 +9,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_sql, refuse_streams
 from pyhudi.errors import Invalid
+from pyhudi.table.key_properties import bare_name
 
 _STATE = "_pyhudi_state"
 _MARK = "_pyhudi_wrapped"
+
+_PARTITION_FIELDS = "hoodie.datasource.write.partitionpath.field"
+_LAYOUTS = {
+    "bucketBy": "; buckets of a table are the option hoodie.index.type=BUCKET",
+    "sortBy": "; the order of a bulk_insert is the option hoodie.bulkinsert.sort.mode",
+    "clusterBy": "",
+}
+"""Calls of a writer that say how files lie, and what says it of a Hudi table."""
 
 Load = Callable[[SparkSession, str, Mapping[str, object]], DataFrame]
 Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
@@ -65,7 +74,14 @@ def _note_calls(kind: type) -> None:
         names = columns[0] if len(columns) == 1 and isinstance(columns[0], list | tuple) else columns
         state["partition_by"] = tuple(names)
 
+    def note_layout(name: str) -> Callable[..., None]:
+        def note(state: dict[str, Any], *args: object, **kwargs: object) -> None:
+            state[name] = True
+
+        return note
+
     notes: dict[str, Callable[..., None]] = {
+        **{name: note_layout(name) for name in _LAYOUTS},
         "format": note_format,
         "option": note_option,
         "options": note_options,
@@ -119,10 +135,8 @@ def _end_save(kind: type, save: Save) -> None:
         if not is_hudi(format or state["format"]):
             return original(self, path, format, mode, partitionBy, **options)
         given = {**state["options"], **options}
-        columns = partitionBy or state["partition_by"]
-        if columns:
-            names = [columns] if isinstance(columns, str) else list(columns)
-            given.setdefault("hoodie.datasource.write.partitionpath.field", ",".join(names))
+        _refuse_layout(state)
+        _add_partitions(given, partitionBy or state["partition_by"])
         target = _one_path(path, given)
         save(
             _dataframe(self),
@@ -132,6 +146,25 @@ def _end_save(kind: type, save: Save) -> None:
         )
 
     kind.save = call  # type: ignore[attr-defined]
+
+
+def _add_partitions(options: dict[str, object], columns: Any) -> None:
+    """What `partitionBy` said, as an option. Raises: Invalid where options say otherwise."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    stated = [bare_name(name.strip()) for name in str(options.get(_PARTITION_FIELDS, "")).split(",") if name.strip()]
+    if names and stated and names != stated:
+        raise Invalid(
+            f"partitionBy({', '.join(names)}): expected the columns of {_PARTITION_FIELDS}, found "
+            f"'{options[_PARTITION_FIELDS]}' there; leave one of them out"
+        )
+    if names and not stated:
+        options[_PARTITION_FIELDS] = ",".join(names)
+
+
+def _refuse_layout(state: dict[str, Any]) -> None:
+    for name in _LAYOUTS:
+        if state.get(name):
+            raise Invalid(f"{name}: means nothing to a Hudi table; leave it out{_LAYOUTS[name]}")
 
 
 def _session(reader: Any) -> SparkSession:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -16,6 +15,7 @@ from pyhudi.table.predicate.casts import can_cast
 from pyhudi.table.predicate.evaluate import division_scale, fold
 from pyhudi.table.predicate.functions import call_of
 from pyhudi.table.predicate.literals import LiteralError, decided_comparison, decimal_of_operand, parse_number
+from pyhudi.table.predicate.names import known_names
 from pyhudi.table.predicate.nodes import (
     And,
     Arithmetic,
@@ -158,10 +158,8 @@ class _Resolver:
                 self.invalid(tree, f"{'.'.join(path)!r} is {fields_type}, it has no field {part!r}")
             found = [field for field in fields if field.name.lower() == part.lower()]
             if not found:
-                near = difflib.get_close_matches(part.lower(), [field.name.lower() for field in fields], 1, 0.0)
-                hint = next((field.name for field in fields if [field.name.lower()] == near), None)
                 within = f" in {'.'.join(path)!r}" if path else ""
-                self.invalid(tree, f"no column {part!r}{within}" + (f"; the nearest is {hint!r}" if hint else ""))
+                self.invalid(tree, f"no column {part!r}{within}; {known_names(part, fields)}")
             if len(found) > 1:
                 self.invalid(tree, f"{part!r} is ambiguous: {', '.join(repr(f.name) for f in found)}")
             path.append(found[0].name)
