@@ -22,8 +22,9 @@ from pyhudi.metadata.derive_stats import StatsFacts, files_of
 from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.groups import list_groups, rows_by_group
-from pyhudi.metadata.index_facts import ChosenColumns, index_facts
+from pyhudi.metadata.index_facts import index_facts
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slice_log import DATA_TYPES, slice_blocks

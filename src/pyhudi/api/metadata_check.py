@@ -13,8 +13,9 @@ from pyhudi.metadata.expression_checks import expression_differences
 from pyhudi.metadata.expression_index import ExpressionIndex
 from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.index_checks import IndexCheck
-from pyhudi.metadata.index_facts import ChosenColumns, SecondaryIndex, index_facts
+from pyhudi.metadata.index_facts import SecondaryIndex, index_facts
 from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.record_index_check import COLUMNS, record_index_differences
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.table.listing import StorageListing

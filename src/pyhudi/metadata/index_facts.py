@@ -1,12 +1,10 @@
 """Which indexes a table's metadata table has, as far as they can be kept true."""
 
-import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_groups import (
     BLOOM_FILTERS,
@@ -18,21 +16,12 @@ from pyhudi.format.metadata_groups import (
     MetadataGroupId,
 )
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.format.schema import META_FIELDS
-from pyhudi.format.stats_values import StatsVersion
 from pyhudi.metadata.derive_stats import StatsFacts
-from pyhudi.metadata.expression_index import ExpressionIndex, expression_index, is_expression_index
+from pyhudi.metadata.expression_index import ExpressionIndex
+from pyhudi.metadata.kinds.column_stats import own_columns, stats_facts
+from pyhudi.metadata.kinds.expression import known_expressions
+from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.table import MetadataTable
-
-log = logging.getLogger("pyhudi")
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenColumns:
-    """Of which columns the options ask for statistics: these, or so many of the first ones."""
-
-    names: tuple[str, ...] = ()
-    count_max: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +100,6 @@ def index_facts(
     )
 
 
-def known_expressions(
-    partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
-) -> tuple[ExpressionIndex, ...]:
-    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
-    found = []
-    for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
-        try:
-            found.append(expression_index(definitions[name], schema))
-        except (Invalid, Unsupported) as error:
-            log.info("%s", error)
-    return tuple(found)
-
-
 def _stats_facts(
     table_version: int,
     partitions: tuple[str, ...],
@@ -134,17 +110,10 @@ def _stats_facts(
     """Partitions' statistics are kept where those of all columns that the index has can be made anew."""
     if COLUMN_STATS not in partitions:
         return None
-    of = definitions.get(COLUMN_STATS)
-    version = stats_version(table_version) if of is None or of.version is None else StatsVersion[of.version]
-    own = () if of is None else tuple(name for name in of.source_fields if name not in META_FIELDS)
-    facts = StatsFacts(version, table_version, own or chosen.names, chosen.count_max)
+    own = definitions.get(COLUMN_STATS)
+    facts = stats_facts(table_version, own, chosen)
     able = {column.name for column in facts.columns(schema)}
-    return replace(facts, of_partitions=PARTITION_STATS in partitions and able >= {*own})
-
-
-def stats_version(table_version: int) -> StatsVersion:
-    """How a new index of column statistics stores bounds."""
-    return StatsVersion.V2 if table_version >= 9 else StatsVersion.V1
+    return replace(facts, of_partitions=PARTITION_STATS in partitions and able >= {*own_columns(own)})
 
 
 def can_be_secondary(schema: pa.Schema, column: str) -> bool:

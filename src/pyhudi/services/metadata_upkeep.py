@@ -2,33 +2,33 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import chain
 
 import pyarrow as pa
 
 from pyhudi.executor import Executor
-from pyhudi.format.metadata_groups import COLUMN_STATS, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_record import FilesRecord
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.format.schema import META_FIELDS
 from pyhudi.metadata.changed_groups import schema_after
 from pyhudi.metadata.changes import PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.derive_action import clean_changes, commit_changes
-from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing, read_files_partition
 from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import MetadataCompactor, remove_pending_compactions
-from pyhudi.services.metadata_indexes import IndexBuilder, dependents, wanted_partitions
+from pyhudi.services.metadata_indexes import IndexBuilder, wanted_partitions
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.services.metadata_restore import plan_sync
 from pyhudi.storage.protocol import Storage
@@ -40,7 +40,6 @@ from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
-from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
 from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
@@ -123,7 +122,7 @@ class MetadataTableUpkeep:
             self.drop()
             return None
         gone = {*found.created, *config.metadata_partitions_inflight} & named
-        gone |= dependents(gone, named) if gone else set()
+        gone |= registry.dependents(gone, named) if gone else set()
         if gone:
             names = ", ".join(sorted(gone))
             log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
@@ -248,7 +247,7 @@ class MetadataTableUpkeep:
         config = self._config()
         if error.partition not in config.metadata_partitions:
             raise error
-        gone = {error.partition, *dependents({error.partition}, config.metadata_partitions_named)}
+        gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
         log.warning(
             "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
             self.storage.location.uri, ", ".join(sorted(gone)),
@@ -283,32 +282,33 @@ class MetadataTableUpkeep:
         build |= self._lost_indexes(config)
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
-            build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
+            build = {name for name in build if not registry.get_kind(name).is_of_columns}
         for partition in sorted(build):
             definition = builder.build(partition)
             put_definitions(self.storage, {partition: definition} if definition is not None else {})
             ready = {*config.metadata_partitions, partition}
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
             config = self._config()
-        self._name_columns(snapshot, config)
+        self._complete_definitions(snapshot, config)
         return config
 
     def _lost_indexes(self, config: TableConfig) -> set[str]:
         """The indexes that are to be built anew, but those that the options switch off."""
         missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {FILES}
-        return {name for name in missing if not self.indexes.switched_off_by(name)}
+        return {name for name in missing if not registry.switched_off_by(self.indexes, name)}
 
-    def _name_columns(self, snapshot: Snapshot, config: TableConfig) -> None:
-        """Name the columns of statistics that were switched on before the table had any."""
-        if COLUMN_STATS not in config.metadata_partitions:
+    def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:
+        """Complete the definitions of indexes that were switched on before the table had what they are of."""
+        kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
+        late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
+        if not late:
             return
-        definition = read_definitions(self.storage).get(COLUMN_STATS)
-        stats = self._facts(snapshot, config).stats
-        if definition is None or stats is None or any(name not in META_FIELDS for name in definition.source_fields):
-            return
-        names = tuple(column.name for column in stats.columns(snapshot.schema_with_meta))
-        if names != definition.source_fields:
-            put_definitions(self.storage, {COLUMN_STATS: replace(definition, source_fields=names)})
+        definitions = read_definitions(self.storage)
+        contents = IndexContents(snapshot, self.indexes, self.executor, self.readers)
+        completed = {
+            name: kind.completed(contents, definitions[name]) for name, kind in late.items() if name in definitions
+        }
+        put_definitions(self.storage, completed)
 
     def _facts(self, snapshot: Snapshot, config: TableConfig, schema: pa.Schema | None = None) -> IndexFacts:
         """The partitions that are kept true, of those that the table has, or is getting. `schema`: None: as it is."""

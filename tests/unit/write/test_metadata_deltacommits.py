@@ -12,7 +12,7 @@ import pytest
 from pyhudi.engine.local import LocalExecutor, SerialExecutor
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.metadata_record import FILES_TYPE, FilesRecord, encode_files_record
-from pyhudi.metadata.changes import PartitionChange, cells_of
+from pyhudi.metadata.changes import InitialPartition, PartitionChange, cells_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
@@ -22,7 +22,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import table_config
 from pyhudi.table.properties_file import read_table_properties
 from pyhudi.timeline.active import Timeline, read_timeline
-from pyhudi.write.metadata.creation import InitialPartition, create_metadata_table, create_partition
+from pyhudi.write.metadata.creation import create_metadata_table, create_partition
 from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_log_compactions, write_deltacommit
 from pyhudi.write.metadata.rollback import roll_back_deltacommit
 from tests.support.model import Handles, StepClock, seeded_uuids

@@ -11,9 +11,9 @@ from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.format.names import LogFileName, join
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import (
     InstantInfo,
     RollbackMetadata,
@@ -32,9 +32,6 @@ from pyhudi.txn.commit import complete, settle
 from pyhudi.txn.rollback_blocks import put_command_blocks
 from pyhudi.txn.rollback_plan import rollback_metadata
 from pyhudi.write.log_names import next_log, slice_of_new_logs
-
-INDEXES = frozenset({BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX})
-"""The indexes beside `files`; of record indexes the global one."""
 
 INIT_BASE = "0" * 14
 COMPACTION_SUFFIX, RESTORE_SUFFIX, INDEXING_SUFFIX = "001", "003", "004"
@@ -59,7 +56,9 @@ def names_slices(config: TableConfig) -> bool:
 
 def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
     """Those of the partitions that tables of this version have."""
-    return {*partitions} & {FILES, *INDEXES} if names_slices(config) else {*partitions}
+    if names_slices(config):
+        return registry.partitions_of_version(partitions, config.version)
+    return {*partitions}
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
@@ -68,13 +67,11 @@ def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_parti
     """
     if not names_slices(config):
         return
-    unknown = sorted({*partitions} - {FILES, *INDEXES})
-    if RECORD_INDEX in partitions and is_partitioned:
-        unknown.append("partitioned record index")
+    unknown = registry.absent_forms(partitions, config.version, is_partitioned=is_partitioned)
     if unknown:
         raise Unsupported(
             f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
-            f"{', '.join(sorted(INDEXES))} (global); leave out what asks for them"
+            f"{', '.join(registry.names_of_version(config.version))} (global); leave out what asks for them"
         )
 
 

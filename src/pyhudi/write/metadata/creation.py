@@ -9,10 +9,9 @@ import pyarrow as pa
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
 from pyhudi.format.instants import INIT_INSTANT
-from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
-from pyhudi.metadata.changes import CELLS, PartitionChange, no_keys
+from pyhudi.metadata.changes import CELLS, InitialPartition, PartitionChange, no_keys
 from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
@@ -27,20 +26,6 @@ from pyhudi.write.metadata.deltacommit import complete_deltacommit
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
 
 _LAST_INIT_INSTANT = f"{999:017d}"
-
-
-@dataclass(frozen=True, slots=True)
-class InitialPartition:
-    """What a new partition begins with.
-
-    `changes`: its records, without deletes; one, or one a data partition in a partitioned record index.
-    `group_counts`: how many file groups there are, by the changes' data partition.
-    """
-
-    partition: str
-    changes: Iterable[PartitionChange]
-    group_counts: Mapping[str | None, int]
-    hashing: KeyHashing = KeyHashing.WHOLE
 
 
 def create_metadata_table(

@@ -1,0 +1,177 @@
+"""`expr_index_…`: statistics, or Bloom filters, of what is computed of a column."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.index_definitions import IndexDefinition, expression_index_definition
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.metadata.changes import InitialPartition
+from pyhudi.metadata.expression_changes import initial_expression_change
+from pyhudi.metadata.expression_index import (
+    EXPRESSION_PREFIXES,
+    ExpressionIndex,
+    expression_index,
+    expression_prefix,
+    is_alike,
+    is_expression_index,
+)
+from pyhudi.metadata.kinds.column_stats import stats_version
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.protocol import IndexKind
+from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.metadata.kinds.settings import EXPRESSION_COLUMN_OPTION, EXPRESSION_OPTION, IndexSettings
+from pyhudi.table.indexed_expression import parse_indexed_expression
+from pyhudi.table.snapshot import Snapshot
+
+log = logging.getLogger("pyhudi")
+
+_REQUEST: Final = "expr_index"
+_REQUESTS: Final = (_REQUEST, COLUMN_STATS, BLOOM_FILTERS)
+_BLOOM_OPTIONS: Final = {
+    "hoodie.bloom.index.filter.type": "filtertype",
+    "hoodie.index.bloom.num_entries": "numentries",
+    "hoodie.index.bloom.fpp": "fpp",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "maxentries",
+}
+"""What the options may say of the filters of an index on an expression -> the option of its definition."""
+
+
+class ExpressionKind(IndexKind):
+    """It is of one of two flavours: statistics of files and partitions, or filters of files."""
+
+    name: ClassVar[str] = _REQUEST
+    prefixes: ClassVar[tuple[str, ...]] = EXPRESSION_PREFIXES
+    request_names: ClassVar[tuple[str, ...]] = (_REQUEST,)
+    is_of_columns: ClassVar[bool] = True
+
+    def is_asked(self, settings: IndexSettings) -> bool | None:
+        return settings.expressions
+
+    def option(self, settings: IndexSettings) -> str:
+        return EXPRESSION_OPTION
+
+    def wanted(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+    ) -> Mapping[str, str]:
+        wanted = _wanted(settings, definitions, table_version)
+        return {} if wanted is None else {wanted.name: EXPRESSION_COLUMN_OPTION}
+
+    def refuse_taken_names(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+    ) -> None:
+        wanted = _wanted(settings, definitions, table_version)
+        other = None if wanted is None else definitions.get(wanted.name)
+        if wanted is not None and other is not None and not is_alike(other, wanted):
+            raise Invalid(
+                f"{EXPRESSION_COLUMN_OPTION}: expected a name that no other index has, found '{other.name}' on "
+                f"{other.function} of {', '.join(other.source_fields)}; give the new one another in hoodie.index.name"
+            )
+
+    def definition(self, contents: IndexContents, partition: str) -> IndexDefinition:
+        wanted = _wanted(contents.settings, contents.stored_definitions(), contents.table_version)
+        if wanted is None or wanted.name != partition:
+            raise Invalid(f"index '{partition}': expected its definition, which says of what expression it is")
+        _warn_of_filters(contents.snapshot, wanted)
+        return wanted
+
+    def can_build(
+        self, partition: str, definitions: Callable[[], Mapping[str, IndexDefinition]], schema: pa.Schema
+    ) -> bool:
+        return bool(known_expressions([partition], definitions(), schema))
+
+    def claims(self, request: IndexRequest) -> bool:
+        return request.expression is not None or super().claims(request)
+
+    def requested_partition(self, request: IndexRequest) -> str:
+        if request.expression is None:
+            raise Invalid(f"{request.what}: expected an expression, such as 'lower(name)'")
+        if request.kind not in _REQUESTS:
+            raise Invalid(
+                f"build_index('{request.kind}', expression={request.expression!r}): expected {', '.join(_REQUESTS)}, "
+                "of which one can be on an expression"
+            )
+        return f"{expression_prefix(request.table_version)}{request.index_name()}"
+
+    def requested_definition(
+        self, request: IndexRequest, contents: IndexContents, ready: Collection[str]
+    ) -> IndexDefinition:
+        assert request.expression is not None
+        snapshot, flavour = contents.snapshot, BLOOM_FILTERS if request.kind == BLOOM_FILTERS else COLUMN_STATS
+        asked = parse_indexed_expression(request.expression, snapshot.schema)
+        if request.columns not in ((), (asked.column,)):
+            raise Invalid(
+                f"{request.what}: expected the column '{asked.column}' of {asked.text}, "
+                f"found '{', '.join(request.columns)}'"
+            )
+        blooms = {short: request.options[name] for name, short in _BLOOM_OPTIONS.items() if name in request.options}
+        options = {**asked.options, **(blooms if flavour == BLOOM_FILTERS else {})}
+        version, partition = stats_version(request.table_version).name, self.requested_partition(request)
+        made = expression_index_definition(partition, flavour, asked.function, asked.column, options, version)
+        expression_index(made, snapshot.schema_with_meta)
+        _warn_of_filters(snapshot, made)
+        return made
+
+    def initial(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
+    ) -> InitialPartition:
+        """Of the newest slices, and their partitions. Memory: the statistics, or the filters."""
+        assert definition is not None
+        index = expression_index(definition, contents.snapshot.schema_with_meta)
+        change = initial_expression_change(contents.snapshot, requested, index, contents.readers)
+        return InitialPartition(partition, [change], self.group_counts(contents, partition, definition))
+
+    def group_counts(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None
+    ) -> dict[str | None, int]:
+        return {None: contents.settings.expression_groups}
+
+
+def known_expressions(
+    partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
+) -> tuple[ExpressionIndex, ...]:
+    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
+    found = []
+    for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
+        try:
+            found.append(expression_index(definitions[name], schema))
+        except (Invalid, Unsupported) as error:
+            log.info("%s", error)
+    return tuple(found)
+
+
+def _wanted(
+    settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+) -> IndexDefinition | None:
+    """The index on an expression that the options ask for, if any.
+
+    One that is there already is that one, whatever it is called; its column's name, or `hoodie.index.name`, behind the
+    prefix, is a new one's. Seen: 1.0.2, 1.2.0 (`HoodieTableMetadataUtil.getSecondaryOrExpressionIndexName`).
+    """
+    asked = settings.expression
+    if asked is None:
+        return None
+    prefix = expression_prefix(table_version)
+    name = f"{prefix}{(asked.name or asked.column).removeprefix(prefix)}"
+    version = stats_version(table_version).name
+    made = expression_index_definition(name, asked.flavour, asked.function, asked.column, asked.options, version)
+    alike = (one.name for one in definitions.values() if is_expression_index(one.name) and is_alike(one, made))
+    return replace(made, name=next(alike, name))
+
+
+def _warn_of_filters(snapshot: Snapshot, definition: IndexDefinition) -> None:
+    """Say what an index on an expression that is about to be made keeps others from.
+
+    Seen: 1.0.2 and 1.2.0 make a filter of each log file, and fail at it, in tables of their own, too.
+    """
+    if snapshot.config.table_type == "MERGE_ON_READ" and definition.type == BLOOM_FILTERS:
+        log.warning(
+            "%s: with the index '%s', Bloom filters of an expression, Apache Hudi 1.0.2 and 1.2.0 cannot write to this "
+            "merge-on-read table: they fail at their first log file; statistics of the expression keep them from "
+            "nothing, drop_index('%s') lets them in again",
+            snapshot.storage.location.uri, definition.name, definition.name,
+        )  # fmt: skip

@@ -1,0 +1,130 @@
+"""What the rest of the code asks a kind of index."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import ClassVar, Protocol
+
+import pyarrow as pa
+
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.metadata.changes import InitialPartition
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.metadata.kinds.settings import IndexSettings
+
+
+class IndexKind(Protocol):
+    """One kind of index. Kinds subclass this, and say only what they do otherwise than most.
+
+    `name`: of its one partition of the metadata table; of a kind with `prefixes`, what the kind is called.
+    `prefixes`: what the names of its partitions begin with, where a table may have several. `since`: the first table
+    version that has it. `request_names`: how `build_index` calls it. `is_of_columns`: whether it is of columns that the
+    table must have before it can be built. `is_completed_later`: whether `completed` may have something to add.
+    """
+
+    name: ClassVar[str]
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    since: ClassVar[int] = 8
+    request_names: ClassVar[tuple[str, ...]] = ()
+    is_of_columns: ClassVar[bool] = False
+    is_completed_later: ClassVar[bool] = False
+
+    def owns(self, partition: str) -> bool:
+        """Whether a partition of the metadata table is an index of this kind."""
+        return partition.startswith(self.prefixes) if self.prefixes else partition == self.name
+
+    def absent_forms(self, partition: str, table_version: int, *, is_partitioned: bool) -> list[str]:
+        """What of an index of this kind tables of a version do not have. `is_partitioned`: of a record index."""
+        return [partition] if table_version < self.since else []
+
+    # The options of a write.
+
+    def is_asked(self, settings: IndexSettings) -> bool | None:
+        """Whether the options switch the kind on or off; None: each table keeps what it has."""
+        return None
+
+    def option(self, settings: IndexSettings) -> str:
+        """The option that `is_asked` follows."""
+        return ""
+
+    def wanted(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+    ) -> Mapping[str, str]:
+        """The partitions that the options ask for, each with the option that does. `definitions`: the table's."""
+        return {self.name: self.option(settings)} if self.is_asked(settings) else {}
+
+    def refuse_taken_names(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: int
+    ) -> None:
+        """Raises: Invalid where the options give an index a name that another one has."""
+        return
+
+    def may_be_built(self, settings: IndexSettings, present: Collection[str]) -> bool:
+        """Whether a write builds what the options ask for, beside these partitions.
+
+        Raises: Invalid where the options do not fit together.
+        """
+        return True
+
+    def falls_with(self, dropped: Collection[str], present: Collection[str]) -> bool:
+        """Whether indexes of this kind cannot be without those that are dropped. `present`: what the table has."""
+        return False
+
+    # Definitions.
+
+    def definition(self, contents: IndexContents, partition: str) -> IndexDefinition | None:
+        """The entry of `index.json` that an index gets by the options; None for one that has none there.
+
+        Raises: Invalid for an index that the options do not describe, or that the table's columns do not allow.
+        """
+        return None
+
+    def completed(self, contents: IndexContents, definition: IndexDefinition) -> IndexDefinition:
+        """A definition, completed by what the table did not have yet when the index was made."""
+        return definition
+
+    def can_build(
+        self, partition: str, definitions: Callable[[], Mapping[str, IndexDefinition]], schema: pa.Schema
+    ) -> bool:
+        """Whether this release can build an index that somebody planned. `schema`: the table's columns."""
+        return True
+
+    # First records.
+
+    def initial(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
+    ) -> InitialPartition:
+        """The records and file groups that an index begins with. `definition`: None: as the options say. `requested`:
+        the action that builds it.
+        """
+        ...
+
+    def group_counts(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None
+    ) -> dict[str | None, int]:
+        """How many file groups it is opened with, before its keys are known: by the rows that the files may have.
+
+        Cost: at most the footers of a bounded number of files.
+        """
+        ...
+
+    # Requests of `build_index`.
+
+    def claims(self, request: IndexRequest) -> bool:
+        """Whether a request is for an index of this kind."""
+        return request.expression is None and request.kind in self.request_names
+
+    def requested_partition(self, request: IndexRequest) -> str:
+        """The partition that is asked for. Raises: Invalid for an argument that there is not."""
+        request.refuse_name()
+        request.refuse_columns()
+        return self.name
+
+    def requested_definition(
+        self, request: IndexRequest, contents: IndexContents, ready: Collection[str]
+    ) -> IndexDefinition | None:
+        """The definition of what is asked for, held against the table; None for a kind that has none.
+
+        `ready`: the partitions that the metadata table has. Raises: Invalid for a column that is not there or has no
+        values that the index could hold, and for an index that another one has to be there for.
+        """
+        return None
