@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata_groups import BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from pyhudi.index.bloom_metadata import KeyStatistics
-from pyhudi.metadata.derive_action import stored_text
-from pyhudi.metadata.index_facts import can_be_secondary
 from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.key_indexes import find_secondary, locate_records, located_groups
+from pyhudi.metadata.kinds.secondary import can_be_secondary, stored_text
 
 _ASKED_TOGETHER: Final = 64
 

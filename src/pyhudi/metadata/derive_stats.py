@@ -1,9 +1,9 @@
-"""What an action changes in `column_stats` and `partition_stats`.
+"""Which columns have statistics, and what is known of files already.
 
 Spec: format/metadata-table.md section 8.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,14 +16,12 @@ from pyhudi.format.metadata_keys import column_stats_keys
 from pyhudi.format.metadata_stats import decode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.stats_values import StatsVersion, bounds_of
-from pyhudi.metadata.changed_groups import changed_groups, schema_after, slices_after
 from pyhudi.metadata.changes import PartitionChange, binary_keys
 from pyhudi.metadata.column_bounds import IndexedColumn, bounds_schema, bounds_table, read_bounds
 from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.partition import open_partition
-from pyhudi.metadata.stats_changes import column_stats_change, indexed_columns, partition_stats_change
+from pyhudi.metadata.stats_changes import indexed_columns, partition_stats_change
 from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.commit import CommitMetadata
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.snapshot import Snapshot
 
@@ -41,7 +39,6 @@ class StatsFacts:
     table_version: int
     names: tuple[str, ...] = ()
     count_max: int = 32
-    of_partitions: bool = False
 
     def columns(self, schema: pa.Schema) -> tuple[IndexedColumn, ...]:
         return indexed_columns(schema, self.version, names=self.names, count_max=self.count_max)
@@ -55,36 +52,6 @@ class StatsFacts:
         today = [column.name for column in self.columns(schema)]
         every = schema.names if self.table_version < _DEFINED_FROM else ()
         return tuple(dict.fromkeys([*today, *every]))
-
-
-def stats_changes(
-    snapshot: Snapshot, metadata: CommitMetadata, facts: StatsFacts, executor: Executor
-) -> Iterator[PartitionChange]:
-    """The statistics of the files that an action wrote, and of the partitions that it touched.
-
-    Memory: the statistics of the new files; of whole partitions those of all of their files.
-    """
-    schema = schema_after(snapshot, metadata)
-    columns = facts.columns(schema)
-    new = [
-        (partition, (stat.path or "").rpartition("/")[2], stat.file_size_in_bytes or 0)
-        for partition, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-        if is_counted((stat.path or "").rpartition("/")[2])
-    ]
-    bounds = read_bounds(snapshot.storage, new, columns, schema, executor)
-    yield column_stats_change(bounds, columns, facts.version, table_version=facts.table_version)
-    if not facts.of_partitions:
-        return
-    touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
-    groups = changed_groups(snapshot, metadata, with_rewrites=True)
-    slices = [piece for partition in touched for piece in slices_after(snapshot, partition, groups)]
-    needed = files_of(slices)
-    written = {(partition, name) for partition, name, _ in new}
-    old = stored_bounds_of(snapshot, [f for f in needed if f[:2] not in written], columns, schema, executor)
-    mine = [of for of in bounds if (of.partition, of.file) in {f[:2] for f in needed}]
-    by_column = {c.name: pa.concat_tables([old[c.name], bounds_table(mine, c)]) for c in columns}
-    yield partition_stats_change(by_column, columns, touched, facts.version, table_version=facts.table_version)
 
 
 def all_partition_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) -> PartitionChange:

@@ -1,27 +1,22 @@
 """The metadata table's part in a commit: made where missing, kept true, compacted when due, never stale."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import chain
 
 import pyarrow as pa
 
 from pyhudi.executor import Executor
-from pyhudi.format.metadata_record import FilesRecord
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.metadata.changed_groups import schema_after
-from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
-from pyhudi.metadata.derive_action import clean_changes, commit_changes
 from pyhudi.metadata.files_partition import open_listing, read_files_partition
-from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.files import FilesIndex
+from pyhudi.metadata.kinds.protocol import TableIndex
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexedTable
 from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS
@@ -79,7 +74,7 @@ class MetadataTableUpkeep:
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
-            self._writer(IndexFacts(self._config().version)).roll_back(target, rollback, metadata)
+            self._writer([FilesIndex()]).roll_back(target, rollback, metadata)
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, and what a compaction merged with it."""
@@ -139,11 +134,11 @@ class MetadataTableUpkeep:
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
         stored = {of.partition: of.by_name() for of in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
-        facts = self._facts(snapshot, config)
-        changes = chain([_files_change(config, sync.records)], clean_changes(snapshot, sync.gone, facts))
+        indexes = self._kept(config, lambda: snapshot.schema_with_meta)
+        clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
         requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
-        self._writer(facts).apply(requested, changes)
-        self._drop_others(config, facts)
+        self._writer(indexes).apply(requested, (change for index in indexes for change in index.clean_changes(clean)))
+        self._drop_others(config, indexes)
 
     def drop(self) -> None:
         """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
@@ -187,7 +182,8 @@ class MetadataTableUpkeep:
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
         # What is being built has no base file yet, and must not get one that hides those to come.
-        partitions = [name for name in self._facts(snapshot, config).partitions if name in config.metadata_partitions]
+        kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
+        partitions = sorted(kept & {*config.metadata_partitions})
         compactor = MetadataCompactor(
             table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
         )
@@ -209,20 +205,17 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-        facts, changes = IndexFacts(config.version), iter([_files_change(config, files_records(metadata))])
-        if config.metadata_partitions_named != {FILES}:
-            snapshot = read_snapshot(self.storage, self.zone, open_listing)
-            facts = self._facts(snapshot, config, schema_after(snapshot, metadata))
-            derived = commit_changes(
-                snapshot, requested, metadata, facts, self.executor, finds_keys=self.finds_keys
-            )  # fmt: skip
-            changes = chain(changes, derived)
+        commit = CommitView(
+            self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
+        )  # fmt: skip
+        indexes = self._kept(config, lambda: commit.schema)
+        changes = (change for index in indexes for change in index.commit_changes(commit))
         try:
-            self._writer(facts).apply(requested, changes)
+            self._writer(indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_completion(requested, metadata)
-        self._drop_others(config, facts)
+        self._drop_others(config, indexes)
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes, as a commit's are taken in."""
@@ -230,17 +223,15 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-        facts, changes = IndexFacts(config.version), iter([_files_change(config, cleaned_records(metadata))])
-        if config.metadata_partitions_named != {FILES}:
-            snapshot = read_snapshot(self.storage, self.zone, open_listing)
-            facts = self._facts(snapshot, config)
-            changes = chain(changes, clean_changes(snapshot, metadata, facts))
+        clean = CleanView(self._read_snapshot, metadata, config.version)
+        indexes = self._kept(config, lambda: clean.schema)
+        changes = (change for index in indexes for change in index.clean_changes(clean))
         try:
-            self._writer(facts).apply(requested, changes)
+            self._writer(indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_clean(requested, metadata)
-        self._drop_others(config, facts)
+        self._drop_others(config, indexes)
 
     def _drop_gone(self, error: GroupsGone) -> None:
         """Drop an index whose folder somebody took away: nobody can keep it true. One that is being built stays."""
@@ -310,21 +301,26 @@ class MetadataTableUpkeep:
         }
         put_definitions(self.storage, completed)
 
-    def _facts(self, snapshot: Snapshot, config: TableConfig, schema: pa.Schema | None = None) -> IndexFacts:
-        """The partitions that are kept true, of those that the table has, or is getting. `schema`: None: as it is."""
-        if config.metadata_partitions_named <= {FILES}:
-            return IndexFacts(config.version)
-        table = open_metadata_table(self.storage, self.zone)
-        return index_facts(
-            table,
-            tuple(sorted(by_name.kept_partitions(config, config.metadata_partitions_named))),
-            read_definitions(self.storage),
-            snapshot.schema_with_meta if schema is None else schema,
-            self.indexes.columns,
+    def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
+        """The indexes that are kept true, of those that the table has, or is getting. `schema`: its columns."""
+        if not config.has_indexes:
+            return [FilesIndex()]
+        columns = schema()
+        return registry.kept_indexes(
+            IndexedTable(
+                open_metadata_table(self.storage, self.zone),
+                sorted(by_name.kept_partitions(config, config.metadata_partitions_named)),
+                read_definitions(self.storage),
+                columns,
+                self.indexes.columns,
+            )
         )
 
-    def _drop_others(self, config: TableConfig, facts: IndexFacts) -> None:
-        others = config.metadata_partitions_named - {*facts.partitions}
+    def _read_snapshot(self) -> Snapshot:
+        return read_snapshot(self.storage, self.zone, open_listing)
+
+    def _drop_others(self, config: TableConfig, indexes: Sequence[TableIndex]) -> None:
+        others = config.metadata_partitions_named - {index.partition for index in indexes}
         if others:
             log.warning(
                 "%s: dropping the metadata partitions %s: this release does not keep them up to date",
@@ -347,11 +343,7 @@ class MetadataTableUpkeep:
     def _lists(self) -> MetadataLists:
         return MetadataLists(self.storage, self.clock.now_ms, self.hold.confirm)
 
-    def _writer(self, facts: IndexFacts) -> MetadataTableWriter:
+    def _writer(self, indexes: Sequence[TableIndex]) -> MetadataTableWriter:
         new_groups = self.indexes.partitioned_groups[0]
-        spreading = Spreading(self.executor, facts.hashed_by_prefix, new_groups)
+        spreading = Spreading(self.executor, {index.partition: index.hashing for index in indexes}, new_groups)
         return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)
-
-
-def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> PartitionChange:
-    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version])

@@ -1,22 +1,59 @@
 """`column_stats`: the least and greatest value, the nulls and the sizes of each column in each file."""
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
+
+import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.format.index_definitions import IndexDefinition, column_stats_definition
 from pyhudi.format.metadata_groups import COLUMN_STATS
 from pyhudi.format.schema import META_FIELDS
 from pyhudi.format.stats_values import StatsVersion
-from pyhudi.metadata.changes import InitialPartition
-from pyhudi.metadata.column_bounds import read_bounds
+from pyhudi.metadata.bounds_check import beyond
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference
+from pyhudi.metadata.column_bounds import bounds_table, read_bounds
+from pyhudi.metadata.column_stats import read_column_stats
 from pyhudi.metadata.derive_stats import StatsFacts, is_counted
+from pyhudi.metadata.index_changes import removed_column_stats
 from pyhudi.metadata.kinds.contents import IndexContents
-from pyhudi.metadata.kinds.protocol import IndexKind
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import COLUMN_STATS_OPTION, ChosenColumns, IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
 from pyhudi.metadata.stats_changes import column_stats_change
+from pyhudi.table.file_statistics import FILES
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatsIndex(TableIndex):
+    """The statistics of one table's files. `facts`: of which columns."""
+
+    partition: str
+    facts: StatsFacts
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        columns = self.facts.columns(commit.schema)
+        bounds = commit.bounds(columns)
+        yield column_stats_change(bounds, columns, self.facts.version, table_version=commit.table_version)
+
+    def clean_changes(self, clean: CleanView) -> Iterator[PartitionChange]:
+        columns = self.facts.known_columns(clean.schema)
+        yield removed_column_stats(columns, clean.files, table_version=clean.table_version)
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Of every file that a query reads. Memory: the statistics of a data partition's files."""
+        columns = self.facts.columns(check.snapshot.schema_with_meta)
+        for partition in check.snapshot.listing.partitions():
+            files, bounds = check.read_bounds(partition, columns)
+            table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
+            for column in columns:
+                field = pa.field(column.name, column.type)
+                known = read_column_stats(check.indexes, field, partitions=[partition], files=table)
+                assert known is not None
+                yield from beyond(self.partition, partition, column, bounds_table(bounds, column), known, "file")
 
 
 class ColumnStatsKind(IndexKind):
@@ -64,6 +101,9 @@ class ColumnStatsKind(IndexKind):
                 raise Invalid(f"{request.what}: expected columns with bounds, found '{column}' {found}")
         return chosen
 
+    def known(self, table: IndexedTable) -> list[TableIndex]:
+        return [ColumnStatsIndex(name, known_facts(table)) for name in table.partitions if self.owns(name)]
+
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
@@ -83,6 +123,11 @@ class ColumnStatsKind(IndexKind):
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         return {None: contents.settings.column_stats_groups}
+
+
+def known_facts(table: IndexedTable) -> StatsFacts:
+    """Of an index that a table has."""
+    return stats_facts(table.version, table.definitions.get(COLUMN_STATS), table.chosen)
 
 
 def initial_facts(contents: IndexContents, definition: IndexDefinition | None) -> StatsFacts:

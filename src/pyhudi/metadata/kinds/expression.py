@@ -1,17 +1,26 @@
 """`expr_index_…`: statistics, or Bloom filters, of what is computed of a column."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.format.index_definitions import IndexDefinition, expression_index_definition
 from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
-from pyhudi.metadata.changes import InitialPartition
-from pyhudi.metadata.expression_changes import initial_expression_change
+from pyhudi.metadata.bounds_check import beyond
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference, DifferenceKind
+from pyhudi.metadata.column_bounds import bounds_table
+from pyhudi.metadata.column_stats import read_column_stats, read_partition_stats
+from pyhudi.metadata.derive_stats import File, files_of
+from pyhudi.metadata.expression_changes import (
+    cleaned_expression_change,
+    expression_change,
+    initial_expression_change,
+)
 from pyhudi.metadata.expression_index import (
     EXPRESSION_PREFIXES,
     ExpressionIndex,
@@ -19,12 +28,19 @@ from pyhudi.metadata.expression_index import (
     expression_prefix,
     is_alike,
     is_expression_index,
+    known_expressions,
 )
+from pyhudi.metadata.expression_statistics import usable_filter, with_nulls
+from pyhudi.metadata.expression_values import count_unheld, read_expression_bounds
+from pyhudi.metadata.key_indexes import read_bloom_filters
 from pyhudi.metadata.kinds.column_stats import stats_version
 from pyhudi.metadata.kinds.contents import IndexContents
-from pyhudi.metadata.kinds.protocol import IndexKind
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import EXPRESSION_COLUMN_OPTION, EXPRESSION_OPTION, IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.stats_changes import merge_by_partition
+from pyhudi.table.file_statistics import FILES
 from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.table.snapshot import Snapshot
 
@@ -39,6 +55,26 @@ _BLOOM_OPTIONS: Final = {
     "hoodie.bloom.index.filter.dynamic.max.entries": "maxentries",
 }
 """What the options may say of the filters of an index on an expression -> the option of its definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionTableIndex(TableIndex):
+    """An index on one expression. `index`: of what, and in what form."""
+
+    partition: str
+    index: ExpressionIndex
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        yield expression_change(commit.snapshot, commit.requested, commit.metadata, self.index, commit.executor)
+
+    def clean_changes(self, clean: CleanView) -> Iterator[PartitionChange]:
+        yield cleaned_expression_change(self.index, clean.files, table_version=clean.table_version)
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Of every file that a query reads, and of partitions. Memory: what the index holds of a data partition."""
+        compare = _statistics_differences if self.index.bloom is None else _filter_differences
+        for partition in check.snapshot.listing.partitions():
+            yield from compare(check, self.index, partition, files_of(check.snapshot.slices(partition)))
 
 
 class ExpressionKind(IndexKind):
@@ -116,6 +152,10 @@ class ExpressionKind(IndexKind):
         _warn_of_filters(snapshot, made)
         return made
 
+    def known(self, table: IndexedTable) -> list[TableIndex]:
+        found = known_expressions(table.partitions, table.definitions, table.schema)
+        return [ExpressionTableIndex(index.partition, index) for index in found]
+
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
@@ -129,19 +169,6 @@ class ExpressionKind(IndexKind):
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         return {None: contents.settings.expression_groups}
-
-
-def known_expressions(
-    partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
-) -> tuple[ExpressionIndex, ...]:
-    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
-    found = []
-    for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
-        try:
-            found.append(expression_index(definitions[name], schema))
-        except (Invalid, Unsupported) as error:
-            log.info("%s", error)
-    return tuple(found)
 
 
 def _wanted(
@@ -175,3 +202,38 @@ def _warn_of_filters(snapshot: Snapshot, definition: IndexDefinition) -> None:
             "nothing, drop_index('%s') lets them in again",
             snapshot.storage.location.uri, definition.name, definition.name,
         )  # fmt: skip
+
+
+def _statistics_differences(
+    check: IndexCheck, index: ExpressionIndex, partition: str, files: list[File]
+) -> Iterator[Difference]:
+    snapshot, field = check.snapshot, pa.field(index.source, index.type)
+    read = read_expression_bounds(snapshot.storage, files, index, snapshot.schema_with_meta, check.executor)
+    bounds = bounds_table(read, index.column)
+    table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
+    of_files = read_column_stats(check.indexes, field, partitions=[partition], files=table, index=index.partition)
+    whole = read_partition_stats(check.indexes, field, partitions=[partition], index=index.partition)
+    known, known_whole = with_nulls(of_files), with_nulls(whole)
+    assert known is not None
+    assert known_whole is not None
+    yield from beyond(index.partition, partition, index.column, bounds, known, "file")
+    merged = merge_by_partition(bounds)
+    yield from beyond(index.partition, partition, index.column, merged, known_whole, "partition")
+
+
+def _filter_differences(
+    check: IndexCheck, index: ExpressionIndex, partition: str, files: list[File]
+) -> Iterator[Difference]:
+    snapshot = check.snapshot
+    known = read_bloom_filters(check.indexes, partition, [name for _, name, _ in files], index=index.partition)
+    assert known is not None
+    by_name = {file[1]: file for file in files}
+    for row in known.to_pylist():
+        bloom, file = usable_filter(row, index.partition), by_name[row["file"]]
+        schema = snapshot.schema_with_meta
+        missing = 0 if bloom is None else count_unheld(snapshot.storage, file, index, schema, bloom)
+        if missing:
+            yield Difference(
+                index.partition, DifferenceKind.RECORD_VALUE, partition, f"{index.source} {row['file']}",
+                stored=f"{missing:,} rows that the filter lacks",
+            )  # fmt: skip

@@ -1,18 +1,74 @@
 """`partition_stats`: the statistics of columns over all files of each partition, made of `column_stats`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import ClassVar
+
+import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS
-from pyhudi.metadata.changes import InitialPartition
-from pyhudi.metadata.derive_stats import all_partition_stats
-from pyhudi.metadata.kinds.column_stats import initial_facts
+from pyhudi.metadata.bounds_check import beyond
+from pyhudi.metadata.changed_groups import changed_groups, slices_after
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference
+from pyhudi.metadata.column_bounds import bounds_table
+from pyhudi.metadata.column_stats import read_partition_stats
+from pyhudi.metadata.derive_stats import StatsFacts, all_partition_stats, files_of, stored_bounds_of
+from pyhudi.metadata.kinds.column_stats import initial_facts, known_facts, own_columns
 from pyhudi.metadata.kinds.contents import IndexContents
-from pyhudi.metadata.kinds.protocol import IndexKind
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import PARTITION_STATS_OPTION, IndexSettings
+from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.stats_changes import merge_by_partition, partition_stats_change
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatsIndex(TableIndex):
+    """The statistics of one table's partitions. `facts`: of which columns. `has_columns`: whether those of all columns
+    that the index has can be made anew.
+    """
+
+    partition: str
+    facts: StatsFacts
+    has_columns: bool
+
+    @property
+    def is_kept(self) -> bool:
+        return self.has_columns
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        """Of the partitions that the action touched. Memory: the statistics of all of their files."""
+        snapshot, schema, facts = commit.snapshot, commit.schema, self.facts
+        columns, touched = facts.columns(schema), commit.touched
+        new = commit.bounds(columns)
+
+        # What is stored tells of the files that stay; what was just read tells of the new ones.
+        groups = changed_groups(snapshot, commit.metadata, with_rewrites=True)
+        needed = files_of(one for partition in touched for one in slices_after(snapshot, partition, groups))
+        written = {file[:2] for file in commit.new_files}
+        staying = [file for file in needed if file[:2] not in written]
+        old = stored_bounds_of(snapshot, staying, columns, schema, commit.executor)
+
+        after = {file[:2] for file in needed}
+        mine = [one for one in new if (one.partition, one.file) in after]
+        by_column = {c.name: pa.concat_tables([old[c.name], bounds_table(mine, c)]) for c in columns}
+        version = commit.table_version
+        yield partition_stats_change(by_column, columns, touched, facts.version, table_version=version)
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Of every partition. Memory: the statistics of a data partition's files."""
+        columns = self.facts.columns(check.snapshot.schema_with_meta)
+        for partition in check.snapshot.listing.partitions():
+            _, bounds = check.read_bounds(partition, columns)
+            for column in columns:
+                field = pa.field(column.name, column.type)
+                known = read_partition_stats(check.indexes, field, partitions=[partition])
+                assert known is not None
+                stored = merge_by_partition(bounds_table(bounds, column))
+                yield from beyond(self.partition, partition, column, stored, known, "partition")
 
 
 class PartitionStatsKind(IndexKind):
@@ -41,6 +97,15 @@ class PartitionStatsKind(IndexKind):
                 f"{request.what}: expected column statistics, of which it is made; build '{COLUMN_STATS}' first"
             )
         return None
+
+    def known(self, table: IndexedTable) -> list[TableIndex]:
+        """None without column statistics."""
+        if COLUMN_STATS not in table.partitions:
+            return []
+        facts = known_facts(table)
+        able = {column.name for column in facts.columns(table.schema)}
+        has_columns = able >= {*own_columns(table.definitions.get(COLUMN_STATS))}
+        return [PartitionStatsIndex(name, facts, has_columns) for name in table.partitions if self.owns(name)]
 
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str

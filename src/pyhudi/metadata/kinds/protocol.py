@@ -1,15 +1,53 @@
 """What the rest of the code asks a kind of index."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.metadata.changes import InitialPartition
+from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+
+
+class TableIndex(Protocol):
+    """One index that a table has. `partition`: of the metadata table.
+
+    `hashing`: how its keys are spread over its file groups. `is_kept`: whether it can be kept true; one that cannot is
+    dropped by the next write, and can still be compared with the data.
+    """
+
+    partition: str
+
+    @property
+    def hashing(self) -> KeyHashing:
+        return KeyHashing.WHOLE
+
+    @property
+    def is_kept(self) -> bool:
+        return True
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        """What a write, a compaction or a replacement changes in it. Memory: a change."""
+        ...
+
+    def clean_changes(self, clean: CleanView) -> Iterator[PartitionChange]:
+        """What goes with files that are no more. Record keys, and what leads to them, stay where they are."""
+        return iter(())
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Where it says other than the data.
+
+        What would mislead a reader is a difference: a bound that a value lies beyond, a filter that is not the file's,
+        a row that the index does not know. What only makes a reader read more is none: statistics that are missing or
+        too wide.
+        """
+        ...
 
 
 class IndexKind(Protocol):
@@ -105,6 +143,12 @@ class IndexKind(Protocol):
 
         Cost: at most the footers of a bounded number of files.
         """
+        ...
+
+    # The indexes of a table.
+
+    def known(self, table: IndexedTable) -> Iterable[TableIndex]:
+        """The table's indexes of this kind, but those that nobody here can compute."""
         ...
 
     # Requests of `build_index`.

@@ -10,11 +10,12 @@ from pyhudi.metadata.kinds.column_stats import ColumnStatsKind
 from pyhudi.metadata.kinds.expression import ExpressionKind
 from pyhudi.metadata.kinds.files import FilesKind
 from pyhudi.metadata.kinds.partition_stats import PartitionStatsKind
-from pyhudi.metadata.kinds.protocol import IndexKind
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.record_index import RecordIndexKind
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.secondary import SecondaryKind
 from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import IndexedTable
 
 KINDS: Final[tuple[IndexKind, ...]] = (
     FilesKind(),
@@ -97,3 +98,13 @@ def wanted_by(
 def dependents(dropped: Collection[str], present: Collection[str]) -> set[str]:
     """The indexes that cannot be without those that go."""
     return {name for name in present if (kind := find_kind(name)) is not None and kind.falls_with(dropped, present)}
+
+
+def known_indexes(table: IndexedTable) -> tuple[TableIndex, ...]:
+    """The indexes of a table that can be compared with its data, in the order of `KINDS`."""
+    return tuple(index for kind in KINDS for index in kind.known(table))
+
+
+def kept_indexes(table: IndexedTable) -> tuple[TableIndex, ...]:
+    """The indexes of a table that can be kept true, in the order of `KINDS`."""
+    return tuple(index for index in known_indexes(table) if index.is_kept)

@@ -1,22 +1,28 @@
 """`secondary_index_…`: the record keys of each value of a column."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.index_definitions import IndexDefinition, secondary_index_definition
+from pyhudi.format.keys import value_text
 from pyhudi.format.metadata_groups import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.format.schema import RECORD_KEY
 from pyhudi.metadata.changed_groups import ChangedGroup
-from pyhudi.metadata.changes import InitialPartition
-from pyhudi.metadata.derive_action import SecondaryTask, secondary_keys_of
-from pyhudi.metadata.index_changes import secondary_change
-from pyhudi.metadata.index_facts import SecondaryIndex, can_be_secondary
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference, DifferenceKind
+from pyhudi.metadata.derive_keys import RowReading
+from pyhudi.metadata.index_changes import secondary_change, secondary_index_keys
 from pyhudi.metadata.kinds.contents import IndexContents
-from pyhudi.metadata.kinds.protocol import IndexKind
-from pyhudi.metadata.kinds.record_index import has_global
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
+from pyhudi.metadata.kinds.record_index import has_global, is_partitioned
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import (
     GLOBAL_RECORD_INDEX_OPTION,
@@ -24,8 +30,72 @@ from pyhudi.metadata.kinds.settings import (
     SECONDARY_OPTION,
     IndexSettings,
 )
+from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
+from pyhudi.model.commit import MOVES
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.read_plan import log_reading
 
 _SECOND_VERSION_FROM: Final = 9
+_NONE: Final = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryIndex(TableIndex):
+    """The index of one column.
+
+    `is_second_version`: its definition is of version V2: keys are placed by their values alone, and rows whose value
+    is null are in it, which before they are not.
+    """
+
+    partition: str
+    column: str
+    is_second_version: bool
+
+    @property
+    def hashing(self) -> KeyHashing:
+        return KeyHashing.SECONDARY_PREFIX if self.is_second_version else KeyHashing.WHOLE
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        """Memory: the keys that change."""
+        if commit.metadata.operation_type in MOVES:
+            return
+        tasks = [_Task(commit.reading, group, self) for group in commit.groups]
+        found = commit.executor.run(_changed_keys, tasks)
+        before, after = (pa.concat_arrays([_NONE, *(keys[at] for keys in found)]) for at in (0, 1))
+        yield secondary_change(self.partition, before, after, table_version=commit.table_version)
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """How many rows the index does not know, and how many of its entries have none. Memory: all of its keys."""
+        snapshot = check.snapshot
+        reading = RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot))
+        slices = [one for partition in snapshot.listing.partitions() for one in snapshot.slices(partition)]
+        stored = self.keys(reading, slices, check.executor)
+        found = check.indexes.find(self.partition)
+        assert found is not None
+        known = pa.concat_arrays([_NONE, *(part.newest().keys.cast(pa.string()) for part in found.scan())])
+
+        missing, extra = _count_without(stored, known), _count_without(known, stored)
+        if missing:
+            yield Difference(self.partition, DifferenceKind.RECORD_MISSING, "", self.column, f"{missing:,} rows")
+        if extra:
+            yield Difference(
+                self.partition, DifferenceKind.RECORD_COUNT, "", self.column, known=f"{extra:,} entries without a row"
+            )
+
+    def keys(self, reading: RowReading, slices: Iterable[FileSlice], executor: Executor) -> pa.Array:
+        """The keys that the index has by these slices. Memory: they."""
+        groups = (ChangedGroup(s.partition, s.file_id, None, s, may_change_keys=True) for s in slices)
+        found = executor.run(_changed_keys, [_Task(reading, group, self) for group in groups])
+        return pa.concat_arrays([_NONE, *(keys for _, keys in found)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A file group whose keys of a secondary index are to be read, before and after an action."""
+
+    reading: RowReading
+    group: ChangedGroup
+    index: SecondaryIndex
 
 
 class SecondaryKind(IndexKind):
@@ -92,27 +162,60 @@ class SecondaryKind(IndexKind):
         partition = self.requested_partition(request)
         return _definition(contents, partition, request.columns[0], named_by=f"{request.what}: columns")
 
+    def known(self, table: IndexedTable) -> list[TableIndex]:
+        """Over one column whose values have a text; none where record keys are unique in partitions only."""
+        found: list[TableIndex] = []
+        for name in sorted(name for name in table.partitions if self.owns(name)):
+            own = table.definitions.get(name)
+            if own is not None and len(own.source_fields) == 1 and can_be_secondary(table.schema, own.source_fields[0]):
+                found.append(SecondaryIndex(name, own.source_fields[0], own.is_second_version))
+        return [] if found and is_partitioned(table) else found
+
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
         """Memory: all keys."""
         assert definition is not None
-        is_second = definition.is_second_version
-        index = SecondaryIndex(partition, definition.source_fields[0], is_second_version=is_second)
-        reading = contents.reading()
-        groups = [ChangedGroup(s.partition, s.file_id, None, s, True) for s in contents.slices]
-        found = contents.readers.run(secondary_keys_of, [SecondaryTask(reading, group, index) for group in groups])
-        none = pa.array([], pa.string())
-        keys = pa.concat_arrays([none, *(after for _, after in found)])
-        change = secondary_change(partition, none, keys, table_version=contents.table_version)
-        hashing = KeyHashing.SECONDARY_PREFIX if is_second else KeyHashing.WHOLE
+        index = SecondaryIndex(partition, definition.source_fields[0], definition.is_second_version)
+        keys = index.keys(contents.reading(), contents.slices, contents.readers)
+        change = secondary_change(partition, _NONE, keys, table_version=contents.table_version)
         counts: dict[str | None, int] = {None: contents.settings.group_count(len(keys), "global")}
-        return InitialPartition(partition, [change], counts, hashing)
+        return InitialPartition(partition, [change], counts, index.hashing)
 
     def group_counts(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         return {None: contents.settings.group_count(sum(contents.estimate_rows().values()), "global")}
+
+
+def can_be_secondary(schema: pa.Schema, column: str) -> bool:
+    """Whether a column's values have a text that Apache Hudi would spell alike, whatever stores them."""
+    if column not in schema.names:
+        return False
+    kind = schema.field(column).type
+    return pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind)
+
+
+def _changed_keys(task: _Task) -> tuple[pa.Array, pa.Array]:
+    """A file group's keys of a secondary index before an action and after it; those in both are left out."""
+    before, after = (_keys(task, is_after=is_after) for is_after in (False, True))
+    if not len(before) or not len(after):
+        return before, after
+    return before.filter(pc.invert(pc.is_in(before, after))), after.filter(pc.invert(pc.is_in(after, before)))
+
+
+def _keys(task: _Task, *, is_after: bool) -> pa.Array:
+    piece = task.group.after if is_after else task.group.before
+    rows = task.reading.rows(piece, list(dict.fromkeys([RECORD_KEY, task.index.column])))
+    texts = one_array(stored_text(rows.column(task.index.column), task.index.column))
+    return secondary_index_keys(texts, one_array(rows.column(RECORD_KEY)), has_nulls=task.index.is_second_version)
+
+
+def stored_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Values as Java prints what Avro stores: dates are their numbers, too."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    return value_text(column, name)
 
 
 def _wanted_columns(settings: IndexSettings, definitions: Mapping[str, IndexDefinition]) -> dict[str, str]:
@@ -146,3 +249,7 @@ def _definition(contents: IndexContents, partition: str, column: str, *, named_b
         )
     version = "V2" if contents.table_version >= _SECOND_VERSION_FROM else "V1"
     return secondary_index_definition(partition.removeprefix(SECONDARY_INDEX_PREFIX), column, version)
+
+
+def _count_without(keys: pa.Array, others: pa.Array) -> int:
+    return len(keys) - int(pc.sum(pc.is_in(keys, others)).as_py() or 0)

@@ -1,7 +1,7 @@
 """A deltacommit of the metadata table: the changes of an action in each of its partitions, or their undoing."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -24,16 +24,16 @@ from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
 class Spreading:
     """How changes reach their file groups.
 
-    `hashed_by_prefix`: the secondary indexes of version 2. `new_groups`: how many file groups a data partition gets
-    that a partitioned record index has none for yet.
+    `hashings`: of each partition how keys are spread; one without an entry spreads whole keys. `new_groups`: how many
+    file groups a data partition gets that a partitioned record index has none for yet.
     """
 
     executor: Executor
-    hashed_by_prefix: frozenset[str] = frozenset()
+    hashings: Mapping[str, KeyHashing] = field(default_factory=dict)
     new_groups: int = 1
 
     def hashing(self, partition: str) -> KeyHashing:
-        return KeyHashing.SECONDARY_PREFIX if partition in self.hashed_by_prefix else KeyHashing.WHOLE
+        return self.hashings.get(partition, KeyHashing.WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
