@@ -19,11 +19,11 @@ from pyhudi.format.record_index_records import decode_bloom_filters, decode_loca
 from pyhudi.format.stats_values import bounds_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.derive_stats import StatsFacts, files_of
-from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.groups import list_groups, rows_by_group
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.kinds.column_stats import known_facts
+from pyhudi.metadata.kinds.expression_index import is_expression_index
 from pyhudi.metadata.kinds.record_index import is_partitioned
 from pyhudi.metadata.kinds.registry import kept_indexes
 from pyhudi.metadata.kinds.settings import ChosenColumns

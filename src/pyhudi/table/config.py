@@ -99,6 +99,11 @@ class TableConfig:
         return FILES in self.metadata_partitions
 
     @property
+    def has_ready_indexes(self) -> bool:
+        """Whether the metadata table has anything complete beside the listing."""
+        return not set(self.metadata_partitions) <= {FILES}
+
+    @property
     def has_indexes(self) -> bool:
         """Whether the metadata table has anything, complete or being built, beside the listing."""
         return not self.metadata_partitions_named <= {FILES}

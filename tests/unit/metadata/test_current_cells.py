@@ -23,7 +23,9 @@ COLUMN = IndexedColumn("v", pa.int64())
 
 def record(low: int | None, high: int | None, *, tight: bool) -> bytes:
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(high, pa.int64()))
-    change = column_stats_change([FileBounds("p", "f", {"v": bounds})], [COLUMN], StatsVersion.V2, table_version=9)
+    change = column_stats_change(
+        [FileBounds("p", "f", {"v": bounds})], [COLUMN], StatsVersion.V2, table_version=9, index="column_stats"
+    )
     stats = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), SCHEMA)
     at = stats.schema.get_field_index("is_tight_bound")
     stats = stats.set_column(at, stats.schema.field(at), pa.array([tight]))

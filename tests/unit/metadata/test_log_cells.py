@@ -129,7 +129,9 @@ def stats(table: MetadataTable, low: int | None, *, tight: bool, deleted: bool =
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(low and low + 2, pa.int64()))
     version = table.config.version
     kind = StatsVersion.V2 if version == 9 else StatsVersion.V1
-    change = column_stats_change([FileBounds("p", "f", {"v": bounds})], [COLUMN], kind, table_version=version)
+    change = column_stats_change(
+        [FileBounds("p", "f", {"v": bounds})], [COLUMN], kind, table_version=version, index="column_stats"
+    )
     said = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), table.record_schema)
     for name, value in (("is_tight_bound", tight), ("is_deleted", deleted)):
         at = said.schema.get_field_index(name)

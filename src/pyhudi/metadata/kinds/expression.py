@@ -1,7 +1,7 @@
 """`expr_index_…`: statistics, or Bloom filters, of what is computed of a column."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -14,14 +14,18 @@ from pyhudi.metadata.bounds_check import beyond
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.check import Difference, DifferenceKind
 from pyhudi.metadata.column_bounds import bounds_table
-from pyhudi.metadata.column_stats import read_column_stats, read_partition_stats
 from pyhudi.metadata.derive_stats import File, files_of
 from pyhudi.metadata.expression_changes import (
     cleaned_expression_change,
     expression_change,
     initial_expression_change,
 )
-from pyhudi.metadata.expression_index import (
+from pyhudi.metadata.expression_values import count_unheld, read_expression_bounds
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.bloom_filters import read_bloom_filters
+from pyhudi.metadata.kinds.column_stats import stats_version
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.expression_index import (
     EXPRESSION_PREFIXES,
     ExpressionIndex,
     expression_index,
@@ -30,18 +34,18 @@ from pyhudi.metadata.expression_index import (
     is_expression_index,
     known_expressions,
 )
-from pyhudi.metadata.expression_statistics import usable_filter, with_nulls
-from pyhudi.metadata.expression_values import count_unheld, read_expression_bounds
-from pyhudi.metadata.key_indexes import read_bloom_filters
-from pyhudi.metadata.kinds.column_stats import stats_version
-from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.expression_statistics import MetadataExpressions, usable_filter, with_nulls
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import EXPRESSION_COLUMN_OPTION, EXPRESSION_OPTION, IndexSettings
+from pyhudi.metadata.kinds.stats_reading import read_column_stats, read_partition_stats
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
 from pyhudi.metadata.stats_changes import merge_by_partition
-from pyhudi.table.file_statistics import FILES
+from pyhudi.table.expression_pruning import ExpressionPruning, expression_pruning
+from pyhudi.table.file_statistics import FILES, Kept
+from pyhudi.table.index_pruning import IndexPruner, PrunedQuery, Slice
 from pyhudi.table.indexed_expression import parse_indexed_expression
+from pyhudi.table.pruning import PrunedBy
 from pyhudi.table.snapshot import Snapshot
 
 log = logging.getLogger("pyhudi")
@@ -77,12 +81,35 @@ class ExpressionTableIndex(TableIndex):
             yield from compare(check, self.index, partition, files_of(check.snapshot.slices(partition)))
 
 
+@dataclass(frozen=True, slots=True)
+class ExpressionPruner(IndexPruner):
+    """Rules partitions and slices out where a query holds the very expression that an index is on."""
+
+    statistics: MetadataExpressions
+    label: str = "an index on an expression"
+
+    def keep_partitions(
+        self, query: PrunedQuery, partitions: Sequence[str]
+    ) -> tuple[list[str], Sequence[PrunedBy]] | None:
+        return self._pruning(query).partitions(partitions) if query.by_columns else None
+
+    def match_slices(
+        self, query: PrunedQuery, slices: Sequence[Slice], *, is_located: bool
+    ) -> tuple[Kept, Sequence[PrunedBy]] | None:
+        named = [(partition, paths) for partition, paths, _ in slices]
+        return self._pruning(query).slices(named) if query.by_columns else None
+
+    def _pruning(self, query: PrunedQuery) -> ExpressionPruning:
+        return expression_pruning(self.statistics, query.predicate, besides=query.besides)
+
+
 class ExpressionKind(IndexKind):
     """It is of one of two flavours: statistics of files and partitions, or filters of files."""
 
     name: ClassVar[str] = _REQUEST
     prefixes: ClassVar[tuple[str, ...]] = EXPRESSION_PREFIXES
     request_names: ClassVar[tuple[str, ...]] = (_REQUEST,)
+    pruning_rank: ClassVar[int] = 5
     is_of_columns: ClassVar[bool] = True
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
@@ -155,6 +182,9 @@ class ExpressionKind(IndexKind):
     def known(self, table: IndexedTable) -> list[TableIndex]:
         found = known_expressions(table.partitions, table.definitions, table.schema)
         return [ExpressionTableIndex(index.partition, index) for index in found]
+
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:
+        return ExpressionPruner(MetadataExpressions(indexes, snapshot.schema_with_meta))
 
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str

@@ -4,7 +4,7 @@ Spec: what Apache Hudi's metadata table validator compares, but file by file: wh
 the base files, file groups and file slices that are made of them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,15 +12,17 @@ from pyhudi.errors import Bug
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.metadata_groups import FILES
-from pyhudi.format.metadata_record import FilesRecord
+from pyhudi.format.metadata_record import PARTITIONS_KEY, FilesRecord, partition_of_key
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.check import Difference, DifferenceKind
 from pyhudi.metadata.files_partition import read_files_partition
+from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
+from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
@@ -54,9 +56,25 @@ class FilesKind(IndexKind):
 
     name: ClassVar[str] = FILES
     since: ClassVar[int] = 6
+    has_readable_keys: ClassVar[bool] = True
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
         return [FilesIndex()]
+
+    def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
+        """Keys are partition paths, and that of the list of partitions."""
+        listing = read_files_partition(indexes.table, indexes.timeline)
+        known = set(listing.partitions())
+        found: Records = {}
+        for key in keys:
+            if key == PARTITIONS_KEY:
+                found[key] = {"partitions": sorted(known)}
+            elif partition_of_key(key) in known:
+                files = listing.files(partition_of_key(key))
+                found[key] = {"files": {file.name: file.size_bytes for file in files}}
+            else:
+                found[key] = None
+        return found
 
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str

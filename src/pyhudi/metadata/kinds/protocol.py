@@ -1,18 +1,23 @@
 """What the rest of the code asks a kind of index."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
+from pyhudi.errors import Bug
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.check import Difference
+from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+from pyhudi.table.index_pruning import IndexPruner
+from pyhudi.table.snapshot import Snapshot
 
 
 class TableIndex(Protocol):
@@ -57,6 +62,8 @@ class IndexKind(Protocol):
     `prefixes`: what the names of its partitions begin with, where a table may have several. `since`: the first table
     version that has it. `request_names`: how `build_index` calls it. `is_of_columns`: whether it is of columns that the
     table must have before it can be built. `is_completed_later`: whether `completed` may have something to add.
+    `pruning_rank`: when a query asks it: the sharp and cheap ones come first. `tells_of_keys`: whether it says of base
+    files which record keys they may hold. `has_readable_keys`: whether people can look its records up by key.
     """
 
     name: ClassVar[str]
@@ -65,6 +72,9 @@ class IndexKind(Protocol):
     request_names: ClassVar[tuple[str, ...]] = ()
     is_of_columns: ClassVar[bool] = False
     is_completed_later: ClassVar[bool] = False
+    pruning_rank: ClassVar[int] = 0
+    tells_of_keys: ClassVar[bool] = False
+    has_readable_keys: ClassVar[bool] = False
 
     def owns(self, partition: str) -> bool:
         """Whether a partition of the metadata table is an index of this kind."""
@@ -150,6 +160,19 @@ class IndexKind(Protocol):
     def known(self, table: IndexedTable) -> Iterable[TableIndex]:
         """The table's indexes of this kind, but those that nobody here can compute."""
         ...
+
+    # What it answers.
+
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner | None:
+        """What the indexes of this kind spare queries; None where they spare none."""
+        return None
+
+    def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
+        """What is stored under these keys, of a kind with `has_readable_keys`.
+
+        Raises: Unsupported for an index that cannot tell.
+        """
+        raise Bug(f"metadata partition '{partition}': expected readable keys, found hashes")
 
     # Requests of `build_index`.
 

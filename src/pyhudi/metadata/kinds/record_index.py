@@ -1,6 +1,6 @@
 """`record_index`: where each record key is. Of the whole table, or of each data partition by itself."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -8,18 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.index_definitions import IndexDefinition, record_index_definition
-from pyhudi.format.instants import parse_instant_ms
+from pyhudi.format.instants import format_instant, parse_instant_ms
 from pyhudi.format.metadata_groups import RECORD_INDEX
+from pyhudi.format.record_index_records import decode_locations
 from pyhudi.format.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.check import Difference, DifferenceKind
 from pyhudi.metadata.derive_keys import LOCATED, key_changes, located_keys
 from pyhudi.metadata.index_changes import record_index_changes
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import locate_records
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
+from pyhudi.metadata.kinds.records import Records, records_by_key
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import (
     GLOBAL_RECORD_INDEX_OPTION,
@@ -28,8 +30,13 @@ from pyhudi.metadata.kinds.settings import (
     RecordIndexForm,
 )
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.partition import MetadataPartition
+from pyhudi.metadata.versions import RecordVersions
+from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.key_pruning import LocatedSlices, locate_slices
 from pyhudi.table.read_files import read_plan_batches
 from pyhudi.table.read_plan import plan_snapshot, select_columns
+from pyhudi.table.snapshot import Snapshot
 
 _PARTITIONED_REQUEST: Final = "partitioned_record_index"
 _PARTITIONED_SINCE: Final = 8
@@ -45,6 +52,12 @@ _FILE_ID: Final = r"^\.?([^_]+).*$"
 _STORED: Final = ("key", "partition", "file_id")
 
 
+LOCATIONS: Final = pa.schema(
+    [("key", pa.string()), ("partition", pa.string()), ("file_id", pa.string()), ("instant", pa.string())]
+)
+"""Where a record key is, and the instant that put it there."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordTableIndex(TableIndex):
     """The record index of one table. `is_partitioned`: kept by partition."""
@@ -58,7 +71,7 @@ class RecordTableIndex(TableIndex):
         instant_ms = parse_instant_ms(commit.requested, commit.snapshot.zone)
         yield from record_index_changes(
             keys.located, keys.gone, instant_ms=instant_ms,
-            table_version=commit.table_version, is_partitioned=self.is_partitioned,
+            table_version=commit.table_version, is_partitioned=self.is_partitioned, index=self.partition,
         )  # fmt: skip
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
@@ -68,12 +81,65 @@ class RecordTableIndex(TableIndex):
         return _differences(check.indexes, read_plan_batches(check.snapshot.storage, plan))
 
 
+@dataclass(frozen=True, slots=True)
+class RecordLocations:
+    """Where record keys are, by the record index that is ready."""
+
+    indexes: MetadataIndexes
+
+    @property
+    def is_by_partition(self) -> bool:
+        found = find_record_index(self.indexes)
+        return found is not None and bool(found.groups) and None not in found.groups
+
+    def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
+        """Requests: a list of the index's partition, once; a few for each of its file groups that a key may be in.
+
+        A data partition of which a partitioned index has no file group is not known to it.
+        """
+        found = find_record_index(self.indexes)
+        if found is None or not found.groups:
+            return None
+        known = [one for one in partitions if one in found.groups]
+        is_global = None in found.groups
+        places = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
+        unknown = () if is_global else set(partitions).difference(known)
+        return {**places, **dict.fromkeys(unknown)}
+
+    def _run(self, keys: pa.Array, partitions: Sequence[str]) -> list[pa.Table]:
+        def locations(partition: str) -> pa.Table:
+            return self._locations(keys, partition)
+
+        executor = self.indexes.executor
+        return [*map(locations, partitions)] if executor is None else executor.run(locations, partitions)
+
+    def _locations(self, keys: pa.Array, partition: str | None) -> pa.Table:
+        located = locate_records(self.indexes, keys, partition=partition)
+        assert located is not None  # the index is there
+        return located
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndexPruner(IndexPruner):
+    """Finds the file groups of a query that names record keys."""
+
+    indexes: MetadataIndexes
+    label: str = RECORD_INDEX
+
+    def locate(self, query: PrunedQuery, partitions: Sequence[str]) -> LocatedSlices | None:
+        if query.keys is None:
+            return None
+        return locate_slices(RecordLocations(self.indexes), query.snapshot, query.keys, partitions, index=self.label)
+
+
 class RecordIndexKind(IndexKind):
     """One form of it is kept by partition: there a key may be in several of them."""
 
     name: ClassVar[str] = RECORD_INDEX
     since: ClassVar[int] = 6
+    has_readable_keys: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = (RECORD_INDEX, _PARTITIONED_REQUEST)
+    pruning_rank: ClassVar[int] = 1
 
     def absent_forms(self, partition: str, table_version: int, *, is_partitioned: bool) -> list[str]:
         found = super().absent_forms(partition, table_version, is_partitioned=is_partitioned)
@@ -100,6 +166,15 @@ class RecordIndexKind(IndexKind):
     def known(self, table: IndexedTable) -> list[TableIndex]:
         return [RecordTableIndex(name, is_partitioned(table)) for name in table.partitions if self.owns(name)]
 
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:
+        return RecordIndexPruner(indexes)
+
+    def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
+        """Keys are record keys."""
+        located = locate_records(indexes, pa.array(keys, pa.string()))
+        assert located is not None  # the table names the index
+        return records_by_key(keys, located, "key", "locations")
+
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
@@ -121,6 +196,43 @@ class RecordIndexKind(IndexKind):
         rows, kind = contents.estimate_rows(), _form(definition)
         by_partition = rows if kind == "partitioned" else {None: sum(rows.values())}
         return {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
+
+
+def find_record_index(indexes: MetadataIndexes) -> MetadataPartition | None:
+    """The record index; None where there is none that is ready."""
+    return indexes.find(RECORD_INDEX)
+
+
+def locate_records(
+    indexes: MetadataIndexes, keys: pa.Array | pa.ChunkedArray, *, partition: str | None = None
+) -> pa.Table | None:
+    """Where record keys lie, as `LOCATIONS`; a key that the table does not have gives no row.
+
+    `partition`: where the index is kept by partition, look there only; else a key may lie in several of them.
+    None if there is no record index that is ready.
+    """
+    found = find_record_index(indexes)
+    if found is None:
+        return None
+    is_partitioned = None not in found.groups
+    where: list[str | None] = [None]
+    if is_partitioned:
+        where = list(found.groups) if partition is None else [partition]
+    parts = [part for one in where for part in found.lookup(keys, data_partition=one)]
+    located = pa.concat_tables([LOCATIONS.empty_table(), *(_decoded(part, indexes) for part in parts)])
+    if partition is not None and not is_partitioned:
+        located = located.filter(pc.equal(located.column("partition"), partition))
+    return located
+
+
+def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
+    """The file groups that locations name: partition -> file ids."""
+    groups: dict[str, set[str]] = {}
+    for places in located:
+        pairs = places.group_by(["partition", "file_id"]).aggregate([])
+        for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
+            groups.setdefault(partition, set()).add(file_id)
+    return groups
 
 
 def is_partitioned(table: IndexedTable) -> bool:
@@ -162,7 +274,7 @@ def _located_changes(
             located = pa.concat_tables([LOCATED.empty_table(), *(t for s, t in mine if s.base_instant == instant)])
             parts += record_index_changes(
                 located, LOCATED.empty_table(), instant_ms=parse_instant_ms(instant, zone),
-                table_version=contents.table_version, is_partitioned=kind == "partitioned",
+                table_version=contents.table_version, is_partitioned=kind == "partitioned", index=RECORD_INDEX,
             )  # fmt: skip
         if parts:
             yield _united(parts, partition)
@@ -195,7 +307,7 @@ def _differences(indexes: MetadataIndexes, rows: Iterable[pa.RecordBatch]) -> It
             if shown == _DIFFERENCES_MAX:
                 yield _count(f"more than {_DIFFERENCES_MAX:,} rows differ: the comparison ended here", "")
                 return
-    found = indexes.find(RECORD_INDEX)
+    found = find_record_index(indexes)
     assert found is not None  # the caller looked
     known_count = sum(len(part.newest()) for part in found.scan())
     if known_count != stored_count:
@@ -226,3 +338,15 @@ def _batch_differences(indexes: MetadataIndexes, batch: pa.RecordBatch) -> Itera
 
 def _count(stored: str, known: str) -> Difference:
     return Difference(RECORD_INDEX, DifferenceKind.RECORD_COUNT, "", stored=stored, known=known)
+
+
+def _decoded(part: RecordVersions, indexes: MetadataIndexes) -> pa.Table:
+    newest = part.newest()
+    decoded = newest.decode(lambda values, text: decode_locations(values, text, path=newest.path))
+    if decoded is None:
+        return LOCATIONS.empty_table()
+    encoded = one_array(decoded.column("instant_ms")).dictionary_encode()
+    texts = [None if ms is None else format_instant(ms, indexes.zone) for ms in encoded.dictionary.to_pylist()]
+    instants = pa.array(texts, pa.string()).take(encoded.indices)
+    columns = [newest.keys.cast(pa.string()), decoded.column("partition"), decoded.column("file_id"), instants]
+    return pa.Table.from_arrays(columns, schema=LOCATIONS)

@@ -5,6 +5,7 @@ from typing import Final
 
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.bloom_filters import BloomFiltersKind
 from pyhudi.metadata.kinds.column_stats import ColumnStatsKind
 from pyhudi.metadata.kinds.expression import ExpressionKind
@@ -16,6 +17,8 @@ from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.secondary import SecondaryKind
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import IndexedTable
+from pyhudi.table.index_pruning import IndexPruner
+from pyhudi.table.snapshot import Snapshot
 
 KINDS: Final[tuple[IndexKind, ...]] = (
     FilesKind(),
@@ -108,3 +111,22 @@ def known_indexes(table: IndexedTable) -> tuple[TableIndex, ...]:
 def kept_indexes(table: IndexedTable) -> tuple[TableIndex, ...]:
     """The indexes of a table that can be kept true, in the order of `KINDS`."""
     return tuple(index for index in known_indexes(table) if index.is_kept)
+
+
+def index_pruners(indexes: MetadataIndexes, snapshot: Snapshot) -> list[IndexPruner]:
+    """What the indexes that are ready spare queries, the sharp and cheap ones first.
+
+    The record index and what leads to it come first: their cost follows the keys that are asked for, and they leave a
+    file group a key. Then statistics of partitions, a look-up each; those of slices, a look-up a file; indexes on
+    expressions; and, of the files that are left, Bloom filters, which are large.
+    """
+    ready = indexes.config.metadata_partitions
+    kinds = [kind for kind in KINDS if any(kind.owns(name) for name in ready)]
+    found = (kind.pruner(indexes, snapshot) for kind in sorted(kinds, key=lambda kind: kind.pruning_rank))
+    return [pruner for pruner in found if pruner is not None]
+
+
+def tells_of_keys(indexes: MetadataIndexes) -> bool:
+    """Whether an index that is ready says of base files which record keys they may hold."""
+    kinds = [kind for kind in KINDS if kind.tells_of_keys]
+    return any(kind.owns(name) for kind in kinds for name in indexes.config.metadata_partitions)

@@ -1,28 +1,31 @@
 """`secondary_index_…`: the record keys of each value of a column."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.index_definitions import IndexDefinition, secondary_index_definition
 from pyhudi.format.keys import value_text
 from pyhudi.format.metadata_groups import RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.format.metadata_keys import KeyHashing, secondary_prefixes, split_secondary_keys
+from pyhudi.format.record_index_records import decode_secondary_entries
 from pyhudi.format.schema import RECORD_KEY
 from pyhudi.metadata.changed_groups import ChangedGroup
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.check import Difference, DifferenceKind
 from pyhudi.metadata.derive_keys import RowReading
 from pyhudi.metadata.index_changes import secondary_change, secondary_index_keys
+from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
-from pyhudi.metadata.kinds.record_index import has_global, is_partitioned
+from pyhudi.metadata.kinds.record_index import RecordLocations, has_global, is_partitioned
+from pyhudi.metadata.kinds.records import Records, records_by_key
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import (
     GLOBAL_RECORD_INDEX_OPTION,
@@ -31,12 +34,20 @@ from pyhudi.metadata.kinds.settings import (
     IndexSettings,
 )
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.versions import RecordVersions
 from pyhudi.model.commit import MOVES
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.key_pruning import LocatedSlices, keys_by_values, locate_slices
 from pyhudi.table.read_plan import log_reading
+from pyhudi.table.snapshot import Snapshot
 
 _SECOND_VERSION_FROM: Final = 9
 _NONE: Final = pa.array([], pa.string())
+
+
+ENTRIES: Final = pa.schema([("value", pa.string()), ("record_key", pa.string())])
+"""Values and the record keys of their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,54 @@ class _Task:
     index: SecondaryIndex
 
 
+@dataclass(frozen=True, slots=True)
+class SecondaryIndexes:
+    """The record keys of columns' values. `schema`: the table's columns."""
+
+    indexes: MetadataIndexes
+    schema: pa.Schema
+
+    def columns(self) -> Mapping[str, str]:
+        """Of indexes over one column whose values have one spelling. None without a record index. One get."""
+        ready = set(self.indexes.config.metadata_partitions)
+        if RECORD_INDEX not in ready or not any(name.startswith(SECONDARY_INDEX_PREFIX) for name in ready):
+            return {}
+        return {
+            name: of.source_fields[0]
+            for name, of in self.indexes.index_definitions().items()
+            if name in ready and name.startswith(SECONDARY_INDEX_PREFIX)
+            if len(of.source_fields) == 1 and can_be_secondary(self.schema, of.source_fields[0])
+        }
+
+    def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
+        """Requests: of an index of version V2 those of one file group a value, else of all of its file groups."""
+        found = self.indexes.find(index)
+        if found is None or not found.groups:
+            return None
+        texts = one_array(stored_text(pa.chunked_array([values]), column.name))
+        entries = find_secondary(self.indexes, index.removeprefix(SECONDARY_INDEX_PREFIX), texts)
+        return None if entries is None else one_array(entries.column("record_key").unique())
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryPruner(IndexPruner):
+    """Finds the file groups of a query that names values of a column, and no record keys."""
+
+    indexes: MetadataIndexes
+    schema: pa.Schema
+    label: str = "a secondary index"
+
+    def locate(self, query: PrunedQuery, partitions: Sequence[str]) -> LocatedSlices | None:
+        if query.keys is not None:
+            return None
+        values, locations = SecondaryIndexes(self.indexes, self.schema), RecordLocations(self.indexes)
+        found = keys_by_values(values, locations, query.predicate, query.besides)
+        if found is None:
+            return None
+        index, keys = found
+        return locate_slices(locations, query.snapshot, keys, partitions, index=index)
+
+
 class SecondaryKind(IndexKind):
     """It leads to record keys, whose rows a global record index finds.
 
@@ -106,7 +165,9 @@ class SecondaryKind(IndexKind):
 
     name: ClassVar[str] = "secondary_index"
     prefixes: ClassVar[tuple[str, ...]] = (SECONDARY_INDEX_PREFIX,)
+    has_readable_keys: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = ("secondary_index",)
+    pruning_rank: ClassVar[int] = 2
     is_of_columns: ClassVar[bool] = True
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
@@ -171,6 +232,16 @@ class SecondaryKind(IndexKind):
                 found.append(SecondaryIndex(name, own.source_fields[0], own.is_second_version))
         return [] if found and is_partitioned(table) else found
 
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:
+        return SecondaryPruner(indexes, snapshot.schema)
+
+    def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
+        """Keys are values of the column."""
+        entries = find_secondary(indexes, partition.removeprefix(SECONDARY_INDEX_PREFIX), pa.array(keys, pa.string()))
+        if entries is None:
+            raise Unsupported(f"metadata partition '{partition}': the index has no definition, and cannot tell")
+        return records_by_key(keys, entries, "value", "rows")
+
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
@@ -186,6 +257,22 @@ class SecondaryKind(IndexKind):
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
         return {None: contents.settings.group_count(sum(contents.estimate_rows().values()), "global")}
+
+
+def find_secondary(indexes: MetadataIndexes, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table | None:
+    """The record keys of these values, as `ENTRIES`; None if the index cannot tell.
+
+    `name`: of the index, without the metadata partition's prefix. `values`: as Java spells them. A null is only known
+    to an index of version V2: Seen: 1.0.2 has no entries for null. A row may be out of date no more than the index is.
+    """
+    partition = f"{SECONDARY_INDEX_PREFIX}{name}"
+    found, definition = indexes.find(partition), indexes.index_definitions().get(partition)
+    if found is None or definition is None or (values.null_count and not definition.is_second_version):
+        return None
+    hashing = KeyHashing.SECONDARY_PREFIX if definition.is_second_version else KeyHashing.WHOLE
+    prefixes = secondary_prefixes(pc.unique(values).cast(pa.string())).to_pylist()
+    entries = [_entries(part) for part in found.lookup_prefixes(prefixes, hashing=hashing)]
+    return pa.concat_tables([ENTRIES.empty_table(), *entries])
 
 
 def can_be_secondary(schema: pa.Schema, column: str) -> bool:
@@ -253,3 +340,17 @@ def _definition(contents: IndexContents, partition: str, column: str, *, named_b
 
 def _count_without(keys: pa.Array, others: pa.Array) -> int:
     return len(keys) - int(pc.sum(pc.is_in(keys, others)).as_py() or 0)
+
+
+def _entries(part: RecordVersions) -> pa.Table:
+    newest = part.newest()
+    if not len(newest):
+        return ENTRIES.empty_table()
+    gone = newest.decode(
+        lambda values, text: pa.table({"gone": decode_secondary_entries(values, text, path=newest.path)})
+    )
+    assert gone is not None
+    keys = newest.keys.filter(one_array(pc.invert(gone.column("gone"))))
+    if not len(keys):
+        return ENTRIES.empty_table()
+    return pa.Table.from_arrays(list(split_secondary_keys(keys)), schema=ENTRIES)
