@@ -25,7 +25,7 @@ from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.kinds.column_stats import known_facts
 from pyhudi.metadata.kinds.expression_index import is_expression_index
 from pyhudi.metadata.kinds.record_index import is_partitioned
-from pyhudi.metadata.kinds.registry import kept_indexes
+from pyhudi.metadata.kinds.registry import get_kind, kept_indexes
 from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.kinds.views import IndexedTable
 from pyhudi.metadata.table import open_metadata_table
@@ -47,7 +47,7 @@ def index_cells(snapshot: Snapshot, partition: str) -> dict[str, bytes]:
     is_split = partition == RECORD_INDEX and is_partitioned(indexed)
     found: dict[str, bytes] = {}
     for piece in table.slices(partition):
-        cells = read_current_cells(table, piece, snapshot.timeline)
+        cells = read_current_cells(table, piece, snapshot.timeline, stats_type=get_kind(partition).stats_type)
         keys = cells.column("key").combine_chunks()
         if not is_split:
             groups = list_groups(table, partition)

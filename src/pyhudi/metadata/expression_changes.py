@@ -119,7 +119,7 @@ def _stored_bounds(
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     stored = open_partition(table, index.partition, snapshot.timeline, executor=executor)
     for part in stored.lookup(keys):
-        cells = current_cells(table, index.partition, part)
+        cells = current_cells(table, part, stats_type=None)
         rows = stored_bounds_rows(cells, binary_keys(keys), index.column, partitions, names, table.record_schema)
         found.append(_with_nulls(rows))
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}

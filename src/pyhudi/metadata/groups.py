@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.format.metadata_groups import FILES, MetadataGroupId
+from pyhudi.format.metadata_groups import MetadataGroupId
 from pyhudi.format.metadata_keys import KeyHashing, file_groups
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.kinds.registry import is_listing
 from pyhudi.metadata.table import FILES_GROUP, MetadataTable
 
 
@@ -18,11 +19,11 @@ def group_ids(partition: str, count: int, data_partition: str | None = None) -> 
 
 
 def list_groups(table: MetadataTable, partition: str, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's file groups that are there, by number. One list request, none for `files`.
+    """The ids of a partition's file groups that are there, by number. One list request, none for the listing.
 
     `data_partition`: of a partitioned record index, those of this one only.
     """
-    if partition == FILES:
+    if is_listing(partition):
         return [FILES_GROUP]
     found = set()
     for file in table.storage.list(partition):

@@ -16,7 +16,6 @@ from pyhudi.table.properties_file import read_table_properties
 from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline, read_timeline
 
-FILES = "files"
 FILES_GROUP = "files-0000-0"
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import FILES
 from pyhudi.metadata.indexes import read_definitions
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.kinds.settings import IndexSettings
@@ -34,10 +33,10 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     known = listed | {partition for of in pending for partition in of.partitions}
     found = [one for one in registry.partition_names(name) if one in known]
     if not found:
-        have = ", ".join(sorted(known - {FILES})) or "none"
+        have = ", ".join(sorted(name for name in known if not registry.is_listing(name))) or "none"
         raise NotFound(f"index '{name}': expected one of the table's, which are: {have}")
-    if found[0] == FILES:
-        raise Invalid(f"index '{FILES}': is the metadata table itself; write with hoodie.metadata.enable=false")
+    if registry.is_listing(found[0]):
+        raise Invalid(f"index '{found[0]}': is the metadata table itself; write with hoodie.metadata.enable=false")
     partition = found[0]
     option = _wanted_by(settings, partition, read_definitions(session.access.storage), config.version)
     if option:

@@ -17,7 +17,7 @@ from pyhudi.metadata.kinds.files import FilesIndex
 from pyhudi.metadata.kinds.protocol import TableIndex
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexedTable
-from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.services.clean_settings import CleanSettings
@@ -167,7 +167,7 @@ class MetadataTableUpkeep:
                 epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,
                 issue_instant=self.issue_instant, confirm=self.hold.confirm,
             )  # fmt: skip
-            self._lists.put(ready=[FILES], inflight=[])
+            self._lists.put(ready=[registry.LISTING], inflight=[])
             self._change_indexes(snapshot, self._config())
             return
         table = open_metadata_table(self.storage, self.zone)
@@ -285,7 +285,7 @@ class MetadataTableUpkeep:
 
     def _lost_indexes(self, config: TableConfig) -> set[str]:
         """The indexes that are to be built anew, but those that the options switch off."""
-        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {FILES}
+        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {registry.LISTING}
         return {name for name in missing if not registry.switched_off_by(self.indexes, name)}
 
     def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:

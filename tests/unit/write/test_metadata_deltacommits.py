@@ -15,6 +15,7 @@ from pyhudi.format.metadata_record import FILES_TYPE, FilesRecord, encode_files_
 from pyhudi.metadata.changes import InitialPartition, PartitionChange, cells_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.instant import Instant
 from pyhudi.services.metadata_compaction import MetadataCompactor
@@ -78,7 +79,7 @@ class Table:
         groups = list_groups(table, partition)
         assert groups == group_ids(partition, PARTITIONS[partition])
         for piece in table.slices(partition):
-            cells = read_current_cells(table, piece, self.data_timeline)
+            cells = read_current_cells(table, piece, self.data_timeline, stats_type=get_kind(partition).stats_type)
             keys = cells.column("key").combine_chunks()
             rows = rows_by_group(keys, len(groups), KeyHashing.WHOLE)
             assert len(rows[groups.index(piece.file_id)]) == len(keys)

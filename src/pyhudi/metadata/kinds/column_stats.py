@@ -11,7 +11,7 @@ from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.index_definitions import IndexDefinition, column_stats_definition
-from pyhudi.format.metadata_groups import COLUMN_STATS
+from pyhudi.format.metadata_groups import COLUMN_STATS, COLUMN_STATS_TYPE
 from pyhudi.format.metadata_keys import column_stats_keys
 from pyhudi.format.schema import META_FIELDS, RECORD_KEY
 from pyhudi.format.stats_values import StatsVersion
@@ -99,6 +99,7 @@ class ColumnStatsKind(IndexKind):
     since: ClassVar[int] = 6
     request_names: ClassVar[tuple[str, ...]] = (COLUMN_STATS,)
     pruning_rank: ClassVar[int] = 4
+    stats_type: ClassVar[int | None] = COLUMN_STATS_TYPE
     tells_of_keys: ClassVar[bool] = True
     is_completed_later: ClassVar[bool] = True
 
@@ -186,7 +187,7 @@ def stored_bounds_of(
     partition = open_partition(table, COLUMN_STATS, snapshot.timeline, executor=executor)
     told: dict[str, set[tuple[str, str]]] = {column.name: set() for column in columns}
     for part in partition.lookup(pa.concat_arrays(list(keys.values()))):
-        cells = current_cells(table, COLUMN_STATS, part)
+        cells = current_cells(table, part, stats_type=COLUMN_STATS_TYPE)
         for column in columns:
             wanted = binary_keys(keys[column.name])
             rows = stored_bounds_rows(cells, wanted, column, partitions, names, table.record_schema)

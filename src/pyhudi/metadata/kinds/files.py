@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pyarrow as pa
+
 from pyhudi.errors import Bug
 from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.log.source import MemoryLog
@@ -24,8 +26,12 @@ from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.log_cells import LogCells, merge_files_log
+from pyhudi.metadata.slice_records import SliceReader
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.config import TableConfig
+from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.listing import FileListing, ListedFile, StorageListing
 from pyhudi.table.slice_log import slice_blocks
 from pyhudi.timeline.active import Timeline
@@ -60,6 +66,18 @@ class FilesKind(IndexKind):
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
         return [FilesIndex()]
+
+    def compacted_cells(
+        self, table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline, *, base_file: str
+    ) -> pa.Table:
+        listing = read_files_partition(table, data_timeline)
+        return listing.live_cells(table_version=table.config.version, base_file=base_file)
+
+    def can_merge_log(self, table: MetadataTable, reader: SliceReader) -> bool:
+        return merge_files_log(table, reader) is not None
+
+    def merge_log(self, table: MetadataTable, reader: SliceReader) -> LogCells | None:
+        return merge_files_log(table, reader)
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
         """Keys are partition paths, and that of the list of partitions."""

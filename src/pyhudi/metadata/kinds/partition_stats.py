@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS
+from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
 from pyhudi.format.metadata_keys import partition_stats_keys
 from pyhudi.metadata.bounds_check import beyond
 from pyhudi.metadata.changed_groups import changed_groups, slices_after
@@ -106,6 +106,7 @@ class PartitionStatsKind(IndexKind):
     name: ClassVar[str] = PARTITION_STATS
     request_names: ClassVar[tuple[str, ...]] = (PARTITION_STATS,)
     pruning_rank: ClassVar[int] = 3
+    stats_type: ClassVar[int | None] = PARTITION_STATS_TYPE
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
         return settings.partition_stats

@@ -10,14 +10,20 @@ from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.metadata.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.check import Difference
+from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.log_cells import LogCells, merge_log
+from pyhudi.metadata.slice_records import SliceReader
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.table.file_system_view import FileSlice
 from pyhudi.table.index_pruning import IndexPruner
 from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
 
 
 class TableIndex(Protocol):
@@ -59,11 +65,16 @@ class IndexKind(Protocol):
     """One kind of index. Kinds subclass this, and say only what they do otherwise than most.
 
     `name`: of its one partition of the metadata table; of a kind with `prefixes`, what the kind is called.
-    `prefixes`: what the names of its partitions begin with, where a table may have several. `since`: the first table
-    version that has it. `request_names`: how `build_index` calls it. `is_of_columns`: whether it is of columns that the
-    table must have before it can be built. `is_completed_later`: whether `completed` may have something to add.
-    `pruning_rank`: when a query asks it: the sharp and cheap ones come first. `tells_of_keys`: whether it says of base
-    files which record keys they may hold. `has_readable_keys`: whether people can look its records up by key.
+    `prefixes`: what the names of its partitions begin with, where a table may have several.
+    `since`: the first table version that has it.
+    `request_names`: how `build_index` calls it.
+    `is_of_columns`: whether it is of columns that the table must have before it can be built.
+    `is_completed_later`: whether `completed` may have something to add.
+    `pruning_rank`: when a query asks it: the sharp and cheap ones come first.
+    `tells_of_keys`: whether it says of base files which record keys they may hold.
+    `has_readable_keys`: whether people can look its records up by key.
+    `has_groups_by_partition`: whether data partitions may have file groups of their own, which come with them.
+    `stats_type`: as of `current_cells`.
     """
 
     name: ClassVar[str]
@@ -75,6 +86,8 @@ class IndexKind(Protocol):
     pruning_rank: ClassVar[int] = 0
     tells_of_keys: ClassVar[bool] = False
     has_readable_keys: ClassVar[bool] = False
+    has_groups_by_partition: ClassVar[bool] = False
+    stats_type: ClassVar[int | None] = None
 
     def owns(self, partition: str) -> bool:
         """Whether a partition of the metadata table is an index of this kind."""
@@ -160,6 +173,22 @@ class IndexKind(Protocol):
     def known(self, table: IndexedTable) -> Iterable[TableIndex]:
         """The table's indexes of this kind, but those that nobody here can compute."""
         ...
+
+    # Its file groups.
+
+    def compacted_cells(
+        self, table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline, *, base_file: str
+    ) -> pa.Table:
+        """The records of a new base file of this name, as `CELLS`. Memory: the slice's cells twice."""
+        return read_current_cells(table, file_slice, data_timeline, stats_type=self.stats_type)
+
+    def can_merge_log(self, table: MetadataTable, reader: SliceReader) -> bool:
+        """Whether one record a key can say what a log says."""
+        return True
+
+    def merge_log(self, table: MetadataTable, reader: SliceReader) -> LogCells | None:
+        """The log of a file group, merged; None where that cannot be. Memory: the log's cells, twice."""
+        return merge_log(table, reader, stats_type=self.stats_type)
 
     # What it answers.
 

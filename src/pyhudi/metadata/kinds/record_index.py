@@ -133,20 +133,20 @@ class RecordIndexPruner(IndexPruner):
 
 
 class RecordIndexKind(IndexKind):
-    """One form of it is kept by partition: there a key may be in several of them."""
+    """A global one knows one place of each record key. One that is kept by partition knows one in each partition."""
 
     name: ClassVar[str] = RECORD_INDEX
     since: ClassVar[int] = 6
     has_readable_keys: ClassVar[bool] = True
+    has_groups_by_partition: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = (RECORD_INDEX, _PARTITIONED_REQUEST)
     pruning_rank: ClassVar[int] = 1
 
     def absent_forms(self, partition: str, table_version: int, *, is_partitioned: bool) -> list[str]:
         found = super().absent_forms(partition, table_version, is_partitioned=is_partitioned)
-        return [
-            *found,
-            *(["partitioned record index"] if is_partitioned and table_version < _PARTITIONED_SINCE else []),
-        ]
+        if is_partitioned and table_version < _PARTITIONED_SINCE:
+            found.append("partitioned record index")
+        return found
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
         return settings.record_index

@@ -32,6 +32,15 @@ KINDS: Final[tuple[IndexKind, ...]] = (
 """Order: that in which a deltacommit takes their changes."""
 
 
+LISTING: Final = FilesKind.name
+"""The partition that is there as long as the metadata table."""
+
+
+def is_listing(partition: str) -> bool:
+    """Whether a partition is the list of files, without which there is no metadata table."""
+    return partition == LISTING
+
+
 def find_kind(partition: str) -> IndexKind | None:
     """The kind of a partition of the metadata table; None for one that this release does not know."""
     return next((kind for kind in KINDS if kind.owns(partition)), None)

@@ -45,7 +45,6 @@ from pyhudi.table.snapshot import Snapshot
 _SECOND_VERSION_FROM: Final = 9
 _NONE: Final = pa.array([], pa.string())
 
-
 ENTRIES: Final = pa.schema([("value", pa.string()), ("record_key", pa.string())])
 """Values and the record keys of their rows."""
 
@@ -54,8 +53,8 @@ ENTRIES: Final = pa.schema([("value", pa.string()), ("record_key", pa.string())]
 class SecondaryIndex(TableIndex):
     """The index of one column.
 
-    `is_second_version`: its definition is of version V2: keys are placed by their values alone, and rows whose value
-    is null are in it, which before they are not.
+    `is_second_version`: whether its definition is of version V2. Then keys are placed by their values alone, and rows
+    whose value is null are in it. In one of version V1 they are not.
     """
 
     partition: str
@@ -117,15 +116,15 @@ class SecondaryIndexes:
     schema: pa.Schema
 
     def columns(self) -> Mapping[str, str]:
-        """Of indexes over one column whose values have one spelling. None without a record index. One get."""
+        """Indexes over one column whose values have one spelling; empty without a record index. One get."""
         ready = set(self.indexes.config.metadata_partitions)
         if RECORD_INDEX not in ready or not any(name.startswith(SECONDARY_INDEX_PREFIX) for name in ready):
             return {}
         return {
-            name: of.source_fields[0]
-            for name, of in self.indexes.index_definitions().items()
+            name: definition.source_fields[0]
+            for name, definition in self.indexes.index_definitions().items()
             if name in ready and name.startswith(SECONDARY_INDEX_PREFIX)
-            if len(of.source_fields) == 1 and can_be_secondary(self.schema, of.source_fields[0])
+            if len(definition.source_fields) == 1 and can_be_secondary(self.schema, definition.source_fields[0])
         }
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
@@ -160,7 +159,7 @@ class SecondaryPruner(IndexPruner):
 class SecondaryKind(IndexKind):
     """It leads to record keys, whose rows a global record index finds.
 
-    Keys that are only unique within partitions would share their entries.
+    Record keys must be unique in the table. Otherwise the rows of a key in two partitions would share an entry.
     """
 
     name: ClassVar[str] = "secondary_index"

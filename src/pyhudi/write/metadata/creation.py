@@ -14,7 +14,8 @@ from pyhudi.format.properties import encode_partition_metadata, encode_table_pro
 from pyhudi.metadata.changes import CELLS, InitialPartition, PartitionChange, no_keys
 from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.metadata.kinds.registry import is_listing
+from pyhudi.metadata.table import FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
@@ -53,7 +54,7 @@ def create_metadata_table(
     init = by_name.init_instant(data_timeline) if by_name.names_slices(config) else INIT_INSTANT
     change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
     _write_partition(
-        table, init, InitialPartition(FILES, [change], {None: 1}),
+        table, init, InitialPartition(change.partition, [change], {None: 1}),
         epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm,
     )  # fmt: skip
 
@@ -74,7 +75,7 @@ def create_partition(
     The caller then names it in the data table's properties; until then nobody reads it.
     Memory: a change and its files. Spec: format/metadata-table.md section 7.
     """
-    assert initial.partition != FILES
+    assert not is_listing(initial.partition)
     confirm()
     table.storage.delete_prefix(initial.partition)
     is_by_name = by_name.names_slices(table.config)
