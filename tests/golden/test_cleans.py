@@ -14,11 +14,12 @@ from pyhudi.format.commit import decode_clean_metadata, decode_cleaner_plan
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.reader import read_blocks
+from pyhudi.format.metadata_groups import FILES
 from pyhudi.format.metadata_record import decode_files_record
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.metadata.changes_files import cleaned_records
 from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.table import FILES, open_metadata_table
+from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import CleanerPlan
 from pyhudi.model.instant import Instant
 from pyhudi.services.clean import plan_clean

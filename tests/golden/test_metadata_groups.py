@@ -9,6 +9,7 @@ from pyhudi.metadata.changes import CELLS
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.snapshot import read_snapshot
@@ -24,7 +25,7 @@ def test_keys_that_apache_hudi_wrote_lie_in_the_groups_that_we_would_choose(gold
         groups = list_groups(table, partition)
         assert groups == group_ids(partition, len(groups))
         for piece in table.slices(partition):
-            cells = read_current_cells(table, piece, timeline)
+            cells = read_current_cells(table, piece, timeline, stats_type=get_kind(partition).stats_type)
             assert cells.schema == CELLS
             keys = cells.column("key").combine_chunks()
             by_prefix = config.version.number == 9 and partition.startswith("secondary_index_")

@@ -22,10 +22,13 @@ from pyhudi.format.metadata_groups import (
 )
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
-from pyhudi.metadata.column_stats import read_column_stats, read_partition_stats
 from pyhudi.metadata.files_partition import MetadataListing, open_listing
 from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
-from pyhudi.metadata.key_indexes import find_secondary, locate_records, read_bloom_filters
+from pyhudi.metadata.kinds.bloom_filters import read_bloom_filters
+from pyhudi.metadata.kinds.partition_stats import PartitionStatsPruner
+from pyhudi.metadata.kinds.record_index import locate_records
+from pyhudi.metadata.kinds.secondary import find_secondary
+from pyhudi.metadata.kinds.stats_reading import read_column_stats, read_partition_stats
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.snapshot import Snapshot, read_snapshot
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
@@ -104,12 +107,12 @@ def test_column_statistics_are_those_of_the_base_files(opened, name: str) -> Non
     files = {(p, f): pq.read_table(one.table.path / p / f, partitioning=None) for p, f in one.base_files()}
     checked = 0
     for column in one.snapshot.schema_with_meta:
-        stats = read_column_stats(one.indexes, column, partitions=partitions)
+        stats = read_column_stats(one.indexes, column, partitions=partitions, index=COLUMN_STATS)
         assert stats is not None
         if column.name == RECORD_KEY and one.snapshot.config.version.number >= 8:
             assert stats.num_rows >= len(files)
         wanted = pa.table({"partition": stats.column("partition"), "name": stats.column("file")})
-        by_files = read_column_stats(one.indexes, column, partitions=partitions, files=wanted)
+        by_files = read_column_stats(one.indexes, column, partitions=partitions, index=COLUMN_STATS, files=wanted)
         assert by_files is not None
         order = [("partition", "ascending"), ("file", "ascending")]
         assert by_files.sort_by(order).equals(stats.sort_by(order))
@@ -132,13 +135,13 @@ def test_column_statistics_are_those_of_the_base_files(opened, name: str) -> Non
 @pytest.mark.parametrize("name", [name for name in INDEXED if "mdt_all" in name])
 def test_rows_lie_within_the_statistics_of_their_partition(opened, name: str) -> None:
     one = opened(name)
-    partitions = one.listing.partitions()
+    partitions, told = one.listing.partitions(), PartitionStatsPruner(one.indexes)
     if PARTITION_STATS not in one.snapshot.config.metadata_partitions:
-        assert read_partition_stats(one.indexes, pa.field("i", pa.int32()), partitions=partitions) is None
+        assert told.of_partitions(pa.field("i", pa.int32()), partitions) is None
         return
     checked = 0
     for column in one.snapshot.schema:
-        stats = read_partition_stats(one.indexes, column, partitions=[*partitions, "absent"])
+        stats = told.of_partitions(column, [*partitions, "absent"])
         assert stats is not None
         for row in stats.filter(stats.column("is_known")).to_pylist():
             rows = one.rows.filter(pc.equal(one.rows.column(PARTITION_PATH), row["partition"]))
@@ -257,6 +260,6 @@ def test_all_files_are_those_of_each_partition_and_of_the_disk(opened, name: str
 
 def test_what_is_not_there_is_not_known(opened) -> None:
     one = opened("mor_partitioned_rli_v9_h120")
-    assert read_column_stats(one.indexes, pa.field("i", pa.int32()), partitions=["p1"]) is None
+    assert read_column_stats(one.indexes, pa.field("i", pa.int32()), partitions=["p1"], index=COLUMN_STATS) is None
     assert read_bloom_filters(one.indexes, "p1", ["a"]) is None
     assert BLOOM_FILTERS not in one.snapshot.config.metadata_partitions

@@ -19,11 +19,15 @@ from pyhudi.format.record_index_records import decode_bloom_filters, decode_loca
 from pyhudi.format.stats_values import bounds_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.derive_stats import StatsFacts, files_of
-from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing
 from pyhudi.metadata.groups import list_groups, rows_by_group
-from pyhudi.metadata.index_facts import ChosenColumns, index_facts
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.kinds.column_stats import known_facts
+from pyhudi.metadata.kinds.expression_index import is_expression_index
+from pyhudi.metadata.kinds.record_index import is_partitioned
+from pyhudi.metadata.kinds.registry import get_kind, kept_indexes
+from pyhudi.metadata.kinds.settings import ChosenColumns
+from pyhudi.metadata.kinds.views import IndexedTable
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slice_log import DATA_TYPES, slice_blocks
@@ -37,12 +41,13 @@ def index_cells(snapshot: Snapshot, partition: str) -> dict[str, bytes]:
     """Key -> record of a partition of the metadata table, each found in the group that its key belongs to."""
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     definitions = read_definitions(snapshot.storage)
-    facts = index_facts(table, snapshot.config.metadata_partitions, definitions, snapshot.schema, ChosenColumns())
-    hashing = KeyHashing.SECONDARY_PREFIX if partition in facts.hashed_by_prefix else KeyHashing.WHOLE
-    is_split = partition == RECORD_INDEX and facts.is_partitioned
+    indexed = IndexedTable(table, snapshot.config.metadata_partitions, definitions, snapshot.schema, ChosenColumns())
+    hashings = {index.partition: index.hashing for index in kept_indexes(indexed)}
+    hashing = hashings.get(partition, KeyHashing.WHOLE)
+    is_split = partition == RECORD_INDEX and is_partitioned(indexed)
     found: dict[str, bytes] = {}
     for piece in table.slices(partition):
-        cells = read_current_cells(table, piece, snapshot.timeline)
+        cells = read_current_cells(table, piece, snapshot.timeline, stats_type=get_kind(partition).stats_type)
         keys = cells.column("key").combine_chunks()
         if not is_split:
             groups = list_groups(table, partition)
@@ -144,9 +149,7 @@ def partition_stats(snapshot: Snapshot, files: Stats) -> Stats:
 def _facts(snapshot: Snapshot) -> StatsFacts:
     table, definitions = open_metadata_table(snapshot.storage, snapshot.zone), read_definitions(snapshot.storage)
     partitions = snapshot.config.metadata_partitions
-    found = index_facts(table, partitions, definitions, snapshot.schema_with_meta, ChosenColumns()).stats
-    assert found is not None
-    return found
+    return known_facts(IndexedTable(table, partitions, definitions, snapshot.schema_with_meta, ChosenColumns()))
 
 
 def _stats_keys(stats: Stats, of: str) -> dict[object, object]:

@@ -7,11 +7,9 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.format.metadata_groups import FILES
-from pyhudi.index.key_pruning import MetadataKeyIndexes
-from pyhudi.metadata.file_statistics import MetadataStatistics
 from pyhudi.metadata.files_partition import is_metadata_table_gone, open_listing
 from pyhudi.metadata.indexes import open_indexes
+from pyhudi.metadata.kinds.registry import index_pruners
 from pyhudi.model.options import option_texts
 from pyhudi.model.read_options import SkippingOptions
 from pyhudi.services.clean_settings import CleanSettings
@@ -65,15 +63,12 @@ def data_skipping(
     Raises: Invalid for options that are none.
     """
     asked = SkippingOptions.from_options(option_texts(options))
-    if not asked.is_on or access.open_listing is list_storage or not set(snapshot.config.metadata_partitions) - {FILES}:
+    if not asked.is_on or access.open_listing is list_storage or not snapshot.config.has_ready_indexes:
         return None
     indexes = open_indexes(access.storage, snapshot.config, snapshot.timeline, snapshot.zone, executor=executor)
     if indexes is None:
         return None
-    keys = MetadataKeyIndexes(indexes, snapshot.schema)
-    return DataSkipping(
-        MetadataStatistics(indexes, snapshot.schema_with_meta), keys, indexes.is_current, asked.falls_back
-    )
+    return DataSkipping(index_pruners(indexes, snapshot), indexes.is_current, asked.falls_back)
 
 
 def metadata_upkeep(

@@ -16,7 +16,6 @@ from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.hashing_metadata import COUNTS_BY_PARTITION
 from pyhudi.format.keys import KeySpec, partition_paths, record_keys
-from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bloom import metadata_survivors
 from pyhudi.index.bloom_metadata import key_statistics
@@ -25,7 +24,7 @@ from pyhudi.index.consistent_buckets import RingBuckets, find_ring
 from pyhudi.index.key_rows import WantedFile, read_key_rows
 from pyhudi.metadata.files_partition import MetadataListing
 from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
-from pyhudi.metadata.key_indexes import locate_records
+from pyhudi.metadata.kinds.record_index import find_record_index, locate_records
 from pyhudi.model.option_names import canonical_name
 from pyhudi.table.bucket_facts import BucketFacts, facts_of_table
 from pyhudi.table.file_system_view import FileSlice
@@ -189,7 +188,7 @@ def _open_indexes(snapshot: Snapshot, executor: Executor) -> MetadataIndexes | N
 
 def _locate(indexes: MetadataIndexes, sought: SoughtKeys) -> pa.Table | None:
     """Where the record index says that the keys lie; None if there is none that is ready."""
-    found = indexes.find(RECORD_INDEX)
+    found = find_record_index(indexes)
     if found is None or sought.by_partition is None or None in found.groups:
         return locate_records(indexes, sought.keys)
     parts = [locate_records(indexes, keys, partition=path) for path, keys in sought.by_partition.items()]

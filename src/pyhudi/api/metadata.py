@@ -18,6 +18,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.metadata.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.registry import LISTING
 from pyhudi.metadata.lookup import lookup_records
 from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.model.options import check_table_facts, merge_options
@@ -158,7 +159,7 @@ class TableMetadata:
             stored_bytes=sum(stored),
         )
 
-    def lookup(self, keys: Sequence[str], *, metadata_partition: str = "files") -> dict[str, dict[str, Any] | None]:
+    def lookup(self, keys: Sequence[str], *, metadata_partition: str = LISTING) -> dict[str, dict[str, Any] | None]:
         """What the metadata table holds under each key of one of its partitions; None where it holds nothing.
 
         Keys of `files` are partition paths, `.` for the root of an unpartitioned table, and `__all_partitions__`; of

@@ -1,31 +1,23 @@
 """Comparing the metadata table with the data, partition by partition of it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 from pyhudi.engine.local import LocalExecutor
 from pyhudi.errors import Conflict
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from pyhudi.metadata.check import CommittedFiles, Difference, DifferenceKind, files_differences
-from pyhudi.metadata.expression_checks import expression_differences
-from pyhudi.metadata.expression_index import ExpressionIndex
-from pyhudi.metadata.files_partition import read_files_partition
-from pyhudi.metadata.index_checks import IndexCheck
-from pyhudi.metadata.index_facts import ChosenColumns, SecondaryIndex, index_facts
+from pyhudi.metadata.check import Difference, DifferenceKind
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.record_index_check import COLUMNS, record_index_differences
+from pyhudi.metadata.kinds.protocol import TableIndex
+from pyhudi.metadata.kinds.registry import known_indexes
+from pyhudi.metadata.kinds.settings import ChosenColumns
+from pyhudi.metadata.kinds.views import IndexCheck, IndexedTable
 from pyhudi.metadata.table import MetadataTable
-from pyhudi.table.listing import StorageListing
-from pyhudi.table.read_files import read_plan_batches
-from pyhudi.table.read_plan import plan_snapshot, select_columns
 from pyhudi.table.snapshot import Snapshot
 
 ATTEMPTS_MAX = 3
 
 Progress: TypeAlias = Callable[[int, int], None]
-Check: TypeAlias = Callable[[Snapshot, MetadataTable, Progress], Iterator[Difference]]
 
 
 def no_progress(done: int, total: int) -> None:
@@ -62,18 +54,17 @@ def validate_metadata(
         snapshot = read_snapshot()
         table = open_table(snapshot)
         in_use = snapshot.config.metadata_partitions
-        checks = {**_CHECKS, **_index_checks(snapshot, table)}
-        checked = tuple(name for name in in_use if name in checks)
-        indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
+        check, known = _known_indexes(snapshot, table, on_progress)
+        checked = tuple(name for name in in_use if name in known)
         bare = [name for name in checked if snapshot.timeline.completed_writes and not table.slices(name)]
-        gone = [name for name in bare if not indexes.is_empty(name)]
+        gone = [name for name in bare if not check.indexes.is_empty(name)]
         missing = tuple(Difference(name, DifferenceKind.GONE, "") for name in gone)
         there = (name for name in checked if name not in gone)
-        found = missing + tuple(d for name in there for d in checks[name](snapshot, table, on_progress))
+        found = missing + tuple(difference for name in there for difference in known[name].differences(check))
         if not found or read_snapshot().timeline.instants == snapshot.timeline.instants:
             return MetadataValidation(
                 checked=checked,
-                not_checked=tuple(name for name in in_use if name not in checks),
+                not_checked=tuple(name for name in in_use if name not in known),
                 pending_cleans=tuple(i.requested for i in snapshot.timeline.pending if i.action == "clean"),
                 differences=found,
             )
@@ -83,48 +74,11 @@ def validate_metadata(
     )
 
 
-def _check_files(snapshot: Snapshot, table: MetadataTable, on_progress: Progress) -> Iterator[Difference]:
-    committed = CommittedFiles(snapshot.storage, snapshot.config, snapshot.timeline)
-    known = read_files_partition(table, snapshot.timeline)
-    return files_differences(StorageListing(snapshot.storage), known, committed, on_progress=on_progress)
-
-
-def _check_record_index(snapshot: Snapshot, table: MetadataTable, on_progress: Progress) -> Iterator[Difference]:
-    """Reads the key columns of the whole table, by the storage's listing."""
+def _known_indexes(
+    snapshot: Snapshot, table: MetadataTable, on_progress: Progress
+) -> tuple[IndexCheck, Mapping[str, TableIndex]]:
+    """The indexes that can be made anew from the data: all but those of expressions that are not computed here."""
     indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
-    columns = select_columns(snapshot, COLUMNS, meta_fields=True)
-    plan = plan_snapshot(snapshot, schema=columns, predicate=None, where=None, query="snapshot")
-    return record_index_differences(indexes, read_plan_batches(snapshot.storage, plan))
-
-
-def _index_checks(snapshot: Snapshot, table: MetadataTable) -> Mapping[str, Check]:
-    """Of the indexes that can be made anew from the data: all but those of expressions that are not computed here."""
-    indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
-    facts = index_facts(
-        table, snapshot.config.metadata_partitions, indexes.index_definitions(), snapshot.schema_with_meta,
-        ChosenColumns(),
-    )  # fmt: skip
-    check = IndexCheck(snapshot, indexes, facts, LocalExecutor())
-    found: dict[str, Check] = {BLOOM_FILTERS: lambda *_: check.bloom_filters()}
-    if facts.stats is not None:
-        found |= {COLUMN_STATS: lambda *_: check.column_stats(), PARTITION_STATS: lambda *_: check.partition_stats()}
-    for index in facts.secondary:
-        found[index.partition] = partial(_check_secondary, check, index)
-    for of in facts.expressions:
-        found[of.partition] = partial(_check_expression, check, of)
-    return found
-
-
-def _check_secondary(
-    check: IndexCheck, index: SecondaryIndex, snapshot: Snapshot, table: MetadataTable, on_progress: Progress
-) -> Iterator[Difference]:
-    return check.secondary(index)
-
-
-def _check_expression(
-    check: IndexCheck, index: ExpressionIndex, snapshot: Snapshot, table: MetadataTable, on_progress: Progress
-) -> Iterator[Difference]:
-    return expression_differences(check, index)
-
-
-_CHECKS: Mapping[str, Check] = {FILES: _check_files, RECORD_INDEX: _check_record_index}
+    definitions, in_use = indexes.index_definitions(), snapshot.config.metadata_partitions
+    known = known_indexes(IndexedTable(table, in_use, definitions, snapshot.schema_with_meta, ChosenColumns()))
+    return IndexCheck(snapshot, indexes, LocalExecutor(), on_progress), {index.partition: index for index in known}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from pyhudi.metadata.files_partition import read_files_partition
+from pyhudi.metadata.kinds.registry import LISTING
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.table.file_system_view import FileSlice, all_slices, latest_slices
 from pyhudi.table.listing import FileListing, StorageListing
@@ -152,7 +153,7 @@ def _average(
 
 def _manifest(table: MetadataTable) -> tuple[tuple[str, int], ...]:
     files = []
-    for piece in table.slices("files"):
+    for piece in table.slices(LISTING):
         if piece.base_file is not None:
             files.append((piece.base_file.name.format(), piece.base_file.size_bytes))
         files += [(log.name.format(), log.size_bytes) for log in piece.log_files]

@@ -1,31 +1,24 @@
 """What the metadata table says of the keys of base files: their ranges, and their Bloom filters."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast, get_args
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.errors import CorruptFile
-from pyhudi.format.bloom import BloomFilter, BloomKind
+from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import is_bytewise
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.format.names import join
-from pyhudi.format.schema import RECORD_KEY
-from pyhudi.metadata.column_stats import read_column_stats
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import read_bloom_filters_of
-
-log = logging.getLogger("pyhudi")
+from pyhudi.metadata.kinds.bloom_filters import read_filters
+from pyhudi.metadata.kinds.column_stats import read_key_ranges
+from pyhudi.metadata.kinds.registry import tells_of_keys
 
 KeyRange = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyStatistics:
-    """Key ranges from `column_stats`, filters from `bloom_filters`, of each what is there and ready.
+    """Key ranges from the statistics of columns, and Bloom filters, of each what is there and ready.
 
     A file of which one is not known is not in an answer: whoever asks looks into its footer.
     Spec: format/indexes.md section 2; format/metadata-table.md section 5.
@@ -39,7 +32,7 @@ class KeyStatistics:
         Requests: those of one look-up of the partitions' statistics of the key column.
         """
         partitions = sorted({path.rpartition("/")[0] for path in paths})
-        stats = read_column_stats(self.indexes, pa.field(RECORD_KEY, pa.string()), partitions=partitions)
+        stats = read_key_ranges(self.indexes, partitions)
         if stats is None:
             return {}
         stats = stats.filter(pc.and_(stats.column("is_known"), pc.is_valid(stats.column("min"))))
@@ -53,29 +46,9 @@ class KeyStatistics:
 
         Requests: those of one look-up. Memory: the filters.
         """
-        split = [path.rpartition("/") for path in paths]
-        partitions, names = (pa.array([parts[at] for parts in split], pa.string()) for at in (0, 2))
-        blooms = read_bloom_filters_of(self.indexes, partitions, names)
-        return {} if blooms is None else _decoded(blooms)
+        return read_filters(self.indexes, paths)
 
 
 def key_statistics(indexes: MetadataIndexes | None) -> KeyStatistics | None:
     """What the metadata table says of keys; None where it says nothing."""
-    if indexes is None or not {COLUMN_STATS, BLOOM_FILTERS} & set(indexes.config.metadata_partitions):
-        return None
-    return KeyStatistics(indexes)
-
-
-def _decoded(blooms: pa.Table) -> dict[str, BloomFilter]:
-    found: dict[str, BloomFilter] = {}
-    kinds = get_args(BloomKind)
-    columns = [blooms.column(name).to_pylist() for name in ("partition", "file", "type", "bloom_filter")]
-    for partition, name, kind, content in zip(*columns, strict=True):
-        path = join(partition, name)
-        try:
-            if kind not in kinds:
-                raise CorruptFile(path, 0, expected=" or ".join(kinds), found=f"a filter of kind '{kind}'")
-            found[path] = BloomFilter.decode(cast(BloomKind, kind), content, path=f"{path}, Bloom filter")
-        except CorruptFile as error:
-            log.warning("a Bloom filter of the metadata table is passed over: %s", error)
-    return found
+    return KeyStatistics(indexes) if indexes is not None and tells_of_keys(indexes) else None

@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from pyhudi.errors import Bug
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.index.hits import Hits, KeyBounds
 from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.key_indexes import locate_records, located_groups
+from pyhudi.metadata.kinds.record_index import find_record_index, locate_records, located_groups
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.file_system_view import FileSlice
 
@@ -26,7 +25,7 @@ def record_index_missing(indexes: MetadataIndexes | None, *, is_global: bool) ->
     One that is kept by partition knows a key once in each; a global one knows one place of a key: neither stands for
     the other.
     """
-    found = None if indexes is None else indexes.find(RECORD_INDEX)
+    found = None if indexes is None else find_record_index(indexes)
     if found is None or not found.groups:
         return "expected a record index that is ready, found none"
     if is_global != (None in found.groups):
@@ -61,7 +60,7 @@ class RecordIndex:
     @property
     def group_count(self) -> int:
         """Of a global index, the file groups over which its keys are spread."""
-        found = self.indexes.find(RECORD_INDEX)
+        found = find_record_index(self.indexes)
         return 1 if found is None else max(1, len(found.groups.get(None, ())))
 
     def locate(

@@ -1,9 +1,11 @@
 """What an action changes in a partition of the metadata table: keys with their new values, and keys that go."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+
+from pyhudi.format.metadata_keys import KeyHashing
 
 CELLS = pa.schema([pa.field("key", pa.large_binary(), False), pa.field("value", pa.large_binary(), False)])
 """Cells of the metadata table's files: a record's key, and the record in Avro."""
@@ -39,6 +41,20 @@ class PartitionChange:
     @property
     def is_empty(self) -> bool:
         return not len(self.cells) and not len(self.deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialPartition:
+    """What a new partition begins with.
+
+    `changes`: its records, without deletes; one, or one a data partition in a partitioned record index.
+    `group_counts`: how many file groups there are, by the changes' data partition.
+    """
+
+    partition: str
+    changes: Iterable[PartitionChange]
+    group_counts: Mapping[str | None, int]
+    hashing: KeyHashing = KeyHashing.WHOLE
 
 
 def cells_of(records: Mapping[str, bytes]) -> pa.Table:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.metadata_files import encode_files
+from pyhudi.format.metadata_groups import FILES
 from pyhudi.format.metadata_record import (
     FILES_TYPE,
     PARTITION_LIST_TYPE,
@@ -17,7 +18,6 @@ from pyhudi.format.metadata_record import (
     files_key,
 )
 from pyhudi.metadata.changes import CELLS, PartitionChange, binary_keys, cells_of
-from pyhudi.metadata.table import FILES
 from pyhudi.model.commit import CleanMetadata, CommitMetadata
 from pyhudi.model.versions import TableVersion
 from pyhudi.table.committed_files import PartitionFiles

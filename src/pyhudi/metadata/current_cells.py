@@ -1,10 +1,8 @@
 """What a file group of the metadata table holds now, its logs merged into its base file, as cells.
 
-Of partitions whose records replace each other, column statistics that are not tight among them, which add up: all
-but `files`. Spec: format/metadata-table.md section 9.
+Of indexes whose records replace each other, and of statistics that are not tight, which add up; the listing is merged
+otherwise. Spec: format/metadata-table.md section 9.
 """
-
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +10,6 @@ import pyarrow as pa
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.avro_container import BROKEN_BYTES, transcode_record
-from pyhudi.format.metadata_groups import COLUMN_STATS, COLUMN_STATS_TYPE, PARTITION_STATS, PARTITION_STATS_TYPE
 from pyhudi.format.metadata_stats import decode_column_stats, encode_column_stats
 from pyhudi.format.metadata_stats_merge import merge_column_stats
 from pyhudi.metadata.changes import CELLS
@@ -23,23 +20,26 @@ from pyhudi.metadata.visibility import block_filter
 from pyhudi.table.file_system_view import FileSlice
 from pyhudi.timeline.active import Timeline
 
-_STATS_TYPES: Final = {COLUMN_STATS: COLUMN_STATS_TYPE, PARTITION_STATS: PARTITION_STATS_TYPE}
 
-
-def read_current_cells(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> pa.Table:
+def read_current_cells(
+    table: MetadataTable, piece: FileSlice, data_timeline: Timeline, *, stats_type: int | None = None
+) -> pa.Table:
     """The cells of a slice, as `CELLS` in the schema of the table's records, ascending by key, each key once.
 
-    Memory: the slice's cells twice.
+    `stats_type`: as of `current_cells`. Memory: the slice's cells twice.
     """
     parts = open_slice(table.storage, piece, block_filter(table, data_timeline)).read()
-    return pa.concat_tables([CELLS.empty_table(), *(current_cells(table, piece.partition, part) for part in parts)])
+    cells = (current_cells(table, part, stats_type=stats_type) for part in parts)
+    return pa.concat_tables([CELLS.empty_table(), *cells])
 
 
-def current_cells(table: MetadataTable, partition: str, versions: RecordVersions) -> pa.Table:
-    """What the versions of each key come to, as `CELLS` in the schema of the table's records. Order: any."""
-    record_type = _STATS_TYPES.get(partition)
+def current_cells(table: MetadataTable, versions: RecordVersions, *, stats_type: int | None) -> pa.Table:
+    """What the versions of each key come to, as `CELLS` in the schema of the table's records. Order: any.
+
+    `stats_type`: the type of records, where they are statistics that add up; None: the newest of a key counts.
+    """
     starts = versions.starts
-    if record_type is None or starts.all():
+    if stats_type is None or starts.all():
         return _cells(versions.newest(), table.record_schema)
     is_last = np.append(starts[1:], True)
     several = ~(starts & is_last)
@@ -49,7 +49,7 @@ def current_cells(table: MetadataTable, partition: str, versions: RecordVersions
     assert decoded is not None
     merged = merge_column_stats(decoded.add_column(0, "key", many.keys))
     values = encode_column_stats(
-        merged.drop_columns(["key"]), table_version=table.config.version.metadata_schema, record_type=record_type
+        merged.drop_columns(["key"]), table_version=table.config.version.metadata_schema, record_type=stats_type
     )
     return pa.concat_tables([alone, _table(one_array(merged.column("key")), values)])
 

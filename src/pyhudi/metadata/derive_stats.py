@@ -1,32 +1,22 @@
-"""What an action changes in `column_stats` and `partition_stats`.
+"""Which columns have statistics, and what is known of files already.
 
 Spec: format/metadata-table.md section 8.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_groups import COLUMN_STATS
-from pyhudi.format.metadata_keys import column_stats_keys
 from pyhudi.format.metadata_stats import decode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.stats_values import StatsVersion, bounds_of
-from pyhudi.metadata.changed_groups import changed_groups, schema_after, slices_after
-from pyhudi.metadata.changes import PartitionChange, binary_keys
-from pyhudi.metadata.column_bounds import IndexedColumn, bounds_schema, bounds_table, read_bounds
-from pyhudi.metadata.current_cells import current_cells
-from pyhudi.metadata.partition import open_partition
-from pyhudi.metadata.stats_changes import column_stats_change, indexed_columns, partition_stats_change
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.commit import CommitMetadata
+from pyhudi.metadata.column_bounds import IndexedColumn, bounds_schema
+from pyhudi.metadata.stats_changes import indexed_columns
 from pyhudi.model.versions import TableVersion
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.snapshot import Snapshot
 
 File = tuple[str, str, int]
 """A data file: its partition, name and bytes."""
@@ -40,7 +30,6 @@ class StatsFacts:
     table_version: TableVersion
     names: tuple[str, ...] = ()
     count_max: int = 32
-    of_partitions: bool = False
 
     def columns(self, schema: pa.Schema) -> tuple[IndexedColumn, ...]:
         return indexed_columns(schema, self.version, names=self.names, count_max=self.count_max)
@@ -54,79 +43,6 @@ class StatsFacts:
         today = [column.name for column in self.columns(schema)]
         every = () if self.table_version.has_index_definitions else schema.names
         return tuple(dict.fromkeys([*today, *every]))
-
-
-def stats_changes(
-    snapshot: Snapshot, metadata: CommitMetadata, facts: StatsFacts, executor: Executor
-) -> Iterator[PartitionChange]:
-    """The statistics of the files that an action wrote, and of the partitions that it touched.
-
-    Memory: the statistics of the new files; of whole partitions those of all of their files.
-    """
-    schema = schema_after(snapshot, metadata)
-    columns = facts.columns(schema)
-    new = [
-        (partition, (stat.path or "").rpartition("/")[2], stat.file_size_in_bytes or 0)
-        for partition, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-        if is_counted((stat.path or "").rpartition("/")[2])
-    ]
-    bounds = read_bounds(snapshot.storage, new, columns, schema, executor)
-    yield column_stats_change(bounds, columns, facts.version, table_version=facts.table_version)
-    if not facts.of_partitions:
-        return
-    touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
-    groups = changed_groups(snapshot, metadata, with_rewrites=True)
-    slices = [piece for partition in touched for piece in slices_after(snapshot, partition, groups)]
-    needed = files_of(slices)
-    written = {(partition, name) for partition, name, _ in new}
-    old = stored_bounds_of(snapshot, [f for f in needed if f[:2] not in written], columns, schema, executor)
-    mine = [of for of in bounds if (of.partition, of.file) in {f[:2] for f in needed}]
-    by_column = {c.name: pa.concat_tables([old[c.name], bounds_table(mine, c)]) for c in columns}
-    yield partition_stats_change(by_column, columns, touched, facts.version, table_version=facts.table_version)
-
-
-def all_partition_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) -> PartitionChange:
-    """The statistics of every partition, by those that `column_stats` has of its files."""
-    schema = snapshot.schema_with_meta
-    columns, partitions = facts.columns(schema), snapshot.listing.partitions()
-    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
-    by_column = stored_bounds_of(snapshot, files, columns, schema, executor)
-    change = partition_stats_change(by_column, columns, (), facts.version, table_version=facts.table_version)
-    assert not len(change.deletes)
-    return change
-
-
-def stored_bounds_of(
-    snapshot: Snapshot, files: Sequence[File], columns: Sequence[IndexedColumn], schema: pa.Schema, executor: Executor
-) -> dict[str, pa.Table]:
-    """What `column_stats` says of these files, by column; files that it says nothing of are read.
-
-    Cost: a look-up of a key a file and column; those of one data partition and column lie side by side.
-    Memory: the answer.
-    """
-    found = {column.name: [bounds_schema(column.type).empty_table()] for column in columns}
-    if not files or not columns:
-        return {name: pa.concat_tables(of) for name, of in found.items()}
-    partitions = pa.array([partition for partition, _, _ in files], pa.string())
-    names = pa.array([name for _, name, _ in files], pa.string())
-    keys = {c.name: column_stats_keys(c.name, partitions, names) for c in columns}
-    table = open_metadata_table(snapshot.storage, snapshot.zone)
-    partition = open_partition(table, COLUMN_STATS, snapshot.timeline, executor=executor)
-    told: dict[str, set[tuple[str, str]]] = {column.name: set() for column in columns}
-    for part in partition.lookup(pa.concat_arrays(list(keys.values()))):
-        cells = current_cells(table, COLUMN_STATS, part)
-        for column in columns:
-            wanted = binary_keys(keys[column.name])
-            rows = stored_bounds_rows(cells, wanted, column, partitions, names, table.record_schema)
-            told[column.name] |= set(zip(rows["partition"].to_pylist(), rows["file"].to_pylist(), strict=True))
-            found[column.name].append(rows)
-    for column in columns:
-        missing = [file for file in files if file[:2] not in told[column.name]]
-        found[column.name].append(
-            bounds_table(read_bounds(snapshot.storage, missing, [column], schema, executor), column)
-        )
-    return {name: pa.concat_tables(of) for name, of in found.items()}
 
 
 def files_of(slices: Iterable[FileSlice]) -> list[File]:

@@ -18,9 +18,9 @@ from pyhudi.metadata.column_bounds import bounds_schema, bounds_table
 from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.derive_blooms import BLOOMS
 from pyhudi.metadata.derive_stats import File, files_of, is_counted, stored_bounds_rows
-from pyhudi.metadata.expression_index import ExpressionIndex
 from pyhudi.metadata.expression_values import read_expression_blooms, read_expression_bounds
 from pyhudi.metadata.index_changes import bloom_change, removed_column_stats
+from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.metadata.partition import open_partition
 from pyhudi.metadata.stats_changes import file_stats_cells, merge_by_partition, partition_stats_cells
 from pyhudi.metadata.table import open_metadata_table
@@ -124,7 +124,7 @@ def _stored_bounds(
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     stored = open_partition(table, index.partition, snapshot.timeline, executor=executor)
     for part in stored.lookup(keys):
-        cells = current_cells(table, index.partition, part)
+        cells = current_cells(table, part, stats_type=None)
         rows = stored_bounds_rows(cells, binary_keys(keys), index.column, partitions, names, table.record_schema)
         found.append(_with_nulls(rows))
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}

@@ -19,7 +19,7 @@ from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.metadata.column_bounds import ColumnBounds, FileBounds, Tally
 from pyhudi.metadata.derive_blooms import BLOOMS
 from pyhudi.metadata.derive_stats import File
-from pyhudi.metadata.expression_index import ExpressionIndex
+from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.conform import conform_batch
 from pyhudi.table.parquet_files import read_stored_batches

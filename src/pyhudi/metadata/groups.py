@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyhudi.format.metadata_groups import FILES, MetadataGroupId
+from pyhudi.format.metadata_groups import MetadataGroupId
 from pyhudi.format.metadata_keys import KeyHashing, file_groups
-from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, LogFileName, join
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.kinds.registry import is_listing
 from pyhudi.metadata.table import FILES_GROUP, MetadataTable
 
 
@@ -18,11 +19,11 @@ def group_ids(partition: str, count: int, data_partition: str | None = None) -> 
 
 
 def list_groups(table: MetadataTable, partition: str, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's file groups that are there, by number. One list request, none for `files`.
+    """The ids of a partition's file groups that are there, by number. One list request, none for the listing.
 
     `data_partition`: of a partitioned record index, those of this one only.
     """
-    if partition == FILES:
+    if is_listing(partition):
         return [FILES_GROUP]
     found = set()
     for file in table.storage.list(partition):
@@ -32,13 +33,6 @@ def list_groups(table: MetadataTable, partition: str, data_partition: str | None
         if of is not None and of.data_partition == data_partition:
             found.add((of.index, of.format()))
     return [file_id for _, file_id in sorted(found)]
-
-
-def is_partition_there(table: MetadataTable, partition: str) -> bool:
-    """Whether a partition was made and not deleted since, with or without file groups: a record index by partition has
-    none before the first key. One head request.
-    """
-    return table.storage.head(join(partition, PARTITION_METAFILE)) is not None
 
 
 def rows_by_group(keys: pa.Array, count: int, hashing: KeyHashing) -> Sequence[npt.NDArray[np.int64]]:

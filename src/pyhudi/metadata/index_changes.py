@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.format.metadata_keys import bloom_filter_keys, column_stats_keys, secondary_keys
 from pyhudi.format.metadata_stats import STATS_COLUMNS, encode_column_stats
 from pyhudi.format.record_index_records import encode_bloom_filters, encode_locations, encode_secondary_entries
@@ -20,24 +19,30 @@ _UUID_ID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(-[0-9]{1,9})?$"
 
 
 def record_index_changes(
-    located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: TableVersion, is_partitioned: bool
+    located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: TableVersion, is_partitioned: bool, index: str
 ) -> Iterator[PartitionChange]:
     """The record index's change, or one a data partition. `located`, `gone`: as `derive_keys.KeyChanges` has them.
 
     A key that is gone from one group and new in another is not deleted. Of a key that several groups have the last one
-    counts. `instant_ms`: since the epoch, of the commit that put the keys there.
+    counts. `instant_ms`: since the epoch, of the commit that put the keys there. `index`: its partition of the metadata
+    table.
     """
     if not is_partitioned:
-        yield _record_index_change(located, gone, instant_ms, table_version, None)
+        yield _record_index_change(located, gone, instant_ms, table_version, index, None)
         return
     partitions = pa.concat_arrays([one_array(of.column("partition")) for of in (located, gone)]).unique()
     for partition in sorted(partitions.to_pylist()):
         mine = [of.filter(pc.equal(of.column("partition"), partition)) for of in (located, gone)]
-        yield _record_index_change(mine[0], mine[1], instant_ms, table_version, partition)
+        yield _record_index_change(mine[0], mine[1], instant_ms, table_version, index, partition)
 
 
 def _record_index_change(
-    located: pa.Table, gone: pa.Table, instant_ms: int, table_version: TableVersion, data_partition: str | None
+    located: pa.Table,
+    gone: pa.Table,
+    instant_ms: int,
+    table_version: TableVersion,
+    index: str,
+    data_partition: str | None,
 ) -> PartitionChange:
     assert located.schema == LOCATED
     located = _last_of_each(located)
@@ -46,7 +51,7 @@ def _record_index_change(
     if len(keys):
         leaving = leaving.filter(pc.invert(pc.is_in(leaving, keys)))
     values = _locations(located, instant_ms, table_version)
-    return PartitionChange(RECORD_INDEX, _cells(keys, values), binary_keys(leaving), data_partition)
+    return PartitionChange(index, _cells(keys, values), binary_keys(leaving), data_partition)
 
 
 def _locations(located: pa.Table, instant_ms: int, table_version: TableVersion) -> pa.Array:
@@ -99,7 +104,7 @@ def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: 
 
 
 def bloom_change(
-    blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str = BLOOM_FILTERS
+    blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str
 ) -> PartitionChange:
     """`blooms`: as `derive_blooms.BLOOMS`. `removed`: files (partition, name) that are no more. `index`: its partition
     of the metadata table.
@@ -139,11 +144,7 @@ def _bloom_tombstones(keys: pa.Array, table_version: TableVersion) -> pa.Table:
 
 
 def removed_column_stats(
-    columns: Sequence[str],
-    removed: Sequence[tuple[str, str]],
-    *,
-    table_version: TableVersion,
-    index: str = COLUMN_STATS,
+    columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str
 ) -> PartitionChange:
     """The deletes of these columns' statistics in files (partition, name) that are no more. `index`: as above."""
     if not removed or not columns:

@@ -9,9 +9,7 @@ from typing import Final
 from pyhudi.errors import NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition, decode_index_definitions
-from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.names import join
-from pyhudi.metadata.groups import is_partition_there
 from pyhudi.metadata.partition import MetadataPartition, open_partition
 from pyhudi.metadata.table import MetadataTable, find_metadata_table
 from pyhudi.storage.protocol import Storage
@@ -58,8 +56,8 @@ class MetadataIndexes:
 
         One head request.
         """
-        of = self.index_definitions().get(partition) if partition == RECORD_INDEX else None
-        return of is not None and of.is_partitioned and is_partition_there(self.table, partition)
+        definition = self.index_definitions().get(partition)
+        return definition is not None and definition.is_partitioned and self.table.has_partition(partition)
 
     def is_current(self) -> bool:
         """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then

@@ -13,17 +13,13 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import LogBlock
 from pyhudi.format.metadata_files import FILES_COLUMNS, decode_files, merge_new_files
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.metadata_record import PARTITIONS_KEY
 from pyhudi.format.metadata_stats import decode_column_stats
 from pyhudi.metadata.changes_files import files_cells
 from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.slice_records import SliceReader
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.metadata.versions import RecordVersions
-
-_ADDING_UP = frozenset({FILES, COLUMN_STATS, PARTITION_STATS})
-"""Partitions whose records are merged with older ones; elsewhere the newest replaces them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +33,34 @@ class LogCells:
     blocks: tuple[LogBlock, ...]
 
 
-def merge_log(table: MetadataTable, partition: str, reader: SliceReader) -> LogCells | None:
-    """The log of a file group, merged; None where one record a key cannot say what the log says.
+def merge_log(table: MetadataTable, reader: SliceReader, *, stats_type: int | None = None) -> LogCells:
+    """The log of a file group, merged. `stats_type`: as of `current_cells`.
 
     `reader`: of the group; its base file is not read. Memory: the log's cells, twice.
     """
     log = reader.read_log()
-    live = log.live()
-    deleted = _keys(log.filter(log.values.is_null().to_numpy(zero_copy_only=False)))
-    if partition == FILES:
-        cells = _files_cells(table, live)
-        if cells is None:
-            return None
-    else:
-        cells = current_cells(table, partition, live)
-        cells = cells.take(pc.sort_indices(cells.column("key")))
-    if partition not in _ADDING_UP:
+    live, deleted = log.live(), _deleted(log)
+    cells = current_cells(table, live, stats_type=stats_type)
+    cells = cells.take(pc.sort_indices(cells.column("key")))
+    if stats_type is None:
         deletes = deleted.filter(pc.invert(pc.is_in(deleted, value_set=one_array(cells.column("key")))))
     else:
-        deletes = pa.concat_arrays([deleted, *_replacing(partition, live, cells)])
+        deletes = pa.concat_arrays([deleted, *_replacing(live, cells)])
     return LogCells(cells, pc.unique(deletes), reader.blocks)
+
+
+def merge_files_log(table: MetadataTable, reader: SliceReader) -> LogCells | None:
+    """The log of the listing, merged; None where one record a key cannot say what the log says.
+
+    Arguments, memory: as of `merge_log`.
+    """
+    log = reader.read_log()
+    cells = _files_cells(table, log.live())
+    return None if cells is None else LogCells(cells, pc.unique(_deleted(log)), reader.blocks)
+
+
+def _deleted(log: RecordVersions) -> pa.Array:
+    return _keys(log.filter(log.values.is_null().to_numpy(zero_copy_only=False)))
 
 
 def _keys(records: RecordVersions) -> pa.Array:
@@ -87,12 +91,12 @@ def _files_cells(table: MetadataTable, live: RecordVersions) -> pa.Table | None:
     return files_cells(keys, entries, table_version=table.config.version)
 
 
-def _replacing(partition: str, live: RecordVersions, cells: pa.Table) -> list[pa.Array]:
+def _replacing(live: RecordVersions, cells: pa.Table) -> list[pa.Array]:
     """Keys of statistics that do not say by themselves that they replace what was before, where one of the records
     that they are merged of does.
     """
     starts = live.starts
-    if partition == FILES or starts.all():
+    if starts.all():
         return []
     said = live.decode(lambda values, text: decode_column_stats(values, text, path=live.path))
     assert said is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
+from pyhudi.format.metadata_groups import PARTITION_STATS_TYPE
 from pyhudi.format.metadata_keys import column_stats_keys, partition_stats_keys
 from pyhudi.format.metadata_stats import STATS_COLUMNS, encode_column_stats
 from pyhudi.format.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECORD_KEY
@@ -41,14 +41,19 @@ def indexed_columns(
 
 
 def column_stats_change(
-    files: Iterable[FileBounds], columns: Sequence[IndexedColumn], version: StatsVersion, *, table_version: TableVersion
+    files: Iterable[FileBounds],
+    columns: Sequence[IndexedColumn],
+    version: StatsVersion,
+    *,
+    table_version: TableVersion,
+    index: str,
 ) -> PartitionChange:
-    """The statistics of new files."""
+    """The statistics of new files. `index`: its partition of the metadata table."""
     files = list(files)
     parts = [CELLS.empty_table()]
     for column in columns:
         parts.append(file_stats_cells(bounds_table(files, column), column, version, table_version=table_version))
-    return PartitionChange(COLUMN_STATS, pa.concat_tables(parts))
+    return PartitionChange(index, pa.concat_tables(parts))
 
 
 def file_stats_cells(
@@ -83,10 +88,12 @@ def partition_stats_change(
     version: StatsVersion,
     *,
     table_version: TableVersion,
+    index: str,
 ) -> PartitionChange:
     """The statistics of whole partitions, tight, by those of all of their files; deletes where there is no file.
 
-    `by_column`: of each column the bounds of the files, as `column_bounds.bounds_schema`.
+    `by_column`: of each column the bounds of the files, as `column_bounds.bounds_schema`. `index`: its partition of the
+    metadata table.
     """
     parts, deletes = [CELLS.empty_table()], []
     for column in columns:
@@ -97,7 +104,7 @@ def partition_stats_change(
         if gone:
             deletes.append(binary_keys(partition_stats_keys(column.name, pa.array(gone, pa.string()))))
     none = pa.array([], pa.large_binary())
-    return PartitionChange(PARTITION_STATS, pa.concat_tables(parts), pa.concat_arrays([none, *deletes]))
+    return PartitionChange(index, pa.concat_tables(parts), pa.concat_arrays([none, *deletes]))
 
 
 def merge_by_partition(bounds: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from pyhudi.errors import NotFound
 from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
-from pyhudi.format.names import METADATA_TABLE
+from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, join
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
 from pyhudi.table.config import TableConfig, table_facts
@@ -16,7 +16,6 @@ from pyhudi.table.properties_file import read_table_properties
 from pyhudi.table.snapshot import log_slicing
 from pyhudi.timeline.active import Timeline, read_timeline
 
-FILES = "files"
 FILES_GROUP = "files-0000-0"
 
 
@@ -37,6 +36,13 @@ class MetadataTable:
         """The newest slices of one of its partitions. One list request."""
         files = StorageListing(self.storage).files(partition)
         return latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+
+    def has_partition(self, partition: str) -> bool:
+        """Whether a partition was made and not deleted since, with or without file groups. One head request.
+
+        Example: a record index by partition has no file group before the first key.
+        """
+        return self.storage.head(join(partition, PARTITION_METAFILE)) is not None
 
     @cached_property
     def deltacommits_since_compaction(self) -> int:

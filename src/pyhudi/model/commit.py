@@ -17,6 +17,9 @@ NEW_FILE_GROUP = "null"
 REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
 """Operations that write rows anew and change none."""
 
+MOVES = frozenset({"CLUSTER"})
+"""Operations that move rows to other file groups and change none."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:

@@ -165,6 +165,10 @@ class TableVersion:
     def __str__(self) -> str:
         return str(self.number)
 
+    def has_index(self, name: str) -> bool:
+        """Whether tables of this version may have this index beside `files`."""
+        return self.indexes is None or name in self.indexes
+
     def new_timeline_properties(self) -> dict[str, str]:
         """What a new table of this version says of its timeline. Spec: format/layout.md section 2.3."""
         initial = {"hoodie.table.initial.version": str(self.number)} if self.has_initial_version else {}

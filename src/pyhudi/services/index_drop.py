@@ -5,17 +5,12 @@ from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import FILES, SECONDARY_INDEX_PREFIX
-from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.model.versions import TableVersion
-from pyhudi.services.index_contents import secondary_partitions, wanted_expression
 from pyhudi.services.indexing_plans import Life, lists_of, pending_indexings, undo
-from pyhudi.services.metadata_indexes import dependents
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings, option_of
-
-_PREFIXES = ("", SECONDARY_INDEX_PREFIX, *EXPRESSION_PREFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +32,12 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     config, pending = lists.config(), pending_indexings(session)
     listed = config.metadata_partitions_named
     known = listed | {partition for of in pending for partition in of.partitions}
-    found = [f"{prefix}{name}" for prefix in _PREFIXES if f"{prefix}{name}" in known]
+    found = [one for one in registry.partition_names(name) if one in known]
     if not found:
-        have = ", ".join(sorted(known - {FILES})) or "none"
+        have = ", ".join(sorted(name for name in known if not registry.is_listing(name))) or "none"
         raise NotFound(f"index '{name}': expected one of the table's, which are: {have}")
-    if found[0] == FILES:
-        raise Invalid(f"index '{FILES}': is the metadata table itself; write with hoodie.metadata.enable=false")
+    if registry.is_listing(found[0]):
+        raise Invalid(f"index '{found[0]}': is the metadata table itself; write with hoodie.metadata.enable=false")
     partition = found[0]
     option = _wanted_by(settings, partition, read_definitions(session.access.storage), config.version)
     if option:
@@ -58,7 +53,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
         undo(session, of)
     config = lists.config()
     listed = config.metadata_partitions_named
-    going = {partition, *(dependents({partition}, listed - {partition}) if partition in listed else ())}
+    going = {partition, *(registry.dependents({partition}, listed - {partition}) if partition in listed else ())}
     lists.drop(going)
     return DroppedIndexes(tuple(sorted(going)))
 
@@ -67,12 +62,5 @@ def _wanted_by(
     settings: IndexSettings, partition: str, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
 ) -> str:
     """The option that asks for an index; empty for none."""
-    asked = {name: (is_on, option_of(name)) for name, is_on in settings.switched.items()}
-    for name in secondary_partitions(settings, definitions):
-        is_wanted = settings.secondary is not False
-        asked[name] = (is_wanted, "hoodie.metadata.index.secondary.column")
-    expression = wanted_expression(settings, definitions, table_version)
-    if expression is not None:
-        asked[expression.name] = (True, "hoodie.metadata.index.expression.column")
-    is_asked, option = asked.get(partition, (False, ""))
-    return option if is_asked and not settings.is_async else ""
+    option = registry.wanted_by(settings, definitions, table_version).get(partition, "")
+    return "" if settings.is_async else option

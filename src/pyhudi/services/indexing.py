@@ -10,21 +10,17 @@ A plan that dies is undone by whoever builds an index next. Spec: format/metadat
 """
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from pyhudi.errors import Conflict, Invalid, LockLost, OutcomeUnknown
-from pyhudi.format.metadata_groups import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
-)
-from pyhudi.metadata.expression_index import EXPRESSION_PREFIXES, is_expression_index
-from pyhudi.metadata.index_facts import known_expressions
+from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.model.instant import Instant
+from pyhudi.services.index_definitions import define_requested, define_wanted
 from pyhudi.services.indexing_plans import (
     INDEXING,
     Life,
@@ -35,11 +31,9 @@ from pyhudi.services.indexing_plans import (
     put_plan,
     undo,
 )
-from pyhudi.services.indexing_request import IndexRequest, define_index
 from pyhudi.services.indexing_work import Begun, IndexingJob, IndexResult, finish, open_groups
 from pyhudi.txn.service_action import show_life
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 
 log = logging.getLogger("pyhudi")
@@ -50,7 +44,7 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
 
     Raises: Conflict while another process builds it, or holds the table at the beginning; Invalid for what cannot be.
     """
-    partition = request.partition
+    partition = registry.requested_partition(request)
     with ExitStack() as life:
         with job.open_session() as session:
             if _has_index(session, partition):
@@ -69,7 +63,7 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
 
 def schedule_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
     """Put the plan of an index on the timeline; whoever runs indexings next builds it, pyhudi or Apache Hudi."""
-    partition = request.partition
+    partition = registry.requested_partition(request)
     with job.open_session() as session:
         if _has_index(session, partition):
             return _nothing(partition)
@@ -126,7 +120,7 @@ def _has_index(session: WriteSession, partition: str) -> bool:
 
 def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
     """Every write would drop it, and the end of the build, too."""
-    option = settings.switched_off_by(partition)
+    option = registry.switched_off_by(settings, partition)
     if option:
         raise Invalid(
             f"index '{partition}': the options of the table or of this call say {option}=false, and the next write "
@@ -174,8 +168,9 @@ def _drop_unclaimed(session: WriteSession) -> None:
 def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest) -> Instant:
     contents = job.contents(session.snapshot)
     ready = lists_of(session).config().metadata_partitions
-    define(session, request.partition, define_index(request, contents, ready))
-    return put_plan(session, (request.partition,))
+    partition = registry.requested_partition(request)
+    define(session, partition, define_requested(request, contents, ready))
+    return put_plan(session, (partition,))
 
 
 def _begin(
@@ -196,7 +191,7 @@ def _begin(
     definitions = contents.stored_definitions()
     for name in left:
         if name not in definitions:
-            define(session, name, contents.definition(name))
+            define(session, name, define_wanted(contents, name))
     show_life(session, requested, life)
     inflight = session.table.begin(requested, INDEXING).target
     begun = Begun(requested, left, "", frozenset(), session.snapshot)
@@ -217,14 +212,12 @@ def _nothing(*partitions: str) -> IndexResult:
 
 
 def _are_known(session: WriteSession, partitions: tuple[str, ...]) -> bool:
-    of_expressions = {name for name in partitions if is_expression_index(name)}
-    if of_expressions:
-        definitions = read_definitions(session.access.storage)
-        found = known_expressions(of_expressions, definitions, session.snapshot.schema_with_meta)
-        of_expressions -= {index.partition for index in found}
-    names = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-    prefixes = (SECONDARY_INDEX_PREFIX, *EXPRESSION_PREFIXES)
-    return not of_expressions and all(name in names or name.startswith(prefixes) for name in partitions)
+    def definitions() -> Mapping[str, IndexDefinition]:
+        return read_definitions(session.access.storage)
+
+    kinds = {name: registry.find_kind(name) for name in partitions}
+    schema = session.snapshot.schema_with_meta
+    return all(kind is not None and kind.can_build(name, definitions, schema) for name, kind in kinds.items())
 
 
 def _unknown(pending: PendingIndexing) -> IndexResult:

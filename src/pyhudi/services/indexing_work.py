@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, HudiError, LockLost, NotFound, OutcomeUnknown
 from pyhudi.executor import Executor
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.registry import get_kind
+from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.services.index_contents import IndexContents
 from pyhudi.services.indexing_plans import INDEXING, Life, PendingIndexing, complete_indexing, lists_of, undo
 from pyhudi.table.commits import read_commit
 from pyhudi.table.snapshot import Snapshot
@@ -18,7 +20,6 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.heartbeat import remove_heartbeat
 from pyhudi.txn.service_action import OpenSession, awaited_session
 from pyhudi.txn.session import WriteSession
-from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import open_partition, write_bases
 from pyhudi.write.metadata.deltacommit import complete_deltacommit
@@ -83,7 +84,7 @@ def open_groups(job: IndexingJob, session: WriteSession, begun: Begun) -> Begun:
     for name in begun.partitions:
         open_partition(
             table, by_name.indexing_instant(table, begun.requested), name,
-            contents.group_counts(name, definitions.get(name)),
+            get_kind(name).group_counts(contents, name, definitions.get(name)),
             epoch_ms=job.clock.now_ms(), executor=job.executor, confirm=session.hold.confirm,
         )  # fmt: skip
     known = frozenset(i.requested for i in session.snapshot.timeline if i.is_completed)
@@ -135,7 +136,7 @@ def _write_all(job: IndexingJob, begun: Begun) -> dict[str, list[WriteStat]]:
                 name: write_bases(
                     table,
                     instant,
-                    contents.initial(name, definitions.get(name), requested=begun.requested),
+                    get_kind(name).initial(contents, name, definitions.get(name), requested=begun.requested),
                     job.executor,
                 )
                 for name in begun.partitions

@@ -10,11 +10,9 @@ from typing import Final
 from pyhudi.executor import Executor
 from pyhudi.format.commit import encode_compaction_plan
 from pyhudi.format.log.headers import instant_time, merged_instants
-from pyhudi.metadata.current_cells import read_current_cells
-from pyhudi.metadata.files_partition import read_files_partition
-from pyhudi.metadata.log_cells import merge_log
+from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.slice_records import SliceReader, open_slice
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.metadata.visibility import block_filter
 from pyhudi.model.commit import CompactionPlan, WriteStat
 from pyhudi.model.versions import LogNaming, MetadataInstants
@@ -111,7 +109,7 @@ class MetadataCompactor:
         """Whether there are so many blocks, of more than one instant, that merge into one record a key."""
         reader = _log_reader(self.table, piece, self.data_timeline)
         has_many = len(reader.blocks) >= blocks_min and len({instant_time(block) for block in reader.blocks}) > 1
-        return has_many and (piece.partition != FILES or merge_log(self.table, FILES, reader) is not None)
+        return has_many and get_kind(piece.partition).can_merge_log(self.table, reader)
 
     def _carry_out(
         self, kind: CompactionKind, requested: str, plan: CompactionPlan,
@@ -177,19 +175,16 @@ class _Task:
 def _compact(task: _Task) -> WriteStat | None:
     """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
     table, piece = task.table, task.piece
-    if piece.partition == FILES:
-        listing = read_files_partition(table, task.data_timeline)
-        base_file = base_file_name(piece.file_id, task.requested)
-        cells = listing.live_cells(table_version=table.config.version, base_file=base_file)
-    else:
-        cells = read_current_cells(table, piece, task.data_timeline)
+    base_file = base_file_name(piece.file_id, task.requested)
+    cells = get_kind(piece.partition).compacted_cells(table, piece, task.data_timeline, base_file=base_file)
     if not len(cells) and piece.base_file is None and not table.config.version.compacts_empty_groups:
         return None
     return write_group_base(task.target, cells)
 
 
 def _log_compact(task: _Task) -> WriteStat:
-    merged = merge_log(task.table, task.piece.partition, _log_reader(task.table, task.piece, task.data_timeline))
+    reader = _log_reader(task.table, task.piece, task.data_timeline)
+    merged = get_kind(task.piece.partition).merge_log(task.table, reader)
     assert merged is not None, "the plan has left it out"
     stat = write_group_log(task.target, merged.cells, merged.deletes, compacted=merged_instants(merged.blocks))
     return replace(stat, prev_commit=task.piece.base_instant)

@@ -1,35 +1,30 @@
 """The metadata table's part in a commit: made where missing, kept true, compacted when due, never stale."""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import tzinfo
-from itertools import chain
 
 import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import COLUMN_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from pyhudi.format.metadata_record import FilesRecord
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.format.schema import META_FIELDS
-from pyhudi.metadata.changed_groups import schema_after
-from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
-from pyhudi.metadata.derive_action import clean_changes, commit_changes
-from pyhudi.metadata.expression_index import is_expression_index
 from pyhudi.metadata.files_partition import open_listing, read_files_partition
-from pyhudi.metadata.index_facts import IndexFacts, index_facts
 from pyhudi.metadata.indexes import read_definitions
-from pyhudi.metadata.table import FILES, MetadataTable, open_metadata_table
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.files import FilesIndex
+from pyhudi.metadata.kinds.protocol import TableIndex
+from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexedTable
+from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.commit import CleanMetadata, CommitMetadata, RollbackMetadata
 from pyhudi.model.instant import WRITE_ACTIONS
 from pyhudi.services.clean_settings import CleanSettings
 from pyhudi.services.metadata_clean import clean_metadata_table
 from pyhudi.services.metadata_compaction import MetadataCompactor, remove_pending_compactions
-from pyhudi.services.metadata_indexes import IndexBuilder, dependents, wanted_partitions
+from pyhudi.services.metadata_indexes import IndexBuilder, wanted_partitions
 from pyhudi.services.metadata_lists import MetadataLists, put_definitions
 from pyhudi.services.metadata_restore import plan_sync
 from pyhudi.storage.protocol import Storage
@@ -41,7 +36,6 @@ from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.hold import Hold
-from pyhudi.write.index_settings import IndexSettings
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
 from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
@@ -81,7 +75,7 @@ class MetadataTableUpkeep:
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if self._config().has_metadata_table:
-            self._writer(IndexFacts(self._config().version)).roll_back(target, rollback, metadata)
+            self._writer([FilesIndex()]).roll_back(target, rollback, metadata)
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, and what a compaction merged with it."""
@@ -124,7 +118,7 @@ class MetadataTableUpkeep:
             self.drop()
             return None
         gone = {*found.created, *config.metadata_partitions_inflight} & named
-        gone |= dependents(gone, named) if gone else set()
+        gone |= registry.dependents(gone, named) if gone else set()
         if gone:
             names = ", ".join(sorted(gone))
             log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
@@ -141,11 +135,11 @@ class MetadataTableUpkeep:
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
         stored = {of.partition: of.by_name() for of in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
-        facts = self._facts(snapshot, config)
-        changes = chain([_files_change(config, sync.records)], clean_changes(snapshot, sync.gone, facts))
+        indexes = self._kept(config, lambda: snapshot.schema_with_meta)
+        clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
         requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
-        self._writer(facts).apply(requested, changes)
-        self._drop_others(config, facts)
+        self._writer(indexes).apply(requested, (change for index in indexes for change in index.clean_changes(clean)))
+        self._drop_others(config, indexes)
 
     def drop(self) -> None:
         """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
@@ -174,7 +168,7 @@ class MetadataTableUpkeep:
                 epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,
                 issue_instant=self.issue_instant, confirm=self.hold.confirm,
             )  # fmt: skip
-            self._lists.put(ready=[FILES], inflight=[])
+            self._lists.put(ready=[registry.LISTING], inflight=[])
             self._change_indexes(snapshot, self._config())
             return
         table = open_metadata_table(self.storage, self.zone)
@@ -189,7 +183,8 @@ class MetadataTableUpkeep:
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
         # What is being built has no base file yet, and must not get one that hides those to come.
-        partitions = [name for name in self._facts(snapshot, config).partitions if name in config.metadata_partitions]
+        kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
+        partitions = sorted(kept & {*config.metadata_partitions})
         compactor = MetadataCompactor(
             table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
         )
@@ -211,20 +206,17 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-        facts, changes = IndexFacts(config.version), iter([_files_change(config, files_records(metadata))])
-        if config.metadata_partitions_named != {FILES}:
-            snapshot = read_snapshot(self.storage, self.zone, open_listing)
-            facts = self._facts(snapshot, config, schema_after(snapshot, metadata))
-            derived = commit_changes(
-                snapshot, requested, metadata, facts, self.executor, finds_keys=self.finds_keys
-            )  # fmt: skip
-            changes = chain(changes, derived)
+        commit = CommitView(
+            self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
+        )  # fmt: skip
+        indexes = self._kept(config, lambda: commit.schema)
+        changes = (change for index in indexes for change in index.commit_changes(commit))
         try:
-            self._writer(facts).apply(requested, changes)
+            self._writer(indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_completion(requested, metadata)
-        self._drop_others(config, facts)
+        self._drop_others(config, indexes)
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
         """Take the deleted files out of `files` and the indexes, as a commit's are taken in."""
@@ -232,24 +224,22 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-        facts, changes = IndexFacts(config.version), iter([_files_change(config, cleaned_records(metadata))])
-        if config.metadata_partitions_named != {FILES}:
-            snapshot = read_snapshot(self.storage, self.zone, open_listing)
-            facts = self._facts(snapshot, config)
-            changes = chain(changes, clean_changes(snapshot, metadata, facts))
+        clean = CleanView(self._read_snapshot, metadata, config.version)
+        indexes = self._kept(config, lambda: clean.schema)
+        changes = (change for index in indexes for change in index.clean_changes(clean))
         try:
-            self._writer(facts).apply(requested, changes)
+            self._writer(indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_clean(requested, metadata)
-        self._drop_others(config, facts)
+        self._drop_others(config, indexes)
 
     def _drop_gone(self, error: GroupsGone) -> None:
         """Drop an index whose folder somebody took away: nobody can keep it true. One that is being built stays."""
         config = self._config()
         if error.partition not in config.metadata_partitions:
             raise error
-        gone = {error.partition, *dependents({error.partition}, config.metadata_partitions_named)}
+        gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
         log.warning(
             "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
             self.storage.location.uri, ", ".join(sorted(gone)),
@@ -285,14 +275,14 @@ class MetadataTableUpkeep:
         build |= lost.keys()
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
-            build -= {name for name in build if name.startswith(SECONDARY_INDEX_PREFIX) or is_expression_index(name)}
+            build = {name for name in build if not registry.get_kind(name).is_of_columns}
         for partition in sorted(build):
             definition = builder.build(partition, lost.get(partition))
             put_definitions(self.storage, {partition: definition} if definition is not None else {})
             ready = {*config.metadata_partitions, partition}
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
             config = self._config()
-        self._name_columns(snapshot, config)
+        self._complete_definitions(snapshot, config)
         return config
 
     def _lost_indexes(self, snapshot: Snapshot, config: TableConfig) -> dict[str, IndexDefinition | None]:
@@ -300,52 +290,57 @@ class MetadataTableUpkeep:
 
         One that no definition describes any more, or that cannot be computed here, is gone; the log tells.
         """
-        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {FILES}
-        wanted = {name for name in missing if not self.indexes.switched_off_by(name)}
+        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {registry.LISTING}
+        wanted = {name for name in missing if not registry.switched_off_by(self.indexes, name)}
         if not wanted:
             return {}
+
         definitions = read_definitions(self.storage)
-        facts = index_facts(
-            open_metadata_table(self.storage, self.zone),
-            tuple(sorted(wanted | config.metadata_partitions_named)),
-            definitions,
-            snapshot.schema_with_meta,
-            self.indexes.columns,
-        )
-        able = wanted & {*facts.partitions}
-        able -= dependents({RECORD_INDEX}, able) if not facts.has_record_index else set()
+        named = wanted | config.metadata_partitions_named
+        kept = {index.partition for index in registry.kept_indexes(self._indexed(named, snapshot.schema_with_meta))}
+        able = wanted & kept
+        able -= registry.dependents(registry.names() - kept, able)
         if able != wanted:
             names = ", ".join(sorted(wanted - able))
             log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
         return {name: definitions.get(name) for name in able}
 
-    def _name_columns(self, snapshot: Snapshot, config: TableConfig) -> None:
-        """Name the columns of statistics that were switched on before the table had any."""
-        if COLUMN_STATS not in config.metadata_partitions:
+    def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:
+        """Complete the definitions of indexes that were switched on before the table had what they are of."""
+        kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
+        late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
+        if not late:
             return
-        definition = read_definitions(self.storage).get(COLUMN_STATS)
-        stats = self._facts(snapshot, config).stats
-        if definition is None or stats is None or any(name not in META_FIELDS for name in definition.source_fields):
-            return
-        names = tuple(column.name for column in stats.columns(snapshot.schema_with_meta))
-        if names != definition.source_fields:
-            put_definitions(self.storage, {COLUMN_STATS: replace(definition, source_fields=names)})
+        definitions = read_definitions(self.storage)
+        contents = IndexContents(snapshot, self.indexes, self.executor, self.readers)
+        completed = {
+            name: kind.completed(contents, definitions[name]) for name, kind in late.items() if name in definitions
+        }
+        put_definitions(self.storage, completed)
 
-    def _facts(self, snapshot: Snapshot, config: TableConfig, schema: pa.Schema | None = None) -> IndexFacts:
-        """The partitions that are kept true, of those that the table has, or is getting. `schema`: None: as it is."""
-        if config.metadata_partitions_named <= {FILES}:
-            return IndexFacts(config.version)
-        table = open_metadata_table(self.storage, self.zone)
-        return index_facts(
-            table,
-            tuple(sorted(by_name.kept_partitions(config, config.metadata_partitions_named))),
+    def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
+        """The indexes that are kept true, of those that the table has, or is getting. `schema`: its columns."""
+        if not config.has_indexes:
+            return [FilesIndex()]
+        columns = schema()
+        named = by_name.kept_partitions(config, config.metadata_partitions_named)
+        return registry.kept_indexes(self._indexed(named, columns))
+
+    def _indexed(self, partitions: Collection[str], columns: pa.Schema) -> IndexedTable:
+        """These partitions of the metadata table, as indexes of the data table with these columns."""
+        return IndexedTable(
+            open_metadata_table(self.storage, self.zone),
+            sorted(partitions),
             read_definitions(self.storage),
-            snapshot.schema_with_meta if schema is None else schema,
+            columns,
             self.indexes.columns,
         )
 
-    def _drop_others(self, config: TableConfig, facts: IndexFacts) -> None:
-        others = config.metadata_partitions_named - {*facts.partitions}
+    def _read_snapshot(self) -> Snapshot:
+        return read_snapshot(self.storage, self.zone, open_listing)
+
+    def _drop_others(self, config: TableConfig, indexes: Sequence[TableIndex]) -> None:
+        others = config.metadata_partitions_named - {index.partition for index in indexes}
         if others:
             log.warning(
                 "%s: dropping the metadata partitions %s: this release does not keep them up to date",
@@ -368,11 +363,7 @@ class MetadataTableUpkeep:
     def _lists(self) -> MetadataLists:
         return MetadataLists(self.storage, self.clock.now_ms, self.hold.confirm)
 
-    def _writer(self, facts: IndexFacts) -> MetadataTableWriter:
+    def _writer(self, indexes: Sequence[TableIndex]) -> MetadataTableWriter:
         new_groups = self.indexes.partitioned_groups[0]
-        spreading = Spreading(self.executor, facts.hashed_by_prefix, new_groups)
+        spreading = Spreading(self.executor, {index.partition: index.hashing for index in indexes}, new_groups)
         return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)
-
-
-def _files_change(config: TableConfig, records: Mapping[str, FilesRecord]) -> PartitionChange:
-    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[config.version.metadata_schema])

@@ -6,8 +6,7 @@ Spec: format/actions.md section 5. How it is carried out, and taken up after a c
 from dataclasses import dataclass
 
 from pyhudi.errors import Invalid, NotFound
-from pyhudi.metadata.derive_action import MOVES
-from pyhudi.model.commit import REWRITES
+from pyhudi.model.commit import MOVES, REWRITES
 from pyhudi.model.instant import WRITE_ACTIONS, Instant
 from pyhudi.services.restore import clear_the_way, make_metadata_table, refuse_busy
 from pyhudi.table.cleaned import refuse_cleaned

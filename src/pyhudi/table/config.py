@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.format.metadata_groups import FILES
 from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MODE, UNAVAILABLE, merge_property
 from pyhudi.merge.rules import MergeMode
 from pyhudi.model.table_facts import TableFacts, short_class_name
@@ -89,7 +90,17 @@ class TableConfig:
 
     @property
     def has_metadata_table(self) -> bool:
-        return "files" in self.metadata_partitions
+        return FILES in self.metadata_partitions
+
+    @property
+    def has_ready_indexes(self) -> bool:
+        """Whether the metadata table has anything complete beside the listing."""
+        return not set(self.metadata_partitions) <= {FILES}
+
+    @property
+    def has_indexes(self) -> bool:
+        """Whether the metadata table has anything, complete or being built, beside the listing."""
+        return not self.metadata_partitions_named <= {FILES}
 
     def zone(self, process_zone: tzinfo) -> tzinfo:
         """The zone of instants: UTC, or the process's where the table says LOCAL."""

@@ -1,30 +1,20 @@
-"""Skipping what indexes of the metadata table rule out of a query: which are asked, in which order, and what if one is
-damaged or has moved on.
-
-The sharp and cheap ones come first: the record index, whose cost follows the keys that are asked for and which leaves a
-file group a key; statistics of partitions, a look-up each; those of slices, a look-up a file; with these two indexes on
-expressions; then, of the files that are left, Bloom filters, which are large.
-"""
+"""Skipping what indexes of the metadata table rule out of a query, and what if one is damaged or has moved on."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from itertools import compress
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, NotFound
-from pyhudi.table.expression_pruning import ExpressionPruning, expression_pruning
-from pyhudi.table.file_statistics import TableStatistics
+from pyhudi.table.file_statistics import Kept
 from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.key_pruning import KeyIndexes, LocatedSlices, locate_slices, match_base_files, sought_keys
-from pyhudi.table.predicate import Predicate
-from pyhudi.table.pruning import PrunedBy, match_partitions, match_slices
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.index_pruning import IndexPruner, PrunedQuery, Slice
+from pyhudi.table.key_pruning import LocatedSlices
+from pyhudi.table.pruning import PrunedBy
 
 log = logging.getLogger("pyhudi")
 
@@ -35,12 +25,12 @@ _Answer = TypeVar("_Answer")
 class DataSkipping:
     """The indexes of the metadata table, for a query of the latest rows.
 
-    `is_current`: whether the table still stands where the query's snapshot does, for what is known of partitions and
-    keys is of the latest commit. `falls_back`: a damaged index is passed over, with a warning; else it is an error.
+    `pruners`: in the order in which they are asked. `is_current`: whether the table still stands where the query's
+    snapshot does, for what is known of partitions and keys is of the latest commit. `falls_back`: a damaged index is
+    passed over, with a warning; else it is an error.
     """
 
-    statistics: TableStatistics
-    keys: KeyIndexes
+    pruners: Sequence[IndexPruner]
     is_current: Callable[[], bool]
     falls_back: bool = False
 
@@ -49,123 +39,71 @@ class DataSkipping:
 class SkippingOf:
     """What one query skips by them.
 
-    `besides`: columns that it shows otherwise than they are stored. `is_merged`: it reads rows as they stand, and not
-    base files without their logs. `by_columns`: each value of a row is in one of its slice's files. `pruned`: what
-    indexes ruled out so far. `is_located`: the slices that are left are those that hold the keys.
+    `pruned`: what indexes ruled out so far. `is_located`: the slices that are left are those that hold the keys.
     """
 
     indexes: DataSkipping
-    snapshot: Snapshot
-    predicate: Predicate
-    besides: Collection[str]
-    is_merged: bool
-    by_columns: bool
+    query: PrunedQuery
     pruned: list[PrunedBy] = field(default_factory=list)
     is_located: bool = False
 
     def slices(self, partitions: Sequence[str]) -> tuple[list[str], Iterable[FileSlice]]:
         """Of these partitions those that may hold a row that is kept, and the slices in them that may."""
-        kept, located = list(partitions), self._located(partitions)
+        kept, located, pruned = list(partitions), self._located(partitions), list[PrunedBy]()
         if located is not None:
             holding = {piece.partition for piece in located.slices}
             kept = [one for one in partitions if one in holding]
-        may = self._unless_damaged("partition_stats", lambda: self._match_partitions(kept))
-        left = kept if may is None else list(compress(kept, may.tolist()))
-        told = self._unless_damaged("an index on an expression", lambda: self._expressions.partitions(left))
-        by_expression = told is not None and len(told[0]) < len(left)
-        if (located is not None or len(left) < len(kept) or by_expression) and not self.indexes.is_current():
-            log.info("%s: the table has changed meanwhile: less is skipped", self.snapshot.config.name)
-            kept, located, may, told = list(partitions), None, None, None
-        if located is not None:
-            self.is_located = True
-            self._note(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
-        if may is not None:
-            self._note(PrunedBy("partition_stats", partitions=len(kept) - int(may.sum())))
-            kept = left
-        if told is not None:
-            kept, by_each = told
-            for one in by_each:
-                self._note(one)
+            pruned.append(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
+
+        for pruner in self.indexes.pruners:
+            told = self._unless_damaged(pruner, partial(pruner.keep_partitions, self.query, kept))
+            if told is not None:
+                kept, spared = told
+                pruned += spared
+
+        snapshot = self.query.snapshot
+        is_less = located is not None or len(kept) < len(partitions)
+        if is_less and not self.indexes.is_current():
+            log.info("%s: the table has changed meanwhile: less is skipped", snapshot.config.name)
+            kept, located, pruned = list(partitions), None, []
+
+        self._note(pruned)
         if located is None:
-            return kept, (piece for partition in kept for piece in self.snapshot.slices(partition))
-        remaining = set(kept)
+            return kept, (piece for partition in kept for piece in snapshot.slices(partition))
+        self.is_located, remaining = True, set(kept)
         return kept, [piece for piece in located.slices if piece.partition in remaining]
 
-    def matching(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_]:
-        """Which of these slices, as partition, paths of their files and whether there are logs, may hold such a row."""
+    def matching(self, slices: Sequence[Slice]) -> Kept:
+        """Which of these slices may hold such a row. Each index is asked about what those before it have left."""
         left = np.ones(len(slices), np.bool_)
-        self._narrow("column_stats", slices, left, self._match_slices)
-        asked = [(partition, paths) for partition, paths, _ in compress(slices, left.tolist())]
-        told = self._unless_damaged("an index on an expression", lambda: self._expressions.slices(asked))
-        if told is not None:
-            left[left], by_each = told
-            for one in by_each:
-                self._note(one)
-        if not self.is_located:
-            self._narrow("bloom_filters", slices, left, self._match_base_files)
+        for pruner in self.indexes.pruners:
+            rest = list(compress(slices, left.tolist()))
+            match = partial(pruner.match_slices, self.query, rest, is_located=self.is_located)
+            told = self._unless_damaged(pruner, match) if rest else None
+            if told is not None:
+                left[left], spared = told
+                self._note(spared)
         return left
 
-    def _narrow(
-        self,
-        index: str,
-        slices: Sequence[tuple[str, Sequence[str], bool]],
-        left: npt.NDArray[np.bool_],
-        match: Callable[[Sequence[tuple[str, Sequence[str], bool]]], npt.NDArray[np.bool_] | None],
-    ) -> None:
-        """Ask an index about the slices that are left, and leave fewer."""
-        asked = list(compress(slices, left.tolist()))
-        may = self._unless_damaged(index, lambda: match(asked)) if asked else None
-        if may is None:
-            return
-        self._note(PrunedBy(index, files=sum(len(paths) for _, paths, _ in compress(asked, (~may).tolist()))))
-        left[left] = may
-
-    def _note(self, pruned: PrunedBy) -> None:
-        if pruned.partitions or pruned.files:
-            self.pruned.append(pruned)
-
-    @cached_property
-    def _expressions(self) -> ExpressionPruning:
-        if not self.by_columns:
-            return ExpressionPruning(self.indexes.statistics.expressions(), (), ())
-        return expression_pruning(self.indexes.statistics.expressions(), self.predicate, besides=self.besides)
-
-    @cached_property
-    def _keys(self) -> pa.Array | None:
-        return sought_keys(self.snapshot, self.predicate, self.besides)
-
     def _located(self, partitions: Sequence[str]) -> LocatedSlices | None:
-        if not self.is_merged:
+        """The slices that the first index finds which can tell: of merged rows, not of base files alone."""
+        if not self.query.is_merged:
             return None
-        return self._unless_damaged(
-            "record_index",
-            lambda: locate_slices(
-                self.indexes.keys, self.snapshot, self.predicate, self._keys, partitions, besides=self.besides
-            ),
-        )
+        for pruner in self.indexes.pruners:
+            found = self._unless_damaged(pruner, partial(pruner.locate, self.query, partitions))
+            if found is not None:
+                return found
+        return None
 
-    def _match_partitions(self, partitions: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-        if not self.by_columns:
-            return None
-        return match_partitions(self.indexes.statistics, self.predicate, partitions, besides=self.besides)
+    def _note(self, pruned: Iterable[PrunedBy]) -> None:
+        self.pruned += [one for one in pruned if one.partitions or one.files]
 
-    def _match_slices(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_] | None:
-        if not self.by_columns:
-            return None
-        named = [(partition, paths) for partition, paths, _ in slices]
-        return match_slices(self.indexes.statistics, self.predicate, named, besides=self.besides)
-
-    def _match_base_files(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_] | None:
-        if self._keys is None:
-            return None
-        files = [(paths[0], has_logs) for _, paths, has_logs in slices]
-        return match_base_files(self.indexes.keys, self._keys, files)
-
-    def _unless_damaged(self, index: str, ask: Callable[[], _Answer | None]) -> _Answer | None:
+    def _unless_damaged(self, pruner: IndexPruner, ask: Callable[[], _Answer | None]) -> _Answer | None:
         try:
             return ask()
         except (CorruptFile, NotFound) as error:
             if not self.indexes.falls_back:
                 raise
-            log.warning("%s: %s is damaged, and rules nothing out: %s", self.snapshot.config.name, index, error)
+            name = self.query.snapshot.config.name
+            log.warning("%s: %s is damaged, and rules nothing out: %s", name, pruner.label, error)
             return None

@@ -44,7 +44,7 @@ class ExpressionStatistics(Protocol):
 
 
 class FileStatistics(Protocol):
-    """Bounds of columns, as of the latest commit. `column`: its dotted name, and the type that it has now.
+    """Bounds of columns in files, as of the latest commit. `column`: its dotted name, and the type that it has now.
 
     Answers have the columns `partition`, `file` (of files only), `min`, `max`, `is_known` (of the bounds),
     `null_count`, `value_count` (with nulls), and a row for what is known only: anything else may hold anything.
@@ -54,12 +54,9 @@ class FileStatistics(Protocol):
     def of_files(self, column: pa.Field, files: pa.Table) -> pa.Table | None:
         """Statistics of data files and logs (`FILES`)."""
 
+
+class PartitionStatistics(Protocol):
+    """Bounds of columns over all files of a partition, told as `FileStatistics` tells those of files."""
+
     def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
-        """Statistics over all files of a partition."""
-
-
-class TableStatistics(FileStatistics, Protocol):
-    """Of columns, and of expressions."""
-
-    def expressions(self) -> ExpressionStatistics:
-        """Indexes on expressions."""
+        """Statistics of these partitions."""

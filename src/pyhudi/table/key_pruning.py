@@ -36,27 +36,35 @@ _ONE_SPELLING: Final = (KeyKind.SIMPLE, KeyKind.TIMESTAMP)
 """Key generators that spell a key of one field in one way. Spec: format/layout.md section 5.1."""
 
 
-class KeyIndexes(Protocol):
-    """What the metadata table knows of record keys, as of the latest commit. Raises: CorruptFile, naming the file."""
+class KeyLocations(Protocol):
+    """Where record keys are, as of the latest commit. Raises: CorruptFile, naming the file."""
 
     @property
     def is_by_partition(self) -> bool:
-        """Whether the record index looks keys up in each partition by itself."""
+        """Whether keys are looked up in each partition by itself."""
 
-    def secondary_columns(self) -> Mapping[str, str]:
+    def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
+        """By partition the ids of the file groups that hold keys; None for one of which it is not known.
+
+        A partition without an entry holds none. None: nothing is known of keys.
+        """
+
+
+class ValueIndexes(Protocol):
+    """The record keys of columns' values, as of the latest commit. Raises: CorruptFile, naming the file."""
+
+    def columns(self) -> Mapping[str, str]:
         """The columns whose values lead to record keys, by the names of their indexes."""
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
         """The record keys of a column's values, which are distinct; None where the index cannot tell."""
 
-    def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
-        """By partition the ids of the file groups that hold keys; None for one of which it is not known.
 
-        A partition without an entry holds none. None: there is no record index.
-        """
+class KeyFilters(Protocol):
+    """Filters of the record keys of base files. Raises: CorruptFile, naming the file."""
 
     def may_hold(self, keys: pa.Array, paths: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-        """Which base files a Bloom filter does not rule out for all of the keys; None where there are no filters."""
+        """Which base files a filter does not rule out for all of the keys; None where there are no filters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +113,16 @@ def _spelled(values: Sequence[pa.Array], spec: KeySpec) -> pa.Array:
 
 
 def locate_slices(
-    indexes: KeyIndexes,
-    snapshot: Snapshot,
-    predicate: Predicate,
-    keys: pa.Array | None,
-    partitions: Sequence[str],
-    *,
-    besides: Collection[str],
+    locations: KeyLocations, snapshot: Snapshot, keys: pa.Array, partitions: Sequence[str], *, index: str
 ) -> LocatedSlices | None:
-    """Of these partitions the slices that hold rows that may be kept; None where no index tells.
+    """Of these partitions the slices that hold rows of these keys; None where that is not known.
 
-    Asks the record index for `keys`; where the predicate does not bound these, the secondary index of that column of
-    which it allows the fewest values. A location whose file group is not there puts all in doubt.
-    Cost: a look-up a key, in as many file groups of the index as the keys are spread over; one a value before it.
+    `index`: which one led to the keys. A location whose file group is not there puts all in doubt.
+    Cost: a look-up a key, in as many file groups of the index as the keys are spread over.
     """
-    index = "record_index"
-    if keys is None:
-        index, keys = _by_secondary(indexes, predicate, besides) or (index, None)
-    if keys is None or (indexes.is_by_partition and len(partitions) > PARTITIONS_MAX):
+    if locations.is_by_partition and len(partitions) > PARTITIONS_MAX:
         return None
-    located = indexes.locate(keys, partitions)
+    located = locations.locate(keys, partitions)
     if located is None:
         return None
     found: list[FileSlice] = []
@@ -143,23 +141,28 @@ def _count_files(piece: FileSlice) -> int:
     return len(piece.log_files) + (piece.base_file is not None)
 
 
-def _by_secondary(
-    indexes: KeyIndexes, predicate: Predicate, besides: Collection[str]
-) -> tuple[str, pa.Array | None] | None:
-    """The secondary index to ask, and the record keys that it leads to."""
+def keys_by_values(
+    indexes: ValueIndexes, locations: KeyLocations, predicate: Predicate, besides: Collection[str]
+) -> tuple[str, pa.Array] | None:
+    """The index of that column of which a predicate allows the fewest values, and the record keys that it leads to.
+
+    None where no index tells. `besides`: columns that a query shows otherwise than they are stored.
+    Cost: a look-up a value.
+    """
     allowed = []
-    for index, column in sorted(indexes.secondary_columns().items()):
+    for index, column in sorted(indexes.columns().items()):
         values = allowed_values(predicate, column) if column not in besides else None
         if values is not None and len(values) <= KEYS_MAX:
             allowed.append((len(values), index, predicate.schema.field(column), values))
-    if not allowed or indexes.is_by_partition:  # an entry would stand for rows of a key in several partitions
+    if not allowed or locations.is_by_partition:  # an entry would stand for rows of a key in several partitions
         return None
     _, index, column, values = min(allowed, key=lambda one: one[:2])
-    return index, indexes.keys_of(index, column, values)
+    keys = indexes.keys_of(index, column, values)
+    return None if keys is None else (index, keys)
 
 
 def match_base_files(
-    indexes: KeyIndexes, keys: pa.Array, slices: Sequence[tuple[str, bool]]
+    filters: KeyFilters, keys: pa.Array, slices: Sequence[tuple[str, bool]]
 ) -> npt.NDArray[np.bool_] | None:
     """Which slices, given as path of the base file and whether logs are read with it, may hold one of the keys.
 
@@ -167,7 +170,7 @@ def match_base_files(
     Cost: a look-up a file.
     """
     plain = np.array([not has_logs for _, has_logs in slices], np.bool_)
-    may = indexes.may_hold(keys, [path for path, has_logs in slices if not has_logs]) if plain.any() else None
+    may = filters.may_hold(keys, [path for path, has_logs in slices if not has_logs]) if plain.any() else None
     if may is None:
         return None
     result = np.ones(len(slices), np.bool_)

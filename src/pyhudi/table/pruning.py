@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema import META_FIELDS, RECORD_KEY
-from pyhudi.table.file_statistics import FILES, FileStatistics
+from pyhudi.table.file_statistics import FILES, FileStatistics, PartitionStatistics
 from pyhudi.table.predicate import Predicate, which_can_match
 from pyhudi.table.predicate.nodes import columns_in
 
@@ -39,7 +39,7 @@ class PrunedBy:
 
 
 def match_partitions(
-    statistics: FileStatistics, predicate: Predicate, partitions: Sequence[str], *, besides: Collection[str]
+    statistics: PartitionStatistics, predicate: Predicate, partitions: Sequence[str], *, besides: Collection[str]
 ) -> npt.NDArray[np.bool_]:
     """Which of these distinct partitions may hold a row that is kept. `besides`: columns not to ask for.
 

@@ -14,6 +14,7 @@ from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeRules
 from pyhudi.table.data_skipping import DataSkipping, SkippingOf
 from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.index_pruning import PrunedQuery
 from pyhudi.table.log_reading import LogReading
 from pyhudi.table.partition_values import PathValues, known_values
 from pyhudi.table.predicate import Predicate, partition_can_match, partitions_in_doubt
@@ -212,11 +213,12 @@ def plan_snapshot(
     slices: Iterable[FileSlice] = (piece for partition in kept for piece in snapshot.slices(partition))
     by_index: SkippingOf | None = None
     if skipping is not None and predicate is not None:
-        by_index = SkippingOf(
-            skipping, snapshot, predicate, besides={*shown.texts, *shown.from_path},
+        asked = PrunedQuery(
+            snapshot, predicate, besides={*shown.texts, *shown.from_path},
             is_merged=with_logs or not snapshot.config.is_merge_on_read,
             by_columns=_is_merged_by_columns(snapshot, with_logs=with_logs),
         )  # fmt: skip
+        by_index = SkippingOf(skipping, asked)
         kept, slices = by_index.slices(kept)
     found = (planned_slice(piece, with_logs=with_logs) for piece in slices)
     files = [file for file in found if file is not None]

@@ -11,6 +11,7 @@ from pyhudi.format.metadata_stats import decode_column_stats, encode_column_stat
 from pyhudi.format.stats_values import StatsVersion
 from pyhudi.metadata.column_bounds import ColumnBounds, FileBounds, IndexedColumn
 from pyhudi.metadata.current_cells import current_cells
+from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.stats_changes import column_stats_change
 from pyhudi.metadata.table import open_metadata_table
 from pyhudi.metadata.versions import RecordVersions
@@ -25,7 +26,11 @@ COLUMN = IndexedColumn("v", pa.int64())
 def record(low: int | None, high: int | None, *, tight: bool) -> bytes:
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(high, pa.int64()))
     change = column_stats_change(
-        [FileBounds("p", "f", {"v": bounds})], [COLUMN], StatsVersion.V2, table_version=VERSIONS[9]
+        [FileBounds("p", "f", {"v": bounds})],
+        [COLUMN],
+        StatsVersion.V2,
+        table_version=VERSIONS[9],
+        index="column_stats",
     )
     stats = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), SCHEMA)
     at = stats.schema.get_field_index("is_tight_bound")
@@ -46,7 +51,7 @@ def test_statistics_that_are_not_tight_add_up_and_tight_ones_replace() -> None:
     rows = [(key, value) for key, values in several.items() for value in values]
     keys, values = (pa.array(column, pa.binary()) for column in zip(*rows, strict=True))
     versions = RecordVersions(keys, values, np.arange(len(rows), dtype=np.int32), (SCHEMA,) * len(rows), "f")
-    cells = current_cells(table, "column_stats", versions)
+    cells = current_cells(table, versions, stats_type=get_kind("column_stats").stats_type)
     stats = decode_column_stats(cells["value"].combine_chunks().cast(pa.binary()), SCHEMA)
     found = zip(*(stats[name].to_pylist() for name in ("min_bits", "max_bits", "value_count")), strict=True)
     assert dict(zip(cells["key"].to_pylist(), found, strict=True)) == {
@@ -55,5 +60,5 @@ def test_statistics_that_are_not_tight_add_up_and_tight_ones_replace() -> None:
         b"c": (7, 8, 4),
         b"d": (0, 0, 8),
     }
-    newest = current_cells(table, "record_index", versions)  # whose records replace each other
+    newest = current_cells(table, versions, stats_type=get_kind("record_index").stats_type)
     assert newest["value"].to_pylist() == [values[-1] for values in several.values()]

@@ -5,7 +5,7 @@ import pytest
 
 from pyhudi import Invalid, Unsupported
 from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.metadata.expression_index import BloomShape, expression_index, is_expression_index
+from pyhudi.metadata.kinds.expression_index import BloomShape, expression_index, is_expression_index
 from pyhudi.model.versions import VERSIONS
 from pyhudi.table.indexed_expression import parse_indexed_expression
 from pyhudi.table.predicate.resolve import parse_value

@@ -26,7 +26,8 @@ from pyhudi.metadata.changes import cells_of, no_keys
 from pyhudi.metadata.column_bounds import ColumnBounds, FileBounds, IndexedColumn
 from pyhudi.metadata.current_cells import current_cells
 from pyhudi.metadata.files_partition import MetadataListing
-from pyhudi.metadata.log_cells import LogCells, merge_log
+from pyhudi.metadata.kinds.registry import get_kind
+from pyhudi.metadata.log_cells import LogCells
 from pyhudi.metadata.partition import MetadataPartition
 from pyhudi.metadata.slice_records import open_slice
 from pyhudi.metadata.stats_changes import column_stats_change
@@ -65,7 +66,9 @@ class Group:
         self._add()
 
     def merged(self) -> LogCells | None:
-        return merge_log(self.table, self.partition, open_slice(self.table.storage, self.piece(0), lambda _: True))
+        return get_kind(self.partition).merge_log(
+            self.table, open_slice(self.table.storage, self.piece(0), lambda _: True)
+        )
 
     def compact_log(self, of: LogCells) -> None:
         instants = merged_instants(of.blocks)
@@ -85,7 +88,7 @@ class Group:
             return {key.decode(): record.live for key, record in records if record.live}
         found: dict[str, Any] = {}
         for part in open_slice(self.table.storage, self.piece(0), lambda _: True).read():
-            cells = current_cells(self.table, self.partition, part)
+            cells = current_cells(self.table, part, stats_type=get_kind(self.partition).stats_type)
             stats = decode_column_stats(cells["value"].combine_chunks().cast(pa.binary()), self.table.record_schema)
             rows = zip(cells["key"].to_pylist(), stats.to_pylist(), strict=True)
             found.update({key: row for key, row in rows if not row["is_deleted"]})
@@ -129,7 +132,9 @@ def stats(table: MetadataTable, low: int | None, *, tight: bool, deleted: bool =
     bounds = ColumnBounds(4, 1, pa.scalar(low, pa.int64()), pa.scalar(low and low + 2, pa.int64()))
     version = table.config.version
     kind = StatsVersion.V2 if version.number == 9 else StatsVersion.V1
-    change = column_stats_change([FileBounds("p", "f", {"v": bounds})], [COLUMN], kind, table_version=version)
+    change = column_stats_change(
+        [FileBounds("p", "f", {"v": bounds})], [COLUMN], kind, table_version=version, index="column_stats"
+    )
     said = decode_column_stats(change.cells["value"].combine_chunks().cast(pa.binary()), table.record_schema)
     for name, value in (("is_tight_bound", tight), ("is_deleted", deleted)):
         at = said.schema.get_field_index(name)

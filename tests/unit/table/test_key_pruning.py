@@ -12,7 +12,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local import SerialExecutor
 from pyhudi.errors import CorruptFile, Invalid
-from pyhudi.index.key_pruning import MetadataKeyIndexes
+from pyhudi.metadata.kinds.record_index import RecordLocations
 from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.key_pruning import KEYS_MAX, PARTITIONS_MAX
@@ -123,7 +123,7 @@ def test_an_index_that_is_dropped_meanwhile_is_not_believed(monkeypatch: pytest.
 def test_a_location_whose_file_group_is_not_there_puts_all_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     _, table = new_table()
     table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1)]))
-    monkeypatch.setattr(MetadataKeyIndexes, "locate", lambda *_: {"oslo": {"gone"}})
+    monkeypatch.setattr(RecordLocations, "locate", lambda *_: {"oslo": {"gone"}})
     assert table.scan(["v"], where="id = 'b'").to_arrow().to_pylist() == [{"v": 1}]
     assert used(table, "id = 'b'") == {}
 
@@ -132,8 +132,8 @@ def test_a_partition_that_the_index_does_not_know_is_read(monkeypatch: pytest.Mo
     _, table = new_table({f"{PARTITIONED}.enable": "true"}, table_version=9)
     table.upsert(arrow([Row("a", "oslo", 1, 1), Row("b", "rome", 1, 1), Row("c", "york", 1, 1)]))
     assert used(table, "id = 'a'") == {"record_index": 2}
-    located = MetadataKeyIndexes.locate
-    monkeypatch.setattr(MetadataKeyIndexes, "locate", lambda *of: {**(located(*of) or {}), "rome": None})
+    located = RecordLocations.locate
+    monkeypatch.setattr(RecordLocations, "locate", lambda *of: {**(located(*of) or {}), "rome": None})
     assert used(table, "id = 'a'") == {"record_index": 1}
 
 

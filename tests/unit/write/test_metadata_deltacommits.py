@@ -12,9 +12,10 @@ import pytest
 from pyhudi.engine.local import LocalExecutor, SerialExecutor
 from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.metadata_record import FILES_TYPE, FilesRecord, encode_files_record
-from pyhudi.metadata.changes import PartitionChange, cells_of
+from pyhudi.metadata.changes import InitialPartition, PartitionChange, cells_of
 from pyhudi.metadata.current_cells import read_current_cells
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.table import MetadataTable, open_metadata_table
 from pyhudi.model.instant import Instant
 from pyhudi.services.metadata_compaction import MetadataCompactor
@@ -22,7 +23,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import table_config
 from pyhudi.table.properties_file import read_table_properties
 from pyhudi.timeline.active import Timeline, read_timeline
-from pyhudi.write.metadata.creation import InitialPartition, create_metadata_table, create_partition
+from pyhudi.write.metadata.creation import create_metadata_table, create_partition
 from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_log_compactions, write_deltacommit
 from pyhudi.write.metadata.rollback import roll_back_deltacommit
 from tests.support.model import Handles, StepClock, seeded_uuids
@@ -78,7 +79,7 @@ class Table:
         groups = list_groups(table, partition)
         assert groups == group_ids(partition, PARTITIONS[partition])
         for piece in table.slices(partition):
-            cells = read_current_cells(table, piece, self.data_timeline)
+            cells = read_current_cells(table, piece, self.data_timeline, stats_type=get_kind(partition).stats_type)
             keys = cells.column("key").combine_chunks()
             rows = rows_by_group(keys, len(groups), KeyHashing.WHOLE)
             assert len(rows[groups.index(piece.file_id)]) == len(keys)

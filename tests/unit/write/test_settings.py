@@ -8,11 +8,10 @@ from dataclasses import fields
 import pytest
 
 from pyhudi.errors import Invalid
-from pyhudi.metadata.index_facts import ChosenColumns
+from pyhudi.metadata.kinds.settings import ChosenColumns, IndexSettings, WantedExpression
 from pyhudi.model.option_entries import Kind
 from pyhudi.model.option_names import check_known
 from pyhudi.model.option_table import find_entry
-from pyhudi.write.index_settings import IndexSettings, WantedExpression
 from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings

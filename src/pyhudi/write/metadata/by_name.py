@@ -11,9 +11,9 @@ from pyhudi.errors import Unsupported
 from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.metadata_groups import RECORD_INDEX
 from pyhudi.format.names import LogFileName, join
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import (
     InstantInfo,
     RollbackMetadata,
@@ -43,24 +43,18 @@ _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 
 def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
     """Those of the partitions that tables of this version have."""
-    known = config.version.indexes
-    return {*partitions} if known is None else {*partitions} & {FILES, *known}
+    return registry.partitions_of_version(partitions, config.version)
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
     """Raises: Unsupported for indexes that tables of this version do not have. `is_partitioned`: of the record index
     that is asked for.
     """
-    known = config.version.indexes
-    if known is None:
-        return
-    unknown = sorted({*partitions} - {FILES, *known})
-    if RECORD_INDEX in partitions and is_partitioned and not config.version.has_partitioned_record_index:
-        unknown.append("partitioned record index")
+    unknown = registry.absent_forms(partitions, config.version, is_partitioned=is_partitioned)
     if unknown:
         raise Unsupported(
             f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
-            f"{', '.join(sorted(known))} (global); leave out what asks for them"
+            f"{', '.join(registry.names_of_version(config.version))} (global); leave out what asks for them"
         )
 
 

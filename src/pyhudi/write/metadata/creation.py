@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
 from pyhudi.format.instants import INIT_INSTANT
-from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
 from pyhudi.merge.mergers import EVENT_TIME_ID, PAYLOAD_ID
-from pyhudi.metadata.changes import CELLS, PartitionChange, no_keys
+from pyhudi.metadata.changes import CELLS, InitialPartition, PartitionChange, no_keys
 from pyhudi.metadata.changes_files import initial_files_change
 from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.table import FILES, FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
+from pyhudi.metadata.kinds.registry import is_listing
+from pyhudi.metadata.table import FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.model.commit import WriteStat
 from pyhudi.model.versions import KeyGeneratorForm, Merging, MetadataInstants
 from pyhudi.storage.protocol import Storage
@@ -29,20 +29,6 @@ from pyhudi.write.metadata.deltacommit import complete_deltacommit
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
 
 _LAST_INIT_INSTANT = f"{999:017d}"
-
-
-@dataclass(frozen=True, slots=True)
-class InitialPartition:
-    """What a new partition begins with.
-
-    `changes`: its records, without deletes; one, or one a data partition in a partitioned record index.
-    `group_counts`: how many file groups there are, by the changes' data partition.
-    """
-
-    partition: str
-    changes: Iterable[PartitionChange]
-    group_counts: Mapping[str | None, int]
-    hashing: KeyHashing = KeyHashing.WHOLE
 
 
 def create_metadata_table(
@@ -71,7 +57,7 @@ def create_metadata_table(
     init = by_name.init_instant(data_timeline) if has_suffixes else INIT_INSTANT
     change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
     _write_partition(
-        table, init, InitialPartition(FILES, [change], {None: 1}),
+        table, init, InitialPartition(change.partition, [change], {None: 1}),
         epoch_ms=epoch_ms, executor=executor, issue_instant=issue_instant, confirm=confirm,
     )  # fmt: skip
 
@@ -92,7 +78,7 @@ def create_partition(
     The caller then names it in the data table's properties; until then nobody reads it.
     Memory: a change and its files. Spec: format/metadata-table.md section 7.
     """
-    assert initial.partition != FILES
+    assert not is_listing(initial.partition)
     confirm()
     table.storage.delete_prefix(initial.partition)
     has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED

@@ -1,7 +1,7 @@
 """A deltacommit of the metadata table: the changes of an action in each of its partitions, or their undoing."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from pyhudi.format.metadata_keys import KeyHashing
 from pyhudi.format.names import LogFileName
 from pyhudi.format.schema import without_meta_fields
 from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.groups import group_ids, is_partition_there, list_groups, rows_by_group
+from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import CommitMetadata, WriteStat
 from pyhudi.model.instant import Instant
@@ -25,16 +25,16 @@ from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
 class Spreading:
     """How changes reach their file groups.
 
-    `hashed_by_prefix`: the secondary indexes of version 2. `new_groups`: how many file groups a data partition gets
-    that a partitioned record index has none for yet.
+    `hashings`: of each partition how keys are spread; one without an entry spreads whole keys. `new_groups`: how many
+    file groups a data partition gets that a partitioned record index has none for yet.
     """
 
     executor: Executor
-    hashed_by_prefix: frozenset[str] = frozenset()
+    hashings: Mapping[str, KeyHashing] = field(default_factory=dict)
     new_groups: int = 1
 
     def hashing(self, partition: str) -> KeyHashing:
-        return KeyHashing.SECONDARY_PREFIX if partition in self.hashed_by_prefix else KeyHashing.WHOLE
+        return self.hashings.get(partition, KeyHashing.WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def write_deltacommit(
 def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
     """What each file group gets. Groups that a data partition has none of yet are made, the empty ones too."""
     groups = list_groups(table, change.partition, change.data_partition)
-    makes_groups = not groups and change.data_partition is not None and is_partition_there(table, change.partition)
+    makes_groups = not groups and change.data_partition is not None and table.has_partition(change.partition)
     if makes_groups:
         groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
     if not groups:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan
-from pyhudi.format.metadata_groups import RECORD_INDEX, MetadataGroupId
+from pyhudi.format.metadata_groups import MetadataGroupId
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.table import FILES, MetadataTable
+from pyhudi.metadata.kinds.registry import find_kind, is_listing
+from pyhudi.metadata.table import MetadataTable
 from pyhudi.model.commit import (
     InstantInfo,
     RestoreMetadata,
@@ -62,7 +63,7 @@ def plan_metadata_restore(
         return f"it was compacted since '{to}'"
     undone = frozenset(i.requested for i in later)
     created = frozenset(partition for partition in partitions if _is_made_since(table, partition, undone))
-    if FILES in created:
+    if any(map(is_listing, created)):
         return f"it was made after '{to}'"
     later.sort(key=lambda i: (not i.is_completed, when(i) if i.is_completed else "", i.requested), reverse=True)
     return MetadataRestore(tuple(later), created)
@@ -84,7 +85,10 @@ def _is_made_since(table: MetadataTable, partition: str, undone: Collection[str]
 
 
 def _is_of_data_partition(partition: str, file_id: str) -> bool:
-    group = MetadataGroupId.parse(file_id, partition=partition) if partition == RECORD_INDEX else None
+    kind = find_kind(partition)
+    if kind is None or not kind.has_groups_by_partition:
+        return False
+    group = MetadataGroupId.parse(file_id, partition=partition)
     return group is not None and group.data_partition is not None
 
 

@@ -5,23 +5,25 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid
-from pyhudi.format.metadata_groups import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
-)
-from pyhudi.metadata.index_facts import ChosenColumns
+from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.model.option_values import OptionValues
 
-_GLOBAL = "hoodie.metadata.global.record.level.index"
-_PARTITIONED = "hoodie.metadata.record.level.index"
+COLUMN_STATS_OPTION: Final = "hoodie.metadata.index.column.stats.enable"
+PARTITION_STATS_OPTION: Final = "hoodie.metadata.index.partition.stats.enable"
+BLOOM_FILTERS_OPTION: Final = "hoodie.metadata.index.bloom.filter.enable"
+SECONDARY_OPTION: Final = "hoodie.metadata.index.secondary.enable"
+SECONDARY_COLUMN_OPTION: Final = "hoodie.metadata.index.secondary.column"
+EXPRESSION: Final = "hoodie.metadata.index.expression"
+EXPRESSION_OPTION: Final = f"{EXPRESSION}.enable"
+EXPRESSION_COLUMN_OPTION: Final = f"{EXPRESSION}.column"
+_GLOBAL: Final = "hoodie.metadata.global.record.level.index"
+_PARTITIONED: Final = "hoodie.metadata.record.level.index"
+GLOBAL_RECORD_INDEX_OPTION: Final = f"{_GLOBAL}.enable"
+PARTITIONED_RECORD_INDEX_OPTION: Final = f"{_PARTITIONED}.enable"
 _RECORD_SIZE = 48
 
-RecordIndexKind: TypeAlias = Literal["global", "partitioned"]
+RecordIndexForm: TypeAlias = Literal["global", "partitioned"]
 
-EXPRESSION = "hoodie.metadata.index.expression"
 _FLAVOURS: Final[Mapping[str, str]] = {"COLUMN_STATS": COLUMN_STATS, "BLOOM_FILTERS": BLOOM_FILTERS}
 _IDENTITY = "identity"
 
@@ -31,16 +33,12 @@ for millions. Apache Hudi's own default ends here, too.
 """
 
 
-def option_of(partition: str) -> str:
-    """The option that switches an index on or off. `partition`: of the metadata table."""
-    options = {
-        COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
-        PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
-        BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
-        RECORD_INDEX: f"{_GLOBAL}.enable",
-    }
-    of_columns = partition.startswith(SECONDARY_INDEX_PREFIX)
-    return options.get(partition, "hoodie.metadata.index.secondary.enable" if of_columns else f"{EXPRESSION}.enable")
+@dataclass(frozen=True, slots=True)
+class ChosenColumns:
+    """Of which columns the options ask for statistics: these, or so many of the first ones."""
+
+    names: tuple[str, ...] = ()
+    count_max: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +91,31 @@ class IndexSettings:
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """Raises: Invalid for a value that cannot be one, and for both kinds of a record index at once."""
         o, d = OptionValues(options), cls()
-        asked = {
-            "column_stats": _asked(options, option_of(COLUMN_STATS)),
-            "partition_stats": _asked(options, option_of(PARTITION_STATS)),
-            "bloom_filters": _asked(options, option_of(BLOOM_FILTERS)),
-            "global_record_index": _asked(options, option_of(RECORD_INDEX)),
-            "partitioned_record_index": _asked(options, f"{_PARTITIONED}.enable"),
-            "secondary": _asked(options, "hoodie.metadata.index.secondary.enable"),
-            "expressions": _asked(options, f"{EXPRESSION}.enable"),
-        }
-        if asked["global_record_index"] and asked["partitioned_record_index"]:
-            raise Invalid(f"options '{_GLOBAL}.enable' and '{_PARTITIONED}.enable': expected one of them, found both")
+        global_record_index = _asked(options, GLOBAL_RECORD_INDEX_OPTION)
+        partitioned_record_index = _asked(options, PARTITIONED_RECORD_INDEX_OPTION)
+        if global_record_index and partitioned_record_index:
+            raise Invalid(
+                f"options '{GLOBAL_RECORD_INDEX_OPTION}' and '{PARTITIONED_RECORD_INDEX_OPTION}': "
+                "expected one of them, found both"
+            )
+        expressions = _asked(options, EXPRESSION_OPTION)
         secondary_columns, secondary_name = _secondary(options)
 
         def groups(index: str, default: int) -> int:
             return o.count(f"{index}.file.group.count", default, most=GROUPS_MAX)
 
         return cls(
-            **asked,
+            column_stats=_asked(options, COLUMN_STATS_OPTION),
+            partition_stats=_asked(options, PARTITION_STATS_OPTION),
+            bloom_filters=_asked(options, BLOOM_FILTERS_OPTION),
+            global_record_index=global_record_index,
+            partitioned_record_index=partitioned_record_index,
+            secondary=_asked(options, SECONDARY_OPTION),
+            expressions=expressions,
             is_async=o.flag("hoodie.metadata.index.async", d.is_async),
             secondary_columns=secondary_columns,
             secondary_name=secondary_name,
-            expression=_expression(options) if asked["expressions"] else None,
+            expression=_expression(options) if expressions else None,
             columns=ChosenColumns(
                 _names(options, "hoodie.metadata.index.column.stats.column.list"),
                 o.count("hoodie.metadata.index.column.stats.max.columns.to.index", d.columns.count_max),
@@ -135,23 +136,7 @@ class IndexSettings:
         asked = (self.global_record_index, self.partitioned_record_index)
         return True if True in asked else False if False in asked else None
 
-    @property
-    def switched(self) -> dict[str, bool | None]:
-        """What the options say of partitions of the metadata table that have one of their own."""
-        return {
-            COLUMN_STATS: self.column_stats, PARTITION_STATS: self.partition_stats,
-            BLOOM_FILTERS: self.bloom_filters, RECORD_INDEX: self.record_index,
-        }  # fmt: skip
-
-    def switched_off_by(self, partition: str) -> str:
-        """The option because of which every write drops this index; empty for none."""
-        of_columns = partition.startswith(SECONDARY_INDEX_PREFIX)
-        if self.switched.get(partition, self.secondary if of_columns else self.expressions) is not False:
-            return ""
-        by_other_kind = partition == RECORD_INDEX and self.global_record_index is None
-        return f"{_PARTITIONED}.enable" if by_other_kind else option_of(partition)
-
-    def group_count(self, record_count: int, kind: RecordIndexKind) -> int:
+    def group_count(self, record_count: int, kind: RecordIndexForm) -> int:
         """How many file groups a record index, or a data partition's part of one, gets for so many keys.
 
         Spec: format/metadata-table.md section 3.
@@ -171,7 +156,7 @@ def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
 def _secondary(options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
     """Columns, and the name of the index: of one column only."""
     columns, name = (
-        _names(options, "hoodie.metadata.index.secondary.column"),
+        _names(options, SECONDARY_COLUMN_OPTION),
         options.get("hoodie.index.name", "").strip(),
     )
     if name and len(columns) > 1:

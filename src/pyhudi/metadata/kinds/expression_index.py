@@ -1,6 +1,7 @@
 """An index on an expression, as it is kept: of which column, what is computed of it, and in what form it is stored."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast, get_args
 
@@ -26,6 +27,8 @@ from pyhudi.table.indexed_expression import (
     has_text,
 )
 from pyhudi.table.predicate.nodes import Node, type_of
+
+log = logging.getLogger("pyhudi")
 
 EXPRESSION_PREFIXES: Final = (EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX)
 _BLOOM_OPTIONS: Final = ("filtertype", "numentries", "fpp", "maxentries")
@@ -105,6 +108,19 @@ def expression_index(definition: IndexDefinition, schema: pa.Schema) -> Expressi
             _require(has_text(kind), what, of, kind, BLOOM_FILTERS)
             return ExpressionIndex(definition.name, of.column, node, version, _bloom_shape(what, blooms))
     raise Invalid(f"{what}: expected an index of {COLUMN_STATS} or {BLOOM_FILTERS}, found '{definition.type}'")
+
+
+def known_expressions(
+    partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
+) -> tuple[ExpressionIndex, ...]:
+    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
+    found = []
+    for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
+        try:
+            found.append(expression_index(definitions[name], schema))
+        except (Invalid, Unsupported) as error:
+            log.info("%s", error)
+    return tuple(found)
 
 
 def _require(fits: bool, what: str, of: IndexedExpression, kind: pa.DataType, flavour: str) -> None:

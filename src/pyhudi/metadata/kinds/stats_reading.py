@@ -4,7 +4,7 @@ An answer has the rows that are known, and no others: a file or partition withou
 Spec: format/metadata-table.md sections 5, 6 and 9.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.metadata_keys import (
     column_stats_keys,
     column_stats_prefixes,
@@ -36,13 +35,13 @@ def read_column_stats(
     *,
     partitions: Sequence[str],
     files: pa.Table | None = None,
-    index: str = COLUMN_STATS,
+    index: str,
 ) -> pa.Table | None:
     """The statistics of a column of these partitions' files; None if nothing is known of any.
 
     `column`: its name, dotted where it is nested, and the type that it has now. `files`: only of these (columns as
-    `table.file_statistics.FILES`). `index`: `column_stats`, or an expression index on it, whose column is the index's
-    source field and whose type is that of the expression. Columns: `partition`, `file`, `min`, `max` (of the column's
+    `table.file_statistics.FILES`). `index`: of these statistics; of an index on an expression the column is the index's
+    source field, and the type that of the expression. Columns: `partition`, `file`, `min`, `max` (of the column's
     type), `is_known` (of the bounds), `null_count`, `value_count`, `is_tight_bound`.
     """
     found = indexes.find(index)
@@ -68,11 +67,17 @@ def read_column_stats(
 
 
 def read_partition_stats(
-    indexes: MetadataIndexes, column: pa.Field, *, partitions: Sequence[str], index: str = PARTITION_STATS
+    indexes: MetadataIndexes,
+    column: pa.Field,
+    *,
+    partitions: Sequence[str],
+    index: str,
+    keys_of: Callable[[str, pa.Array], pa.StringArray] = expression_partition_stats_keys,
 ) -> pa.Table | None:
     """The statistics of a column over all files of each of these partitions; None if nothing is known of any.
 
-    Arguments, columns: as of `read_column_stats`, without `file`.
+    Arguments, columns: as of `read_column_stats`, without `file`. `keys_of`: the keys of partitions' statistics, which
+    an index on an expression spells otherwise.
     """
     found = indexes.find(index)
     if found is None:
@@ -80,8 +85,7 @@ def read_partition_stats(
     distinct = pa.array(sorted(set(partitions)), pa.string())
     if not len(distinct):
         return _stats_schema(column.type).empty_table().rename_columns(["partition", *_RESULT]).drop_columns(["file"])
-    of_index = partition_stats_keys if index == PARTITION_STATS else expression_partition_stats_keys
-    keys = of_index(column.name, distinct)
+    keys = keys_of(column.name, distinct)
     rows = [_stats(part, column.type) for part in found.lookup(keys)]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
     at = one_array(pc.index_in(stats.column("key"), value_set=keys))

@@ -1,0 +1,174 @@
+"""`partition_stats`: the statistics of columns over all files of each partition, made of `column_stats`."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import ClassVar
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid
+from pyhudi.executor import Executor
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
+from pyhudi.format.metadata_keys import partition_stats_keys
+from pyhudi.metadata.bounds_check import beyond
+from pyhudi.metadata.changed_groups import changed_groups, slices_after
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference
+from pyhudi.metadata.column_bounds import bounds_table
+from pyhudi.metadata.derive_stats import StatsFacts, files_of
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.column_stats import initial_facts, known_facts, own_columns, stored_bounds_of
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
+from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.metadata.kinds.settings import PARTITION_STATS_OPTION, IndexSettings
+from pyhudi.metadata.kinds.stats_reading import read_partition_stats
+from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.stats_changes import merge_by_partition, partition_stats_change
+from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.pruning import PrunedBy, match_partitions
+from pyhudi.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatsIndex(TableIndex):
+    """The statistics of one table's partitions. `facts`: of which columns. `has_columns`: whether those of all columns
+    that the index has can be made anew.
+    """
+
+    partition: str
+    facts: StatsFacts
+    has_columns: bool
+
+    @property
+    def is_kept(self) -> bool:
+        return self.has_columns
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        """Of the partitions that the action touched. Memory: the statistics of all of their files."""
+        snapshot, schema, facts = commit.snapshot, commit.schema, self.facts
+        columns, touched = facts.columns(schema), commit.touched
+        new = commit.bounds(columns)
+
+        # What is stored tells of the files that stay; what was just read tells of the new ones.
+        groups = changed_groups(snapshot, commit.metadata, with_rewrites=True)
+        needed = files_of(one for partition in touched for one in slices_after(snapshot, partition, groups))
+        written = {file[:2] for file in commit.new_files}
+        staying = [file for file in needed if file[:2] not in written]
+        old = stored_bounds_of(snapshot, staying, columns, schema, commit.executor)
+
+        after = {file[:2] for file in needed}
+        mine = [one for one in new if (one.partition, one.file) in after]
+        by_column = {c.name: pa.concat_tables([old[c.name], bounds_table(mine, c)]) for c in columns}
+        version = commit.table_version
+        yield partition_stats_change(
+            by_column, columns, touched, facts.version, table_version=version, index=self.partition
+        )
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Of every partition. Memory: the statistics of a data partition's files."""
+        columns = self.facts.columns(check.snapshot.schema_with_meta)
+        for partition in check.snapshot.listing.partitions():
+            _, bounds = check.read_bounds(partition, columns)
+            for column in columns:
+                field = pa.field(column.name, column.type)
+                known = _read(check.indexes, field, [partition])
+                assert known is not None
+                stored = merge_by_partition(bounds_table(bounds, column))
+                yield from beyond(self.partition, partition, column, stored, known, "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatsPruner(IndexPruner):
+    """Rules partitions out by the bounds of all of their files."""
+
+    indexes: MetadataIndexes
+    label: str = PARTITION_STATS
+
+    def keep_partitions(
+        self, query: PrunedQuery, partitions: Sequence[str]
+    ) -> tuple[list[str], Sequence[PrunedBy]] | None:
+        if not query.by_columns:
+            return None
+        may = match_partitions(self, query.predicate, partitions, besides=query.besides)
+        kept = list(compress(partitions, may.tolist()))
+        return kept, [PrunedBy(self.label, partitions=len(partitions) - len(kept))]
+
+    def of_partitions(self, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+        return _read(self.indexes, column, partitions)
+
+
+class PartitionStatsKind(IndexKind):
+    """It has no definition: its columns are those of the column statistics, without which it cannot be."""
+
+    name: ClassVar[str] = PARTITION_STATS
+    request_names: ClassVar[tuple[str, ...]] = (PARTITION_STATS,)
+    pruning_rank: ClassVar[int] = 3
+    stats_type: ClassVar[int | None] = PARTITION_STATS_TYPE
+
+    def is_asked(self, settings: IndexSettings) -> bool | None:
+        return settings.partition_stats
+
+    def option(self, settings: IndexSettings) -> str:
+        return PARTITION_STATS_OPTION
+
+    def may_be_built(self, settings: IndexSettings, present: Collection[str]) -> bool:
+        return COLUMN_STATS in present
+
+    def falls_with(self, dropped: Collection[str], present: Collection[str]) -> bool:
+        return COLUMN_STATS in dropped or COLUMN_STATS not in present
+
+    def requested_definition(
+        self, request: IndexRequest, contents: IndexContents, ready: Collection[str]
+    ) -> IndexDefinition | None:
+        if COLUMN_STATS not in ready:
+            raise Invalid(
+                f"{request.what}: expected column statistics, of which it is made; build '{COLUMN_STATS}' first"
+            )
+        return None
+
+    def known(self, table: IndexedTable) -> list[TableIndex]:
+        """None without column statistics."""
+        if COLUMN_STATS not in table.partitions:
+            return []
+        facts = known_facts(table)
+        able = {column.name for column in facts.columns(table.schema)}
+        has_columns = able >= {*own_columns(table.definitions.get(COLUMN_STATS))}
+        return [PartitionStatsIndex(name, facts, has_columns) for name in table.partitions if self.owns(name)]
+
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner:
+        return PartitionStatsPruner(indexes)
+
+    def initial(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
+    ) -> InitialPartition:
+        """Of every partition, by what `column_stats` has of its files."""
+        facts = initial_facts(contents, contents.stored_definitions().get(COLUMN_STATS))
+        change = _initial_stats(contents.snapshot, facts, contents.executor)
+        return InitialPartition(partition, [change], self.group_counts(contents, partition, definition))
+
+    def group_counts(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None
+    ) -> dict[str | None, int]:
+        return {None: contents.settings.partition_stats_groups}
+
+
+def _read(indexes: MetadataIndexes, column: pa.Field, partitions: Sequence[str]) -> pa.Table | None:
+    return read_partition_stats(
+        indexes, column, partitions=partitions, index=PARTITION_STATS, keys_of=partition_stats_keys
+    )
+
+
+def _initial_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) -> PartitionChange:
+    """The statistics of every partition, by those that `column_stats` has of its files."""
+    schema = snapshot.schema_with_meta
+    columns, partitions = facts.columns(schema), snapshot.listing.partitions()
+    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
+    by_column = stored_bounds_of(snapshot, files, columns, schema, executor)
+    change = partition_stats_change(
+        by_column, columns, (), facts.version, table_version=facts.table_version, index=PARTITION_STATS
+    )
+    assert not len(change.deletes)
+    return change

@@ -1,0 +1,229 @@
+"""What the rest of the code asks a kind of index."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Protocol
+
+import pyarrow as pa
+
+from pyhudi.errors import Bug
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.metadata.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.check import Difference
+from pyhudi.metadata.current_cells import read_current_cells
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.records import Records
+from pyhudi.metadata.kinds.request import IndexRequest
+from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
+from pyhudi.metadata.log_cells import LogCells, merge_log
+from pyhudi.metadata.slice_records import SliceReader
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.model.versions import TableVersion
+from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.index_pruning import IndexPruner
+from pyhudi.table.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+
+
+class TableIndex(Protocol):
+    """One index that a table has. `partition`: of the metadata table.
+
+    `hashing`: how its keys are spread over its file groups. `is_kept`: whether it can be kept true; one that cannot is
+    dropped by the next write, and can still be compared with the data.
+    """
+
+    partition: str
+
+    @property
+    def hashing(self) -> KeyHashing:
+        return KeyHashing.WHOLE
+
+    @property
+    def is_kept(self) -> bool:
+        return True
+
+    def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
+        """What a write, a compaction or a replacement changes in it. Memory: a change."""
+        ...
+
+    def clean_changes(self, clean: CleanView) -> Iterator[PartitionChange]:
+        """What goes with files that are no more. Record keys, and what leads to them, stay where they are."""
+        return iter(())
+
+    def differences(self, check: IndexCheck) -> Iterator[Difference]:
+        """Where it says other than the data.
+
+        What would mislead a reader is a difference: a bound that a value lies beyond, a filter that is not the file's,
+        a row that the index does not know. What only makes a reader read more is none: statistics that are missing or
+        too wide.
+        """
+        ...
+
+
+class IndexKind(Protocol):
+    """One kind of index. Kinds subclass this, and say only what they do otherwise than most.
+
+    `name`: of its one partition of the metadata table; of a kind with `prefixes`, what the kind is called.
+    `prefixes`: what the names of its partitions begin with, where a table may have several.
+    `request_names`: how `build_index` calls it.
+    `is_of_columns`: whether it is of columns that the table must have before it can be built.
+    `is_completed_later`: whether `completed` may have something to add.
+    `pruning_rank`: when a query asks it: the sharp and cheap ones come first.
+    `tells_of_keys`: whether it says of base files which record keys they may hold.
+    `has_readable_keys`: whether people can look its records up by key.
+    `has_groups_by_partition`: whether data partitions may have file groups of their own, which come with them.
+    `stats_type`: as of `current_cells`.
+    """
+
+    name: ClassVar[str]
+    prefixes: ClassVar[tuple[str, ...]] = ()
+    request_names: ClassVar[tuple[str, ...]] = ()
+    is_of_columns: ClassVar[bool] = False
+    is_completed_later: ClassVar[bool] = False
+    pruning_rank: ClassVar[int] = 0
+    tells_of_keys: ClassVar[bool] = False
+    has_readable_keys: ClassVar[bool] = False
+    has_groups_by_partition: ClassVar[bool] = False
+    stats_type: ClassVar[int | None] = None
+
+    def owns(self, partition: str) -> bool:
+        """Whether a partition of the metadata table is an index of this kind."""
+        return partition.startswith(self.prefixes) if self.prefixes else partition == self.name
+
+    def is_in(self, table_version: TableVersion) -> bool:
+        """Whether tables of a version may have indexes of this kind."""
+        return table_version.has_index(self.name)
+
+    def absent_forms(self, partition: str, table_version: TableVersion, *, is_partitioned: bool) -> list[str]:
+        """What of an index of this kind tables of a version do not have. `is_partitioned`: of a record index."""
+        return [] if self.is_in(table_version) else [partition]
+
+    # The options of a write.
+
+    def is_asked(self, settings: IndexSettings) -> bool | None:
+        """Whether the options switch the kind on or off; None: each table keeps what it has."""
+        return None
+
+    def option(self, settings: IndexSettings) -> str:
+        """The option that `is_asked` follows."""
+        return ""
+
+    def wanted(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
+    ) -> Mapping[str, str]:
+        """The partitions that the options ask for, each with the option that does. `definitions`: the table's."""
+        return {self.name: self.option(settings)} if self.is_asked(settings) else {}
+
+    def refuse_taken_names(
+        self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
+    ) -> None:
+        """Raises: Invalid where the options give an index a name that another one has."""
+        return
+
+    def may_be_built(self, settings: IndexSettings, present: Collection[str]) -> bool:
+        """Whether a write builds what the options ask for, beside these partitions.
+
+        Raises: Invalid where the options do not fit together.
+        """
+        return True
+
+    def falls_with(self, dropped: Collection[str], present: Collection[str]) -> bool:
+        """Whether indexes of this kind cannot be without those that are dropped. `present`: what the table has."""
+        return False
+
+    # Definitions.
+
+    def definition(self, contents: IndexContents, partition: str) -> IndexDefinition | None:
+        """The entry of `index.json` that an index gets by the options; None for one that has none there.
+
+        Raises: Invalid for an index that the options do not describe, or that the table's columns do not allow.
+        """
+        return None
+
+    def completed(self, contents: IndexContents, definition: IndexDefinition) -> IndexDefinition:
+        """A definition, completed by what the table did not have yet when the index was made."""
+        return definition
+
+    def can_build(
+        self, partition: str, definitions: Callable[[], Mapping[str, IndexDefinition]], schema: pa.Schema
+    ) -> bool:
+        """Whether this release can build an index that somebody planned. `schema`: the table's columns."""
+        return True
+
+    # First records.
+
+    def initial(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
+    ) -> InitialPartition:
+        """The records and file groups that an index begins with. `definition`: None: as the options say. `requested`:
+        the action that builds it.
+        """
+        ...
+
+    def group_counts(
+        self, contents: IndexContents, partition: str, definition: IndexDefinition | None
+    ) -> dict[str | None, int]:
+        """How many file groups it is opened with, before its keys are known: by the rows that the files may have.
+
+        Cost: at most the footers of a bounded number of files.
+        """
+        ...
+
+    # The indexes of a table.
+
+    def known(self, table: IndexedTable) -> Iterable[TableIndex]:
+        """The table's indexes of this kind, but those that nobody here can compute."""
+        ...
+
+    # Its file groups.
+
+    def compacted_cells(
+        self, table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline, *, base_file: str
+    ) -> pa.Table:
+        """The records of a new base file of this name, as `CELLS`. Memory: the slice's cells twice."""
+        return read_current_cells(table, file_slice, data_timeline, stats_type=self.stats_type)
+
+    def can_merge_log(self, table: MetadataTable, reader: SliceReader) -> bool:
+        """Whether one record a key can say what a log says."""
+        return True
+
+    def merge_log(self, table: MetadataTable, reader: SliceReader) -> LogCells | None:
+        """The log of a file group, merged; None where that cannot be. Memory: the log's cells, twice."""
+        return merge_log(table, reader, stats_type=self.stats_type)
+
+    # What it answers.
+
+    def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner | None:
+        """What the indexes of this kind spare queries; None where they spare none."""
+        return None
+
+    def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
+        """What is stored under these keys, of a kind with `has_readable_keys`.
+
+        Raises: Unsupported for an index that cannot tell.
+        """
+        raise Bug(f"metadata partition '{partition}': expected readable keys, found hashes")
+
+    # Requests of `build_index`.
+
+    def claims(self, request: IndexRequest) -> bool:
+        """Whether a request is for an index of this kind."""
+        return request.expression is None and request.kind in self.request_names
+
+    def requested_partition(self, request: IndexRequest) -> str:
+        """The partition that is asked for. Raises: Invalid for an argument that there is not."""
+        request.refuse_name()
+        request.refuse_columns()
+        return self.name
+
+    def requested_definition(
+        self, request: IndexRequest, contents: IndexContents, ready: Collection[str]
+    ) -> IndexDefinition | None:
+        """The definition of what is asked for, held against the table; None for a kind that has none.
+
+        `ready`: the partitions that the metadata table has. Raises: Invalid for a column that is not there or has no
+        values that the index could hold, and for an index that another one has to be there for.
+        """
+        return None

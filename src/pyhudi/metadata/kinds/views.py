@@ -1,0 +1,162 @@
+"""What an index is shown: the table that has it, an action that changes it, the data that it is held against."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from pyhudi.executor import Executor
+from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata_groups import MetadataGroupId
+from pyhudi.format.metadata_record import FilesRecord
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.changed_groups import ChangedGroup, changed_groups, reading_after, schema_after
+from pyhudi.metadata.column_bounds import FileBounds, IndexedColumn, read_bounds
+from pyhudi.metadata.derive_keys import RowReading
+from pyhudi.metadata.derive_stats import File, files_of, is_counted
+from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.kinds.settings import ChosenColumns
+from pyhudi.metadata.table import MetadataTable
+from pyhudi.model.commit import CleanMetadata, CommitMetadata
+from pyhudi.model.versions import TableVersion
+from pyhudi.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class IndexedTable:
+    """The indexes that a table has. `partitions`: of the metadata table `table`. `definitions`: of `index.json`.
+    `schema`: the data table's columns. `chosen`: the columns that the options ask statistics of.
+    """
+
+    table: MetadataTable
+    partitions: Sequence[str]
+    definitions: Mapping[str, IndexDefinition]
+    schema: pa.Schema
+    chosen: ChosenColumns
+    _groups: dict[str, list[MetadataGroupId]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def version(self) -> TableVersion:
+        return self.table.config.version
+
+    def groups(self, partition: str) -> list[MetadataGroupId]:
+        """The file groups of an index, an entry a file. One list request, made once."""
+        if partition not in self._groups:
+            names = [file.path.rpartition("/")[2] for file in self.table.storage.list(partition)]
+            parsed = [BaseFileName.parse(name) or LogFileName.parse(name) for name in names]
+            ids = [MetadataGroupId.parse(one.file_id, partition=partition) for one in parsed if one is not None]
+            self._groups[partition] = [one for one in ids if one is not None]
+        return self._groups[partition]
+
+
+@dataclass(frozen=True)
+class CommitView:
+    """A write, a compaction or a replacement while its action is pending, its files written.
+
+    `read_snapshot`: the table as it is then; read when an index needs it. `table_version`: of the metadata table.
+    `finds_keys`: as of `changed_groups`.
+    """
+
+    read_snapshot: Callable[[], Snapshot]
+    requested: str
+    metadata: CommitMetadata
+    table_version: TableVersion
+    executor: Executor
+    finds_keys: bool
+    _bounds: dict[Sequence[IndexedColumn], list[FileBounds]] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        return self.read_snapshot()
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of rows once the action is complete, meta fields first."""
+        return schema_after(self.snapshot, self.metadata)
+
+    @cached_property
+    def groups(self) -> list[ChangedGroup]:
+        """The file groups whose rows the action may change."""
+        return changed_groups(self.snapshot, self.metadata, finds_keys=self.finds_keys)
+
+    @cached_property
+    def reading(self) -> RowReading:
+        """How rows of these groups are read, before and after."""
+        action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
+        logs = reading_after(self.snapshot, self.requested, action)
+        return RowReading(self.snapshot.storage, self.schema, logs)
+
+    @property
+    def touched(self) -> list[str]:
+        """The data partitions that the action wrote to, or replaced something of."""
+        return sorted({*self.metadata.partition_to_write_stats, *(self.metadata.partition_to_replace_file_ids or {})})
+
+    @property
+    def new_files(self) -> list[File]:
+        """The files of the action that have statistics."""
+        return [
+            (partition, name, stat.file_size_in_bytes or 0)
+            for partition, stats in self.metadata.partition_to_write_stats.items()
+            for stat in stats
+            if is_counted(name := (stat.path or "").rpartition("/")[2])
+        ]
+
+    @property
+    def new_base_files(self) -> list[tuple[str, BaseFileName]]:
+        """Partition and name of the base files that the action wrote."""
+        named = ((partition, BaseFileName.parse(name)) for partition, name, _ in self.new_files)
+        return [(partition, name) for partition, name in named if name is not None]
+
+    def bounds(self, columns: Sequence[IndexedColumn]) -> list[FileBounds]:
+        """The bounds of these columns in the new files, read once. Memory: they."""
+        if columns not in self._bounds:
+            storage = self.snapshot.storage
+            self._bounds[columns] = read_bounds(storage, self.new_files, columns, self.schema, self.executor)
+        return self._bounds[columns]
+
+
+@dataclass(frozen=True)
+class CleanView:
+    """Files that are no more. `records`: what that changes in the listing; None: what `metadata` says."""
+
+    read_snapshot: Callable[[], Snapshot]
+    metadata: CleanMetadata
+    table_version: TableVersion
+    records: Mapping[str, FilesRecord] | None = None
+
+    @cached_property
+    def snapshot(self) -> Snapshot:
+        return self.read_snapshot()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.snapshot.schema_with_meta
+
+    @cached_property
+    def files(self) -> list[tuple[str, str]]:
+        """Partition and name of the files that had statistics."""
+        return [
+            (partition, name)
+            for partition, cleaned in self.metadata.partition_metadata.items()
+            for name in cleaned.delete_path_patterns
+            if is_counted(name)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCheck:
+    """The newest slices of a table, and what its metadata table says of them. Cost: reads what the indexes are of.
+
+    `on_progress`: partitions of the data that were compared, and how many there are.
+    """
+
+    snapshot: Snapshot
+    indexes: MetadataIndexes
+    executor: Executor
+    on_progress: Callable[[int, int], None]
+
+    def read_bounds(self, partition: str, columns: Sequence[IndexedColumn]) -> tuple[list[File], list[FileBounds]]:
+        """The files of a data partition, and the bounds of these columns in them."""
+        files, schema = files_of(self.snapshot.slices(partition)), self.snapshot.schema_with_meta
+        return files, read_bounds(self.snapshot.storage, files, columns, schema, self.executor)
