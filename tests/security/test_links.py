@@ -150,6 +150,15 @@ def test_a_row_cannot_make_a_partition_that_nobody_can_delete(table: HudiTable, 
     assert table.upsert(rows("c")).inserted == 1
 
 
+def test_a_partition_that_no_folder_can_be_is_refused_before_anything_is_written(table: HudiTable) -> None:
+    before = sorted(str(path) for path in Path(table.path).rglob("*"))
+
+    with pytest.raises(HudiError, match="found one with NUL"):
+        table.upsert(pa.table({"id": ["z"], "city": ["a\0b"], "ts": [1]}))
+
+    assert sorted(str(path) for path in Path(table.path).rglob("*")) == before
+
+
 def test_plans_delete_data_files_only(table: HudiTable, caplog: pytest.LogCaptureFixture) -> None:
     storage = LocalStorage(table.path)
     storage.put("oslo/notes.txt", b"mine")

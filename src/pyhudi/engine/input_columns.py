@@ -15,9 +15,10 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
     Raises: Invalid for a value that the type has no place for, with the cast to make.
     """
-    if field.name not in rows.column_names:
+    at = rows.schema.get_field_index(field.name)  # `column_names` makes a list of all of them, each time
+    if at < 0:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
-    column = rows.column(field.name)
+    column = rows.column(at)
     _refuse_broken(column, field.name)
     if column.type == field.type:
         return column

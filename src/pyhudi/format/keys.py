@@ -165,6 +165,11 @@ def check_partition_path(path: str) -> None:
             f"{sum(sizes) + len(parts) - 1:,} bytes, and a folder of {max(sizes):,} bytes; change the values"
         )
 
+    if "\0" in path:
+        raise Invalid(
+            f"partition path {path!r}: expected a name that a folder can have, found one with NUL; change the values, "
+            "or create the table with properties={'hoodie.datasource.write.partitionpath.urlencode': 'true'}"
+        )
     for part in parts:
         if part in (".", ".."):
             raise Invalid(

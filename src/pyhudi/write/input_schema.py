@@ -4,6 +4,7 @@ An input may add columns and widen types; the table then has them from this comm
 again keep what they have, and readers conform it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -144,7 +145,7 @@ def first_schema(incoming: pa.Schema) -> pa.Schema:
 
 
 def refuse_doubled(incoming: pa.Schema) -> None:
-    doubled = sorted({name for name in incoming.names if incoming.names.count(name) > 1})
+    doubled = sorted(name for name, count in Counter(incoming.names).items() if count > 1)
     if doubled:
         raise Invalid(f"input: expected distinct column names, found '{doubled[0]}' twice")
 
