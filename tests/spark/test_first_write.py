@@ -54,10 +54,9 @@ def test_what_others_have_of_a_new_table_stays(trips: Any, tmp_path: Path, monke
     make = HudiTable.create
     monkeypatch.setattr(HudiTable, "bulk_insert", lambda table, data, options: HudiTable.upsert(table, 1))
     bulk = {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}
-    with LocalGuard(str(first)).acquire("upsert", "20261121093000000"):
-        monkeypatch.setattr("pyhudi.table.creation.refuse_occupied", lambda storage: None)  # the guard's own file
-        with pytest.raises(HudiError, match="__arrow_c_stream__"):
-            save(trips, first, bulk)
+    held = LocalGuard(str(first)).acquire("upsert", "20261121093000000")
+    with held, pytest.raises(HudiError, match="__arrow_c_stream__"):
+        save(trips, first, bulk)
     assert HudiTable.exists(first)
 
     def create_and_upsert(path: Any, **facts: Any) -> HudiTable:

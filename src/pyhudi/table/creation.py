@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.names import PROPERTIES
+from pyhudi.format.names import HOODIE, PROPERTIES
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.merge.mergers import PAYLOAD_ID
 from pyhudi.merge.payloads import (
@@ -256,10 +256,14 @@ def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms
 
 
 def refuse_occupied(storage: Storage) -> None:
-    """Refuse a place where a table, or anything else, lies already. Folders of a creation that died do not count."""
+    """Refuse a place where a table, or anything else, lies already.
+
+    Folders of a creation that died do not count, nor do locks: of those who waited for a table that was taken back.
+    """
     uri = storage.location.uri
     if storage.head(PROPERTIES) is not None:
         raise Invalid(f"{uri}: expected no table, found one; open it with HudiTable.open, or choose another path")
-    other = next(iter(storage.list("", recursive=True)), None)
+    files = storage.list("", recursive=True)
+    other = next((file for file in files if not file.path.startswith(f"{HOODIE}/.pyhudi_")), None)
     if other is not None:
         raise Invalid(f"{uri}: expected an empty place for a new table, found '{other.path}'; choose another path")

@@ -1,12 +1,15 @@
 """A new table could be born with other facts than Apache Hudi gives one, and then be merged or upgraded otherwise."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyhudi import HudiTable
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.properties import decode_table_properties
 from pyhudi.table.creation import NewTable, new_table_properties
+from pyhudi.txn.guard import LocalGuard
 from tests.support.golden_tables import GoldenTables
 
 NOT_OF_THE_TABLE = {
@@ -201,3 +204,12 @@ def test_a_property_may_repeat_an_argument() -> None:
     said = {"hoodie.table.name": "t", "hoodie.table.recordkey.fields": "id", "hoodie.table.version": "9"}
 
     assert new_table_properties(new(properties=said)) == new_table_properties(new())
+
+
+def test_locks_of_a_table_that_is_gone_are_no_files(tmp_path: Path) -> None:
+    """Who waited for a table that was deleted meanwhile makes its lock file anew."""
+    with LocalGuard(str(tmp_path / "t")).acquire("upsert", "20261121093000000"):
+        pass
+
+    assert (tmp_path / "t" / ".hoodie" / ".pyhudi_guard").exists()
+    HudiTable.create(tmp_path / "t", name="t")
