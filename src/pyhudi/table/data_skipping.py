@@ -1,9 +1,9 @@
-"""Skipping what indexes of the metadata table rule out of a query: which are asked, in which order, and what if one is
-damaged or has moved on.
+"""Asks the indexes of the metadata table what a query may skip: which index, in which order, and what if one is
+damaged.
 
-The sharp and cheap ones come first: the record index, whose cost follows the keys that are asked for and which leaves a
-file group a key; statistics of partitions, a look-up each; those of slices, a look-up a file; with these two indexes on
-expressions; then, of the files that are left, Bloom filters, which are large.
+Precise and cheap indexes come first. The record index costs a look-up for each key and leaves one file group for each.
+Then partition statistics, with a look-up for each partition, and column statistics, with a look-up for each file;
+indexes on expressions are asked along with them. Bloom filters are large, so they are asked last, for the files left.
 """
 
 import logging
@@ -35,8 +35,9 @@ _Answer = TypeVar("_Answer")
 class DataSkipping:
     """The indexes of the metadata table, for a query of the latest rows.
 
-    `is_current`: whether the table still stands where the query's snapshot does, for what is known of partitions and
-    keys is of the latest commit. `falls_back`: a damaged index is passed over, with a warning; else it is an error.
+    `is_current`: whether the table has not changed since the query's snapshot. Partition statistics and record index
+    describe the latest commit, so they mean nothing for an older one. `falls_back`: a damaged index is passed over with
+    a warning; otherwise it is an error.
     """
 
     statistics: TableStatistics
@@ -47,11 +48,11 @@ class DataSkipping:
 
 @dataclass
 class SkippingOf:
-    """What one query skips by them.
+    """What one query skips with the help of the indexes.
 
-    `besides`: columns that it shows otherwise than they are stored. `is_merged`: it reads rows as they stand, and not
-    base files without their logs. `by_columns`: each value of a row is in one of its slice's files. `pruned`: what
-    indexes ruled out so far. `is_located`: the slices that are left are those that hold the keys.
+    `besides`: columns that the query shows in another form than the stored one. `is_merged`: the query merges logs, it
+    does not read base files alone. `by_columns`: each value of a row is stored in one of its slice's files. `pruned`:
+    what indexes ruled out so far. `is_located`: the remaining slices are those that hold the keys.
     """
 
     indexes: DataSkipping
@@ -64,21 +65,27 @@ class SkippingOf:
     is_located: bool = False
 
     def slices(self, partitions: Sequence[str]) -> tuple[list[str], Iterable[FileSlice]]:
-        """Of these partitions those that may hold a row that is kept, and the slices in them that may."""
+        """The partitions that may hold a matching row, and the slices in them that may hold one."""
         kept, located = list(partitions), self._located(partitions)
         if located is not None:
             holding = {piece.partition for piece in located.slices}
             kept = [one for one in partitions if one in holding]
+
         may = self._unless_damaged("partition_stats", lambda: self._match_partitions(kept))
         left = kept if may is None else list(compress(kept, may.tolist()))
         told = self._unless_damaged("an index on an expression", lambda: self._expressions.partitions(left))
         by_expression = told is not None and len(told[0]) < len(left)
+
+        # What these indexes say is of the latest commit. If that is no longer the snapshot's, their answers are
+        # dropped.
         if (located is not None or len(left) < len(kept) or by_expression) and not self.indexes.is_current():
             log.info("%s: the table has changed meanwhile: less is skipped", self.snapshot.config.name)
             kept, located, may, told = list(partitions), None, None, None
+
         if located is not None:
             self.is_located = True
             self._note(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
+        # Each index is credited with what the ones before it had left.
         if may is not None:
             self._note(PrunedBy("partition_stats", partitions=len(kept) - int(may.sum())))
             kept = left
@@ -86,21 +93,27 @@ class SkippingOf:
             kept, by_each = told
             for one in by_each:
                 self._note(one)
+
         if located is None:
             return kept, (piece for partition in kept for piece in self.snapshot.slices(partition))
         remaining = set(kept)
         return kept, [piece for piece in located.slices if piece.partition in remaining]
 
     def matching(self, slices: Sequence[tuple[str, Sequence[str], bool]]) -> npt.NDArray[np.bool_]:
-        """Which of these slices, as partition, paths of their files and whether there are logs, may hold such a row."""
+        """For each slice, whether it may hold a matching row.
+
+        Slices: partition, paths of files, whether it has logs.
+        """
         left = np.ones(len(slices), np.bool_)
         self._narrow("column_stats", slices, left, self._match_slices)
+
         asked = [(partition, paths) for partition, paths, _ in compress(slices, left.tolist())]
         told = self._unless_damaged("an index on an expression", lambda: self._expressions.slices(asked))
         if told is not None:
             left[left], by_each = told
             for one in by_each:
                 self._note(one)
+
         if not self.is_located:
             self._narrow("bloom_filters", slices, left, self._match_base_files)
         return left
@@ -112,7 +125,7 @@ class SkippingOf:
         left: npt.NDArray[np.bool_],
         match: Callable[[Sequence[tuple[str, Sequence[str], bool]]], npt.NDArray[np.bool_] | None],
     ) -> None:
-        """Ask an index about the slices that are left, and leave fewer."""
+        """Ask an index about the slices that are left, and clear those in `left` that it rules out."""
         asked = list(compress(slices, left.tolist()))
         may = self._unless_damaged(index, lambda: match(asked)) if asked else None
         if may is None:

@@ -1,8 +1,9 @@
-"""File groups and files that indexes of record keys rule out, for predicates that name keys, or values that lead to
-them. In doubt they are read.
+"""File groups and files that indexes of record keys rule out. What an index cannot rule out for certain is read.
 
-Such an index tells where keys are now, as merged rows: it says nothing of the past, nor of base files without the logs
-upon them. Of a key it knows one place, in the table or, where it is kept by partition, in each partition.
+Useful for predicates that name record keys, or column values that a secondary index turns into record keys.
+Such an index tells where keys are in the merged rows of today. It says nothing about the past, nor about base files
+read without their logs. It knows one place for a key: one in the table or, if the index is kept by partition, one in
+each partition.
 Spec: format/indexes.md sections 6 and 11.
 """
 
@@ -27,41 +28,50 @@ from pyhudi.table.predicate.allowed import allowed_values
 from pyhudi.table.snapshot import Snapshot
 
 KEYS_MAX: Final = 1_000
-"""Record keys, or values of a column, up to which an index is asked: as a rule more of them are in most files."""
+"""An index is asked for at most so many record keys or column values. More of them are usually in most files."""
 
 PARTITIONS_MAX: Final = 16
-"""Partitions up to which an index that is kept by partition is asked: each of them has file groups of its own."""
+"""An index kept by partition is asked for at most so many partitions, since each has file groups of its own."""
 
 _ONE_SPELLING: Final = (KeyKind.SIMPLE, KeyKind.TIMESTAMP)
-"""Key generators that spell a key of one field in one way. Spec: format/layout.md section 5.1."""
+"""Key generators that spell a key of one column in one way. Spec: format/layout.md section 5.1."""
 
 
 class KeyIndexes(Protocol):
-    """What the metadata table knows of record keys, as of the latest commit. Raises: CorruptFile, naming the file."""
+    """What the metadata table knows about record keys, as of the latest commit.
+
+    Raises: CorruptFile, naming the file.
+    """
 
     @property
     def is_by_partition(self) -> bool:
-        """Whether the record index looks keys up in each partition by itself."""
+        """Whether the record index is kept by partition: a key may then be in several partitions."""
 
     def secondary_columns(self) -> Mapping[str, str]:
-        """The columns whose values lead to record keys, by the names of their indexes."""
+        """Index name -> the column whose values the secondary index turns into record keys."""
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
-        """The record keys of a column's values, which are distinct; None where the index cannot tell."""
+        """The record keys of the rows with these values of a column.
+
+        Values are distinct. None if the index cannot tell.
+        """
 
     def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
-        """By partition the ids of the file groups that hold keys; None for one of which it is not known.
+        """Partition -> ids of the file groups that hold the keys. None as a value: not known for this partition.
 
-        A partition without an entry holds none. None: there is no record index.
+        A partition without an entry holds none of the keys. None as the answer: there is no record index.
         """
 
     def may_hold(self, keys: pa.Array, paths: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-        """Which base files a Bloom filter does not rule out for all of the keys; None where there are no filters."""
+        """For each base file, whether one of the keys may be in it, as its Bloom filter says.
+
+        None: there are no filters.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedSlices:
-    """The slices that hold the keys. `index`: which one led to them. `files_pruned`: of their partitions the others."""
+    """Slices that may hold the keys. `index`: the one asked. `files_pruned`: the other files of their partitions."""
 
     index: str
     slices: Sequence[FileSlice]
@@ -69,25 +79,31 @@ class LocatedSlices:
 
 
 def sought_keys(snapshot: Snapshot, predicate: Predicate, besides: Collection[str]) -> pa.Array | None:
-    """Every record key that a row may have which is kept, ascending; None: too many to ask for, or any.
+    """Every record key that a matching row may have, ascending. None if any key is possible, or too many are.
 
-    Of the key field alone, or of all key columns, where these are text and whole numbers, of which alone every
-    release has one spelling. `besides`: columns that a query shows otherwise than they are stored.
+    The predicate must bound the stored record key, or every key column. Key columns must be text or whole numbers:
+    every release of Hudi writes them alike. `besides`: columns that the query shows in another form than the stored
+    one.
     """
     if snapshot.config.has_meta_fields and RECORD_KEY not in besides:
         keys = allowed_values(predicate, RECORD_KEY)
         if keys is not None:
             return keys if len(keys) <= KEYS_MAX else None
+
     spec, kind = snapshot.key_spec, snapshot.config.key_kind
     if spec.makes_keys or kind is KeyKind.OTHER or set(spec.record_key) & set(besides):
         return None
+
     values = [_of_one_spelling(allowed_values(predicate, name)) for name in spec.record_key]
     known = [one for one in values if one is not None]
     if len(known) < len(values) or prod(map(len, known)) > KEYS_MAX:
         return None
+
+    # A table may hold both spellings of a key of one column: `7` and `id:7`.
     spellings = [spec]
     if len(known) == 1 and kind not in _ONE_SPELLING:
         spellings.append(replace(spec, is_composite=not spec.is_composite))
+
     keys = pa.concat_arrays([_spelled(known, one) for one in spellings]).unique()
     return keys.take(pc.array_sort_indices(keys))
 
@@ -97,7 +113,7 @@ def _of_one_spelling(values: pa.Array | None) -> pa.Array | None:
 
 
 def _spelled(values: Sequence[pa.Array], spec: KeySpec) -> pa.Array:
-    """The keys of all combinations of these values of the key columns. No row has one that is empty as a whole."""
+    """The keys for every combination of these values of the key columns. Keys that would be all empty are left out."""
     rows = list(product(*(one.to_pylist() for one in values)))
     columns = [pa.array([row[at] for row in rows], one.type) for at, one in enumerate(values)]
     table = pa.table(columns, names=list(spec.record_key))
@@ -113,20 +129,23 @@ def locate_slices(
     *,
     besides: Collection[str],
 ) -> LocatedSlices | None:
-    """Of these partitions the slices that hold rows that may be kept; None where no index tells.
+    """The slices of these partitions that may hold a matching row. None if no index can tell.
 
-    Asks the record index for `keys`; where the predicate does not bound these, the secondary index of that column of
-    which it allows the fewest values. A location whose file group is not there puts all in doubt.
-    Cost: a look-up a key, in as many file groups of the index as the keys are spread over; one a value before it.
+    Asks the record index for `keys`. If the predicate does not bound them, first asks a secondary index for the keys:
+    the one of the column for which the predicate allows the fewest values. If the record index names a file group that
+    does not exist, the answer is None.
+    Cost: a look-up for each key, spread over the index's file groups; before, a look-up for each value.
     """
     index = "record_index"
     if keys is None:
         index, keys = _by_secondary(indexes, predicate, besides) or (index, None)
+
     if keys is None or (indexes.is_by_partition and len(partitions) > PARTITIONS_MAX):
         return None
     located = indexes.locate(keys, partitions)
     if located is None:
         return None
+
     found: list[FileSlice] = []
     files_pruned = 0
     for partition in (one for one in partitions if one in located):
@@ -146,13 +165,13 @@ def _count_files(piece: FileSlice) -> int:
 def _by_secondary(
     indexes: KeyIndexes, predicate: Predicate, besides: Collection[str]
 ) -> tuple[str, pa.Array | None] | None:
-    """The secondary index to ask, and the record keys that it leads to."""
+    """The secondary index to ask, and the record keys that it gives."""
     allowed = []
     for index, column in sorted(indexes.secondary_columns().items()):
         values = allowed_values(predicate, column) if column not in besides else None
         if values is not None and len(values) <= KEYS_MAX:
             allowed.append((len(values), index, predicate.schema.field(column), values))
-    if not allowed or indexes.is_by_partition:  # an entry would stand for rows of a key in several partitions
+    if not allowed or indexes.is_by_partition:  # rows in several partitions may share a key: an entry tells one of them
         return None
     _, index, column, values = min(allowed, key=lambda one: one[:2])
     return index, indexes.keys_of(index, column, values)
@@ -161,15 +180,18 @@ def _by_secondary(
 def match_base_files(
     indexes: KeyIndexes, keys: pa.Array, slices: Sequence[tuple[str, bool]]
 ) -> npt.NDArray[np.bool_] | None:
-    """Which slices, given as path of the base file and whether logs are read with it, may hold one of the keys.
+    """For each slice, whether it may hold one of the keys.
 
-    One with logs may: a log may hold a key that its base file does not. None where there are no filters.
-    Cost: a look-up a file.
+    `slices`: path of the base file, and whether logs are read with it.
+
+    A slice with logs may hold any key, since a log may have keys that the base file lacks. None: there are no filters.
+    Cost: a look-up for each file.
     """
     plain = np.array([not has_logs for _, has_logs in slices], np.bool_)
     may = indexes.may_hold(keys, [path for path, has_logs in slices if not has_logs]) if plain.any() else None
     if may is None:
         return None
+
     result = np.ones(len(slices), np.bool_)
     result[plain] = may
     return result
