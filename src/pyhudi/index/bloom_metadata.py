@@ -1,4 +1,4 @@
-"""What the metadata table says of the keys of base files: their ranges, and their Bloom filters."""
+"""What the metadata table says about the keys of base files: their key ranges and Bloom filters."""
 
 import logging
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ KeyRange = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KeyStatistics:
-    """Key ranges from `column_stats`, filters from `bloom_filters`, of each what is there and ready.
+    """Key ranges from `column_stats` and filters from `bloom_filters`, as far as these are there and ready.
 
-    A file of which one is not known is not in an answer: whoever asks looks into its footer.
+    Answers leave out files about which nothing is known. The caller then reads the file's footer.
     Spec: format/indexes.md section 2; format/metadata-table.md section 5.
     """
 
     indexes: MetadataIndexes
 
     def read_ranges(self, paths: Sequence[str]) -> dict[str, KeyRange]:
-        """Least and greatest key of files, by path, where they mean the same in bytes as to Java.
+        """Least and greatest key of files, by path. Left out if Java's order of the two may differ from their bytes'.
 
-        Requests: those of one look-up of the partitions' statistics of the key column.
+        Requests: one look-up of the statistics of the key column in these partitions.
         """
         partitions = sorted({path.rpartition("/")[0] for path in paths})
         stats = read_column_stats(self.indexes, pa.field(RECORD_KEY, pa.string()), partitions=partitions)
@@ -49,9 +49,9 @@ class KeyStatistics:
         return {path: ends for path, ends in found.items() if path in wanted and is_bytewise(ends)}
 
     def read_filters(self, paths: Sequence[str]) -> dict[str, BloomFilter]:
-        """The filters of files, by path. One that cannot be used is passed over, with a log line.
+        """The filters of files, by path. An unusable filter is left out and logged.
 
-        Requests: those of one look-up. Memory: the filters.
+        Requests: one look-up. Memory: the filters.
         """
         split = [path.rpartition("/") for path in paths]
         partitions, names = (pa.array([parts[at] for parts in split], pa.string()) for at in (0, 2))
@@ -60,7 +60,7 @@ class KeyStatistics:
 
 
 def key_statistics(indexes: MetadataIndexes | None) -> KeyStatistics | None:
-    """What the metadata table says of keys; None where it says nothing."""
+    """What the metadata table says about keys. None if it has neither column statistics nor Bloom filters."""
     if indexes is None or not {COLUMN_STATS, BLOOM_FILTERS} & set(indexes.config.metadata_partitions):
         return None
     return KeyStatistics(indexes)

@@ -1,4 +1,4 @@
-"""What the metadata table knows of record keys, for queries that skip file groups by it.
+"""What the metadata table knows about record keys, for queries that skip file groups.
 
 Spec: format/indexes.md sections 1, 6 and 11; format/metadata-table.md sections 4 to 6.
 """
@@ -25,7 +25,7 @@ _ASKED_TOGETHER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class MetadataKeyIndexes:
-    """Record index, secondary indexes and Bloom filters, where the table's properties name them as ready.
+    """Record index, secondary indexes and Bloom filters, as far as the table's properties name them as ready.
 
     `schema`: the table's columns.
     """
@@ -39,7 +39,10 @@ class MetadataKeyIndexes:
         return found is not None and bool(found.groups) and None not in found.groups
 
     def secondary_columns(self) -> Mapping[str, str]:
-        """Of indexes over one column whose values have one spelling. None without a record index. One get."""
+        """Index name -> column, for indexes over one column whose values have one spelling. One get.
+
+        Empty without a record index.
+        """
         ready = set(self.indexes.config.metadata_partitions)
         if RECORD_INDEX not in ready or not any(name.startswith(SECONDARY_INDEX_PREFIX) for name in ready):
             return {}
@@ -51,7 +54,7 @@ class MetadataKeyIndexes:
         }
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
-        """Requests: of an index of version V2 those of one file group a value, else of all of its file groups."""
+        """Requests: for an index of version V2, those of one file group for each value; else of all its file groups."""
         found = self.indexes.find(index)
         if found is None or not found.groups:
             return None
@@ -60,15 +63,17 @@ class MetadataKeyIndexes:
         return None if entries is None else one_array(entries.column("record_key").unique())
 
     def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
-        """Requests: a list of the index's partition, once; a few for each of its file groups that a key may be in.
+        """Requests: a list of the index's partition, once; a few for each of its file groups that may hold a key.
 
-        A data partition of which a partitioned index has no file group is not known to it.
+        An index kept by partition knows nothing about a data partition for which it has no file group.
         """
         found = self.indexes.find(RECORD_INDEX)
         if found is None or not found.groups:
             return None
+
         known = [one for one in partitions if one in found.groups]
         is_global = None in found.groups
+
         places = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
         unknown = () if is_global else set(partitions).difference(known)
         return {**places, **dict.fromkeys(unknown)}
@@ -82,14 +87,15 @@ class MetadataKeyIndexes:
 
     def _locations(self, keys: pa.Array, partition: str | None) -> pa.Table:
         located = locate_records(self.indexes, keys, partition=partition)
-        assert located is not None  # the index is there
+        assert located is not None  # `locate` has found the index
         return located
 
     def may_hold(self, keys: pa.Array, paths: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-        """Memory: the filters of `_ASKED_TOGETHER` files. A file without a filter that can be used may hold any key."""
+        """Memory: the filters of `_ASKED_TOGETHER` files. A file without a usable filter may hold any key."""
         found = self.indexes.find(BLOOM_FILTERS)
         if found is None or not found.groups:
             return None
+
         statistics, result = KeyStatistics(self.indexes), np.ones(len(paths), np.bool_)
         for start in range(0, len(paths), _ASKED_TOGETHER):
             filters = statistics.read_filters(paths[start : start + _ASKED_TOGETHER])

@@ -217,7 +217,7 @@ class BaseMerge:
     def _replaced(self, batch: pa.RecordBatch, met: Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
         """The batch with the log's values in it, the number of rows that took some, and the rows to drop."""
         written = met.replaced
-            # A base row that wins may still take values from the log's row.
+        # A base row that wins may still take values from the log's row.
         if self._folded.rules.fill is not None:
             written |= ~met.is_delete
         hits = np.flatnonzero(written)

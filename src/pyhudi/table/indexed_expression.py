@@ -128,6 +128,7 @@ def _described(node: Node) -> IndexedExpression | None:
     columns = {column.path for column in columns_in(node)}
     if len(columns) != 1 or len(*columns) != 1:
         return None
+
     ((column,),) = columns
     match node:
         case Column():

@@ -80,6 +80,7 @@ def _printed(of: Letters, days: Numbers, of_day: Numbers) -> pa.Array:
             return _digits(of_day // 60_000_000 % 60, of.width)
         case "s":
             return _digits(of_day // 1_000_000 % 60, of.width)
+
     assert of.letter == "S"
     return _digits(of_day % 1_000_000 // 10 ** (_MICROS_DIGITS - of.width), of.width)
 

@@ -99,9 +99,11 @@ def compare(operator: ComparisonOperator, left: Values, right: Values) -> Values
         return compare("<" if operator == ">" else "<=", right, left)
     if left.type == pa.null():
         return pc.equal(left, right).cast(pa.bool_())
+
     if not is_float(left.type):
         function = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}[operator]
         return function(left, right)
+
     if operator == "=":
         return pc.or_kleene(pc.equal(left, right), pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
     if operator == "<=":

@@ -89,6 +89,7 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
     if name == "length":
         target = pa.binary() if kinds[0] == pa.binary() else pa.string()
         return Call(name, (cast_to(arguments[0], target),), pa.int32())
+
     if pa.binary() in kinds:
         raise NotBuilt(f"{name} of binary")
     if name == "substring":
@@ -96,11 +97,13 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
         if not all(isinstance(place, Literal) and place.value.is_valid for place in places):
             raise NotBuilt("substring at places that are not literals")
         return Call(name, (cast_to(arguments[0], pa.string()), *places), pa.string())
+
     texts = tuple(cast_to(argument, pa.string()) for argument in arguments)
     if name in _TEXT_TESTS:
         if not isinstance(texts[1], Literal):
             raise NotBuilt(f"{name} with a text that is not a literal")
         return Call(name, texts, pa.bool_())
+
     if name in _TRIMS and not all(isinstance(of, Literal) and of.value.is_valid for of in texts[1:]):
         raise NotBuilt(f"{name} of characters that are not a literal")
     return Call(name, texts, pa.string())
@@ -113,6 +116,7 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         return run_date_call(call, arguments)
     if call.name in regex_functions.ARGUMENT_COUNTS:
         return regex_functions.run_regex_call(call, first)
+
     match call.name:
         case "coalesce":
             return pc.coalesce(*arguments)

@@ -59,6 +59,7 @@ def parse_like(text: str, escape: str = "\\") -> LikePattern:
         plain += char
         parts.append(_quoted(char))
         position += 1
+
     return LikePattern(rf"(?s)\A{''.join(parts)}\z", plain if prefix is None else prefix)
 
 
@@ -138,6 +139,7 @@ def _character_class(text: str, position: int) -> tuple[str, int]:
     if text[position : position + 1] == "^":
         parts.append("^")
         position += 1
+
     first = position
     while position < len(text):
         char = text[position]

@@ -34,6 +34,7 @@ def canonical_type(declared: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_fixed_size_binary(declared):
         return pa.binary()
+
     if types.is_timestamp(declared):
         return TIMESTAMP_NTZ if declared.tz is None else TIMESTAMP
     if types.is_date(declared):
@@ -133,13 +134,16 @@ def compared_type(left: pa.DataType, right: pa.DataType, *, equality: bool) -> p
         return None
     if left == right or pa.null() in (left, right):
         return right if left == pa.null() else left
+
     if pa.string() in (left, right):
         other = right if left == pa.string() else left
         return pa.float64() if types.is_decimal(other) else other
+
     if is_numeric(left) and is_numeric(right):
         return wider_number(left, right)
     if is_datetime(left) and is_datetime(right):
         return _wider_datetime(left, right)
+
     if equality and left == pa.bool_() and is_numeric(right):
         return right
     if equality and right == pa.bool_() and is_numeric(left):
