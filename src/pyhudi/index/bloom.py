@@ -82,8 +82,8 @@ class BloomSearch:
         if not len(maybe):
             return FoundKeys(maybe, maybe)
 
-            # The metadata table has no filter of this file: its footer may have one.
         with closing(open_parquet(storage, path)) as file:
+            # Without a filter in the metadata table, the file's footer may have one.
             if bloom is None:
                 known = _read_footer(file, path)
                 maybe = _survivors(keys, self._ends(known), known.bloom)

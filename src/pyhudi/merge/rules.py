@@ -62,12 +62,14 @@ class DeleteMark:
 class MergeRules:
     """The merge rules of a table. Picklable if the merger is.
 
-    `ordering`: the columns to compare, one after the other; a dot leads into a struct. `log_by_ordering`: of two log
-    rows, the one with the greater ordering value wins, the later on a tie. If false, the later row always wins.
-    `base_by_ordering`: the same for a log row and a base row. `marks`: what marks a row as deleted, besides the columns
-    that always do. `fills_log`: `fill` also applies within the log. `newer_meta_fields`: a merged row has the later
-    row's meta fields, whichever row won. `row_deletes_win`: a row marked as deleted wins over the base row, whatever
-    their ordering values. `merger`: merges two rows that are no deletes, instead of the rules for rows.
+    `ordering`: the columns to compare, one after the other; a dot leads into a struct.
+    `log_by_ordering`: of two log rows, the one with the greater ordering value wins, the later on a tie. If false, the
+    later row always wins. `base_by_ordering`: the same for a base row and a log row, which is the later of the two.
+    `marks`: what marks a row as deleted, besides the columns that always do.
+    `fill`: which values of the winning row give way. `fills_log`: they also give way within the log.
+    `newer_meta_fields`: a merged row has the later row's meta fields, whichever row won.
+    `row_deletes_win`: a row marked as deleted wins over the base row, whatever their ordering values.
+    `merger`: merges two rows that are no deletes, instead of `log_by_ordering` and `base_by_ordering`.
     """
 
     ordering: tuple[str, ...] = ()

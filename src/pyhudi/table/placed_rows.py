@@ -65,14 +65,14 @@ def find_placed(
 ) -> PlacedRows | None:
     """Which stored rows make up the slice. None if only merging can tell.
 
-    None if there is no base file, if some row is not stored whole or not in the table's types of today, if base rows
+    That is so without a base file, if a row is not stored whole or not in the table's types of today, if base rows
     share a key of the log, or if the log is so large that it is read in parts.
 
     `columns`: the columns to read. `data_blocks_max`: the answer is None for a log with more data blocks.
     Like Apache Hudi, trusts row positions that belong to this base file. Keys are compared only if a block has none.
-    Memory: 40 bytes and the compared columns of each log record, and its key if keys are compared or it is a delete;
-    a byte for each row of the base file; small blocks (`held_if_small`).
-    Requests: as `stored_blocks`, one or a few for each small block, and the base file's compared columns.
+    Memory: for each log record 40 bytes, its compared columns, and its key if it is compared or is that of a delete; a
+    byte for each base row; small blocks (`held_if_small`). Requests: as `stored_blocks`, one for each small block or a
+    few of them, and the columns of the base file that are compared.
     """
     rules = replace(reading.rules, key=_PLACE)
     if files.base_path is None or not rules.keeps_rows_whole:
@@ -98,7 +98,6 @@ def find_placed(
     log = [LogRecords.of(block, counts.get(at)) for at, block in enumerate(blocks)]
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
     path = files.base_path
-
     with closing(open_parquet(storage, path)) as base:
         if says_places(blocks, files):
             places = list(map(logged_places, log))
@@ -109,12 +108,11 @@ def find_placed(
                 return None
             places = found
 
-            # If every record wins, nothing is compared row by row: footers and positions are enough.
+        # If every log record wins, nothing is compared row by row: footers and positions are enough.
         if len(data) == len(log) and _all_win(data, footers.values(), places, base, rules, compared):
             base_gone, gone = _gone_where_all_win(places, base)
         else:
             base_gone, gone = _settle(log, places, base, path, rules, compared)
-
     return PlacedRows(base_gone, tuple(zip(data, gone, strict=True)))
 
 
@@ -238,10 +236,10 @@ def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str
 
     if not compares_base(folded.rules):
         compared = pa.schema([])
-
     least = None if not len(compared) else least_ordering(folded)
     footer = (base.schema_arrow, base.metadata)
-    # If no base row has a greater ordering value than `least`, all lose the comparison: no need to read the column.
+
+    # If no base row's ordering value exceeds `least`, `least` may stand for all of them: every log record reaches both.
     if least is not None and no_row_exceeds(footer, least, compared.field(folded.rules.ordering[0])):
         columns = [pa.repeat(least, len(at))]
         compared = pa.schema([compared.field(folded.rules.ordering[0])])

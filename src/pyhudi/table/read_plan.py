@@ -207,7 +207,7 @@ def plan_snapshot(
     kept = partitions_that_can_hold(snapshot, predicate, partitions, shown)
     slices: Iterable[FileSlice] = (piece for partition in kept for piece in snapshot.slices(partition))
 
-    # An index reads nothing yet: it narrows the slices, of which files are planned below.
+    # Indexes narrow the partitions and slices first, and the planned files below.
     by_index: SkippingOf | None = None
     if skipping is not None and predicate is not None:
         by_index = SkippingOf(

@@ -142,7 +142,7 @@ class Snapshot:
         return found
 
     def at(self, requested: str) -> "Snapshot":
-        """The table as a reader sees it who looks at this requested time. The listing is shared."""
+        """The table as it was at this requested time. The listing is shared."""
         return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
 
 

@@ -1,6 +1,7 @@
 """The truth values that a predicate can take if its columns lie within known bounds: true, false, NULL or several.
 
-Example: `price > 10` can be true and false if `price` lies in 5 to 20, and only false if it lies in 5 to 8.
+Example: `price > 10` can be true or false if `price` lies in 5 to 20. In 5 to 8 it can only be false. If some prices
+are missing, it can be NULL, too.
 Works for one file or row group (scalars) or for many at once (arrays), by broadcasting.
 
 The computed set of outcomes may be too large, never too small. So a predicate that cannot be TRUE keeps no row.
