@@ -24,9 +24,9 @@ from pyhudi.table.pending import FileGroup
 
 @dataclass(frozen=True, slots=True)
 class CompactingIndex:
-    """An index for a table with pending compactions. `planned`: for each file group, the logs that its compaction
-    takes.
+    """An index for a table with pending compactions.
 
+    `planned`: for each file group, the logs that its compaction takes.
     Memory: as `index`, and the keys of one such slice. Requests: its base file and the plan's logs.
     """
 

@@ -49,9 +49,9 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
 
 
 def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
-    """For each hit, whether the row may be written there: the stored row is alive, or it is the first hit of a key that
-    logs deleted everywhere.
+    """For each hit, whether its file group is a place to write the row to.
 
+    It is if the stored row is alive. If logs deleted the key everywhere, the first hit is.
     Example: a log deleted a key of file group 1, and an insert stored it anew in file group 2. The base files of both
     have the key. An update goes to group 2 only: in group 1 it would bring a second row of the key to life.
     Shape: (hits,) bool.
@@ -62,10 +62,10 @@ def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
 
 
 def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int) -> Tagged:
-    """For an insert: rows whose key is stored go `nowhere`. A row whose key was deleted by a log goes to the one file
-    group that had the key, so that the key cannot come to lie in two.
+    """Rows of an insert that keeps stored keys as they are: a row whose key is stored goes `nowhere`.
 
-    `hits`: only hits at `living_places`.
+    A row whose key was deleted by a log goes to one file group that had the key, so that the key cannot come to lie in
+    two. `hits`: only hits at `living_places`.
     """
     is_stored = np.zeros(row_count, dtype=bool)
     is_stored[hits.rows[is_live]] = True

@@ -17,9 +17,9 @@ from pyhudi.table.parquet_files import open_parquet
 
 @dataclass(frozen=True, slots=True)
 class SimpleSearch:
-    """Reads the key column of every base file. Memory: key columns of files with together about as many rows as there
-    are keys, or of one file.
+    """Reads the key column of every base file.
 
+    Memory: key columns of files with about as many rows as there are keys, or of one file.
     Spec: format/indexes.md section 3.
     """
 

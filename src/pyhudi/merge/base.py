@@ -20,8 +20,10 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """What a merge did. `updated`: base rows that were replaced or changed. `deleted`: base rows that were dropped.
-    `inserted`: log rows that met no base row. `deletes_unmet`: deletes of the log that met no base row.
+    """What a merge did.
+
+    `updated`: base rows that were replaced or changed. `deleted`: base rows that were dropped. `inserted`: log rows
+    that met no base row. `deletes_unmet`: deletes of the log that met no base row.
     """
 
     updated: int
@@ -32,8 +34,10 @@ class MergeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Base rows that have a record in the log. `at`: their row numbers, ascending. `states`: the numbers of the
-    records. `wins`: whether the record wins over the base row. `is_delete`: whether the record is a delete.
+    """Base rows that have a record in the log.
+
+    `at`: their row numbers, ascending. `states`: the numbers of the records. `wins`: whether the record wins over the
+    base row. `is_delete`: whether the record is a delete.
     """
 
     at: np.ndarray

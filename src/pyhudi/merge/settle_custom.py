@@ -26,9 +26,9 @@ def merge_pairs(rules: MergeRules, older: pa.RecordBatch, newer: pa.RecordBatch)
 def settle_custom(
     entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules, fields: Sequence[pa.Field]
 ) -> Entries:
-    """One record for each key. Two rows go to the merger, older first. If one of two records is a delete, event time
-    decides.
+    """One record for each key, chosen or made by the merger.
 
+    Two rows go to the merger, older first. If one of two records is a delete, event time decides.
     Memory: every row that the merger makes is held until the end.
     """
     repeats = repeated_keys(codes, len(keys))

@@ -45,11 +45,11 @@ class SkippingOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """`as_of`: the time of a snapshot; None for the newest. `start`, `end`: the range of an incremental query, after
-    `start` and up to `end`.
+    """What a reader asks for.
 
-    Times are texts as the caller gave them. `metadata_enabled`: files may be listed from the metadata table.
-    `takes_what_is_left`: if files of the range were cleaned away, return the rows that are left; else refuse.
+    `as_of`: the time of a snapshot; None for the newest. `start`, `end`: the range of an incremental query, after
+    `start` and up to `end`. Times are texts as the caller gave them. `metadata_enabled`: files may be listed from the
+    metadata table. `takes_what_is_left`: if files of the range were cleaned away, give the rows that are left.
     """
 
     query_type: QueryType = "snapshot"

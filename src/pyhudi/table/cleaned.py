@@ -83,8 +83,10 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """One clean. `earliest`: the first commit that it retains; None if it keeps a number of versions. `names`: deleted
-    files by partition.
+    """What one clean kept and deleted.
+
+    `earliest`: the first commit that it retains; None if it keeps a number of versions. `names`: deleted files by
+    partition.
     """
 
     earliest: str | None

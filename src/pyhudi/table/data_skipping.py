@@ -1,9 +1,11 @@
-"""Asks the indexes of the metadata table what a query may skip: which index, in which order, and what if one is
-damaged.
+"""Asks the indexes of the metadata table what a query may skip.
 
 Precise and cheap indexes come first. The record index costs a look-up for each key and leaves one file group for each.
 Then partition statistics, with a look-up for each partition, and column statistics, with a look-up for each file;
 indexes on expressions are asked along with them. Bloom filters are large, so they are asked last, for the files left.
+
+If the table has changed since the query's snapshot, indexes that describe the latest commit are not used. A damaged
+index is an error, or is passed over with a warning.
 """
 
 import logging

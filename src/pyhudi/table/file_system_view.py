@@ -64,8 +64,7 @@ class SliceByName:
 
 
 class SliceByCompletion:
-    """For logs that are named after their write. The slice is the newest whose base instant is not after the log's
-    completion.
+    """For logs that are named after their write: takes the newest slice that is not later than the log's completion.
 
     A log from before an upgrade is named after its base file, or after a compaction that was pending then and may be
     pending still. The instants of its blocks tell which of them count. Reading an archived log's completion time costs

@@ -47,8 +47,9 @@ def all_reach(blocks: Iterable[Footer], base: Footer, field: pa.Field) -> bool:
 
 
 def _bounds(footer: Footer, field: pa.Field) -> tuple[int, int] | None:
-    """The least and the greatest value of a column, as the numbers that Parquet stores. None if the footer does not
-    tell or a row has no value.
+    """The least and the greatest value of a column, as the numbers that Parquet stores.
+
+    None if the footer does not tell, or if a row has no value.
     """
     schema, metadata = footer
     leaf = alike_leaves(schema, metadata.schema, pa.schema([field]), (field.name,)).get(field.name)

@@ -103,10 +103,9 @@ def _is_good(backup: bytes) -> bool:
 
 
 def _is_surely_whole(content: bytes, properties: Mapping[str, str]) -> bool:
-    """Whether nothing hints at a torn write: there is a checksum and the last line is ended. Old files have no
-    checksum.
+    """Whether nothing hints at a torn write: the file has a checksum, and its last line is ended.
 
-    The checksum covers only the table's name, so a file that was cut short may still pass it.
+    Old files have no checksum. The checksum covers the table's name only, so a file that was cut short may pass it.
     """
     return CHECKSUM in properties and content.endswith((b"\n", b"\r"))
 

@@ -90,8 +90,9 @@ class Snapshot:
         )
 
     def _valid_tokens(self, partition: str, files: list[ListedFile]) -> dict[tuple[str, str], str]:
-        """The write tokens that commits name, for files of one group and instant. Other tokens are of lost task
-        attempts.
+        """The write tokens that commits name, where a file group has several files of one instant.
+
+        (File id, requested time) -> write token. Files with other tokens were left by lost task attempts.
         """
         seen: dict[tuple[str, str], set[str]] = {}
         for file in files:

@@ -57,8 +57,9 @@ def stored_types(found: pa.Schema, wanted: pa.Schema) -> pa.Schema:
 
 
 def _stored_type(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The stored type if values must be converted. Else the wanted type: differences in nullability, element names and
-    time units need no conversion.
+    """The stored type if values must be converted, else the wanted type.
+
+    Differences in nullability, element names and time units need no conversion.
     """
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         present = [field for field in wanted if found.get_field_index(field.name) >= 0]

@@ -170,8 +170,10 @@ def _substring(text: pa.Array, position: int, length: int = 2**31 - 1) -> pa.Arr
 
 
 def _change_case(text: pa.Array, name: str) -> pa.Array:
-    """Upper or lower case by the full Unicode mapping (ß becomes SS). Arrow maps one character to one, so it gets only
-    ASCII texts; each distinct other text is mapped by Python once."""
+    """Upper or lower case by the full Unicode mapping: ß becomes SS.
+
+    Arrow maps one character to one, so only ASCII texts go through Arrow. Each distinct other text is mapped by Python.
+    """
     is_ascii = pc.fill_null(pc.string_is_ascii(text), True)
     ascii_result = pc.call_function(f"ascii_{name}", [text])
     if pc.all(is_ascii).as_py():
