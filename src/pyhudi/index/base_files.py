@@ -1,4 +1,4 @@
-"""Indexes without storage of their own: a key is where the newest base files say it is."""
+"""Indexes without storage of their own: a key is in the file group whose newest base file holds it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,31 +19,31 @@ _PIECES = 32
 
 
 class KeySearch(Protocol):
-    """How base files are searched."""
+    """A way to search base files for keys."""
 
     @property
     def prunes(self) -> bool:
-        """Whether `may_hold` may say no."""
+        """Whether `may_hold` ever says no."""
 
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
-        """The keys as numbers of distinct ones, in the order in which `find` wants those."""
+        """The keys as numbers of distinct keys. The distinct keys are in the order that `find` needs."""
 
     def prepare(self, paths: Sequence[str]) -> Self:
-        """The search, once it knows what is told of these files together: all that it will be asked for."""
+        """The search for these files, with what is known about them all. Later calls ask about these files only."""
 
     def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
-        """For each file which of the distinct keys it holds."""
+        """For each file, which of the distinct keys it holds."""
 
     def may_hold(self, storage: Storage, paths: Sequence[str], bounds: KeyBounds) -> list[bool]:
-        """For each file whether it may hold one of the keys, by what is cheap to know."""
+        """For each file, whether it may hold one of the keys, as far as is cheap to know."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFileIndex:
-    """Keys are looked up in the base files themselves.
+    """Looks keys up in the base files themselves.
 
-    `is_global`: every key in the files of all partitions, otherwise in those of its own.
-    Memory: the distinct keys, and what one search a worker holds.
+    `is_global`: looks for every key in the files of all partitions, not only of the key's own.
+    Memory: the distinct keys, and what one search holds for each worker.
     """
 
     search: KeySearch
@@ -92,7 +92,10 @@ class BaseFileIndex:
         scopes: Sequence[str],
         executor: Executor,
     ) -> dict[str, Hits]:
-        """`keys` by scope; `scopes`: for each slice the scope whose keys it may hold."""
+        """`keys`: by scope, a partition or the whole table.
+
+        `scopes`: for each slice, the scope whose keys it may hold.
+        """
         asked = [at for at, scope in enumerate(scopes) if scope in keys]
         search = self.search.prepare([_path(slices[at]) for at in asked])
         encoded = {scope: search.encode(of) for scope, of in keys.items()}
@@ -113,7 +116,7 @@ class BaseFileIndex:
 
 
 def _in_pieces(searched: Sequence[int], scopes: Sequence[str]) -> list[list[int]]:
-    """Slices of one scope each, so many that they are worth a look together and few enough to share between threads."""
+    """The slices in pieces of one scope: large enough to be worth a look-up, small enough to share among threads."""
     most = min(_SEARCHED_TOGETHER_MAX, max(1, len(searched) // _PIECES))
     by_scope: dict[str, list[int]] = {}
     for at in searched:
@@ -136,7 +139,7 @@ def _together(bounds: Sequence[KeyBounds]) -> KeyBounds:
 
 
 def _by_partition(hits: Hits, rows: Mapping[str, int]) -> dict[str, Hits]:
-    """Hits of the rows of all partitions, one after the other, as hits of each partition's."""
+    """Splits hits of the rows of all partitions, numbered one after the other, into the hits of each partition."""
     ends = np.cumsum([0, *rows.values()])
     cuts = np.searchsorted(hits.rows, ends)
     return {
@@ -147,15 +150,18 @@ def _by_partition(hits: Hits, rows: Mapping[str, int]) -> dict[str, Hits]:
 
 
 def _hits_of_rows(key_numbers: np.ndarray, key_count: int, found: Sequence[tuple[int, FoundKeys]]) -> Hits:
-    """From distinct keys found, by file group, to hits of rows."""
+    """Turns distinct keys found in file groups into hits of input rows."""
     of_key = np.concatenate([np.zeros(0, dtype=np.int64), *(keys.numbers for _, keys in found)])
     position = np.concatenate([np.zeros(0, dtype=np.int64), *(keys.positions for _, keys in found)])
     group = np.repeat(
         np.array([at for at, _ in found], dtype=np.int32), np.array([len(keys.numbers) for _, keys in found], dtype=int)
     )
+
     order = np.argsort(of_key, kind="stable")
     counts = np.bincount(of_key, minlength=key_count)
     starts = np.cumsum(counts) - counts
+
+    # A row has one hit for each place of its key: `nth` counts a row's hits from 0.
     per_row = counts[key_numbers]
     rows = np.repeat(np.arange(len(key_numbers)), per_row)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)

@@ -1,4 +1,7 @@
-"""The Bloom search: a base file's footer says which keys it may hold; only those are looked for among its keys."""
+"""The Bloom search.
+
+A base file's Bloom filter says which keys the file may hold; only those keys are looked up in it.
+"""
 
 import logging
 from bisect import bisect_left, bisect_right
@@ -27,18 +30,18 @@ _ASKED_TOGETHER = 64
 
 @dataclass(frozen=True, slots=True)
 class BloomSearch:
-    """Key ranges first, then Bloom filters, then the keys of the row groups whose statistics fit.
+    """Rules files out by key range, then by Bloom filter; then reads the keys of row groups whose statistics fit.
 
-    `prunes_by_range`: off, the footers' ranges are passed over; it saves nothing where keys are random, and costs
-    next to nothing. A file whose footer has no range or no filter that can be used may hold any key.
+    `prunes_by_range`: whether key ranges are used. They cost next to nothing, and rule nothing out if keys are random.
+    A file whose footer has no usable range or filter may hold any key.
 
-    `statistics`: of a metadata table that knows ranges or filters (`hoodie.bloom.index.use.metadata`); a file of which
-    it does not know one is asked itself. `ranges`: those that it knows of the files to be searched.
+    `statistics`: from a metadata table that knows ranges or filters (`hoodie.bloom.index.use.metadata`). If it lacks
+    one of a file, the file's footer is read. `ranges`: the ranges that it knows of the files to be searched.
 
-    Requests: the footer of each file, once, unless the metadata table rules it out; key columns of row groups only
-    where a filter lets a key through.
-    Memory: a file's filter, of a metadata table those of as many files as are searched together, and the keys of one
-    row group. Spec: format/indexes.md section 2.
+    Requests: the footer of each file once, unless the metadata table rules the file out; key columns only of row groups
+    for which a filter let a key through.
+    Memory: one file's filter, or the filters of all files that are searched together if the metadata table has them;
+    the keys of one row group. Spec: format/indexes.md section 2.
     """
 
     prunes_by_range: bool = True
@@ -50,7 +53,7 @@ class BloomSearch:
         return True
 
     def encode(self, keys: pa.Array) -> pa.DictionaryArray:
-        """Distinct keys ascend by their bytes, so that a range of them is a slice."""
+        """The keys as numbers. Distinct keys ascend by their bytes, so that a key range is a slice of them."""
         encoded = keys.dictionary_encode()
         order = np.asarray(pc.array_sort_indices(encoded.dictionary))
         rank = np.empty(len(order), dtype=np.int32)
@@ -68,7 +71,7 @@ class BloomSearch:
         return (self._find_in(storage, path, keys, filters.get(path)) for path in paths)
 
     def _read_filters(self, paths: Sequence[str], keys: pa.Array) -> dict[str, BloomFilter]:
-        """The filters that the metadata table has of those files that may hold a key by its ranges."""
+        """The metadata table's filters of the files that may hold a key, as their key ranges say."""
         if self.statistics is None:
             return {}
         ends = {path: self.ranges.get(path) for path in paths}
@@ -78,7 +81,9 @@ class BloomSearch:
         maybe = _survivors(keys, self.ranges.get(path), bloom)
         if not len(maybe):
             return FoundKeys(maybe, maybe)
+
         with closing(open_parquet(storage, path)) as file:
+            # Without a filter in the metadata table, the file's footer may have one.
             if bloom is None:
                 known = _read_footer(file, path)
                 maybe = _survivors(keys, self._ends(known), known.bloom)
@@ -117,7 +122,7 @@ class BloomSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a footer says of its file's keys; None where it says nothing that can be used."""
+    """What a footer says about its file's keys. None: it says nothing usable."""
 
     ends: KeyRange | None
     bloom: BloomFilter | None
@@ -133,20 +138,20 @@ def _read_footer(file: pq.ParquetFile, path: str) -> _Known:
 
 
 def _survivors(keys: pa.Array, ends: KeyRange | None, bloom: BloomFilter | None) -> np.ndarray:
-    """Numbers of the keys, which ascend, that neither range nor filter rules out."""
+    """The numbers of the keys (ascending) that neither range nor filter rules out."""
     start, stop = (0, len(keys)) if ends is None else _span(keys, *ends)
     return start + _let_through(bloom, keys.slice(start, stop - start))
 
 
 def _let_through(bloom: BloomFilter | None, keys: pa.Array) -> np.ndarray:
-    """Numbers of the keys that the filter may contain."""
+    """The numbers of the keys that the filter may contain. Without a filter, all."""
     if bloom is None or not len(keys):
         return np.arange(len(keys))
     return np.flatnonzero(np.asarray(bloom.may_contain(keys)))
 
 
 def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
-    """Which of the keys, which ascend, the file holds."""
+    """Which of the keys (ascending) the file holds."""
     found = list(find_in_groups(file, keys))
     nothing = [np.zeros(0, np.int64)]
     return FoundKeys.of(
@@ -157,7 +162,7 @@ def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
 
 @dataclass(frozen=True, slots=True)
 class FoundInGroup:
-    """The rows of a row group that have one of some keys: their places in it, ascending, and the keys' numbers."""
+    """The rows of a row group that have one of the keys: their places in it, ascending, and the keys' numbers."""
 
     row_group: int
     first_row: int
@@ -166,18 +171,21 @@ class FoundInGroup:
 
 
 def find_in_groups(file: pq.ParquetFile, keys: pa.Array) -> Iterator[FoundInGroup]:
-    """Where the file holds keys, which ascend: row groups that do. Reads the keys of those whose statistics fit."""
+    """Where the file holds the keys (ascending): the row groups that do. Reads keys only where statistics allow one."""
     column = next(n for n in range(len(file.schema)) if file.schema.column(n).path == RECORD_KEY)
     start_row = 0
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
         statistics, first_row = group.column(column).statistics, start_row
         start_row += group.num_rows
+
         start, stop = 0, len(keys)
         if statistics is not None and statistics.has_min_max and isinstance(statistics.min, str):
             start, stop = _span(keys, statistics.min, statistics.max)
+
         if start == stop:
             continue
+
         stored = file.read_row_group(number, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
         at = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
         places = np.flatnonzero(np.asarray(at.is_valid()))
@@ -186,12 +194,13 @@ def find_in_groups(file: pq.ParquetFile, keys: pa.Array) -> Iterator[FoundInGrou
 
 
 def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Sequence[pa.Array]) -> list[pa.Array]:
-    """For each file those of its keys, which ascend, that the metadata table lets through. Opens no file.
+    """For each file, those of its keys (ascending) that the metadata table does not rule out. Opens no file.
 
     Memory: the filters of `_ASKED_TOGETHER` files.
     """
     ranges = statistics.read_ranges(paths)
     left = [of.take(pa.array(_survivors(of, ranges.get(path), None))) for path, of in zip(paths, keys, strict=True)]
+
     some = [at for at, of in enumerate(left) if len(of)]
     for start in range(0, len(some), _ASKED_TOGETHER):
         asked = some[start : start + _ASKED_TOGETHER]
@@ -202,7 +211,7 @@ def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Se
 
 
 def footer_survivors(file: pq.ParquetFile, path: str, keys: pa.Array) -> pa.Array:
-    """Of keys, which ascend, those that range and filter in the footer of an open file let through."""
+    """The keys (ascending) that range and filter in an open file's footer do not rule out."""
     known = _read_footer(file, path)
     return keys.take(pa.array(_survivors(keys, known.ends, known.bloom)))
 
@@ -213,7 +222,7 @@ def _has_some(keys: pa.Array, ends: KeyRange) -> bool:
 
 
 def _span(keys: pa.Array, low: str, high: str) -> tuple[int, int]:
-    """Where keys that ascend enter `[low, high]` and leave it. A few dozen keys are looked at."""
+    """Where ascending keys enter `[low, high]` and leave it. Looks at a few dozen keys only."""
     start = bisect_left(keys, low, key=_text)
     return start, bisect_right(keys, high, lo=start, key=_text)
 

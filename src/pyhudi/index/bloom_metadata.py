@@ -1,4 +1,4 @@
-"""What the metadata table says of the keys of base files: their ranges, and their Bloom filters."""
+"""What the metadata table says about the keys of base files: their key ranges and Bloom filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ KeyRange = tuple[str, str]
 class KeyStatistics:
     """Key ranges from the statistics of columns, and Bloom filters, of each what is there and ready.
 
-    A file of which one is not known is not in an answer: whoever asks looks into its footer.
+    Answers leave out files about which nothing is known. The caller then reads the file's footer.
     Spec: format/indexes.md section 2; format/metadata-table.md section 5.
     """
 
     indexes: MetadataIndexes
 
     def read_ranges(self, paths: Sequence[str]) -> dict[str, KeyRange]:
-        """Least and greatest key of files, by path, where they mean the same in bytes as to Java.
+        """Least and greatest key of files, by path. Left out if Java's order of the two may differ from their bytes'.
 
-        Requests: those of one look-up of the partitions' statistics of the key column.
+        Requests: one look-up of the statistics of the key column in these partitions.
         """
         partitions = sorted({path.rpartition("/")[0] for path in paths})
         stats = read_key_ranges(self.indexes, partitions)
@@ -42,9 +42,9 @@ class KeyStatistics:
         return {path: ends for path, ends in found.items() if path in wanted and is_bytewise(ends)}
 
     def read_filters(self, paths: Sequence[str]) -> dict[str, BloomFilter]:
-        """The filters of files, by path. One that cannot be used is passed over, with a log line.
+        """The filters of files, by path. An unusable filter is left out and logged.
 
-        Requests: those of one look-up. Memory: the filters.
+        Requests: one look-up. Memory: the filters.
         """
         return read_filters(self.indexes, paths)
 

@@ -1,4 +1,4 @@
-"""The bucket index: a key's hash says which file group of its partition it belongs to, so that nothing is looked up.
+"""The bucket index: a hash of the key tells its file group in the partition, so that nothing is looked up.
 
 Spec: format/indexes.md section 4.
 """
@@ -29,32 +29,32 @@ from pyhudi.table.parquet_files import open_parquet
 
 _DIGITS = 8
 _LIKELY_COUNT_MAX = 10_000
-"""Without a word from the table, eight digits below this are taken for a bucket's; 1 in 400,000 UUIDs has such."""
+"""If the table says nothing, eight digits below this count as a bucket number. 1 in 400,000 UUIDs begins with such."""
 
 
 class BucketRule(Protocol):
-    """Which bucket of one partition each key belongs to. Frozen and picklable.
+    """Tells the bucket of each key in one partition. Frozen and picklable.
 
-    Buckets are numbers from 0; each has one file group at most.
+    Buckets are numbers from 0. Each has at most one file group.
     """
 
     @property
     def bucket_count(self) -> int:
-        """Every bucket's number is below it."""
+        """The number of buckets. Every bucket's number is below it."""
 
     def bucket_of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
         """The bucket of each record key."""
 
     def file_id_of(self, bucket: int, new_uuid: Callable[[], str]) -> str:
-        """The id of the bucket's file group, where it has none yet."""
+        """The file id for a bucket that has no file group yet."""
 
     def bucket_of_file(self, file_id: str) -> int | None:
-        """The bucket of a file group; None for one of another index."""
+        """The bucket of a file group. None if the file group belongs to another index."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBuckets:
-    """As many buckets in every partition, forever: the hash of the key's hash fields, modulo their count."""
+    """The same number of buckets in every partition, forever: the hash of the hash fields, modulo that number."""
 
     bucket_count: int
     hash_fields: tuple[str, ...]
@@ -63,7 +63,7 @@ class FixedBuckets:
         return bucket_numbers(keys, self.hash_fields, self.bucket_count)
 
     def file_id_of(self, bucket: int, new_uuid: Callable[[], str]) -> str:
-        """A random UUID whose first part is the bucket's number. Spec: format/layout.md section 4.1."""
+        """A random UUID whose first eight digits are the bucket's number. Spec: format/layout.md section 4.1."""
         assert 0 <= bucket < self.bucket_count
         return file_group_id(f"{bucket:0{_DIGITS}d}{new_uuid()[_DIGITS:]}", 0)
 
@@ -73,10 +73,10 @@ class FixedBuckets:
 
 
 def live_buckets(rule: BucketRule, partition: str, slices: Sequence[FileSlice]) -> dict[int, FileSlice]:
-    """The newest slice of each bucket of a partition that has one.
+    """The newest slice of each bucket of a partition that has a file group.
 
-    `slices`: the newest slices of the partition. Raises: Invalid where another index, or another count of buckets,
-    placed the rows; CorruptFile for two file groups of one bucket, which no reader can put right.
+    `slices`: the newest slices of the partition. Raises: Invalid if another index or another number of buckets placed
+    the rows; CorruptFile for two file groups of one bucket, which no reader can repair.
     """
     live: dict[int, FileSlice] = {}
     for piece in slices:
@@ -86,11 +86,13 @@ def live_buckets(rule: BucketRule, partition: str, slices: Sequence[FileSlice]) 
                 f"partition '{partition}': expected file groups of the bucket index, found '{piece.file_id}', which is "
                 f"no bucket's; another index placed its rows: leave out option '{INDEX_TYPE}'='BUCKET'"
             )
+
         if bucket >= rule.bucket_count:
             raise Invalid(
                 f"option '{BUCKET_COUNT}'='{rule.bucket_count}': partition '{partition}' has bucket {bucket:,}, file "
                 f"group '{piece.file_id}'; expected the count that the table was written with, more than {bucket:,}"
             )
+
         if bucket in live:
             raise CorruptFile(
                 join(partition, piece.file_id),
@@ -104,10 +106,10 @@ def live_buckets(rule: BucketRule, partition: str, slices: Sequence[FileSlice]) 
 
 
 def looks_bucketed(slices: Sequence[FileSlice]) -> bool:
-    """Whether a table whose properties do not say so shows by its file ids that it has fixed buckets.
+    """Whether the file ids look like fixed buckets, for a table whose properties do not say so.
 
-    True where every file group begins with a number that may be a bucket's, of which a partition has no two.
-    `slices`: newest slices of any of its partitions; without any, nothing is shown.
+    True if every file id begins with a possible bucket number, and no partition has the same number twice.
+    `slices`: newest slices of some of the table's partitions. False without any.
     """
     seen: set[tuple[str, int]] = set()
     for piece in slices:
@@ -121,11 +123,11 @@ def looks_bucketed(slices: Sequence[FileSlice]) -> bool:
 
 
 def fixed_buckets(facts: BucketFacts, *, table: str, is_empty: bool) -> FixedBuckets:
-    """The rule of a table of fixed buckets.
+    """The bucket rule of a table with a fixed number of buckets.
 
-    The count is what the table stores or the write says, and the default only where nothing is placed yet: file
-    ids tell which buckets have rows, not how many there are. `is_empty`: whether it has no file group at all.
-    Raises: Invalid where the count is unknown.
+    The number is the one that the table stores or the write states. The default counts only for a table without file
+    groups (`is_empty`): file ids tell which buckets have rows, not how many buckets there are.
+    Raises: Invalid if the number is unknown.
     """
     assert facts.engine == "SIMPLE"
     if facts.bucket_count is None and not is_empty:
@@ -134,9 +136,9 @@ def fixed_buckets(facts: BucketFacts, *, table: str, is_empty: bool) -> FixedBuc
 
 
 def refuse_unsaid_buckets(table: str, slices: Sequence[FileSlice]) -> None:
-    """Refuse a write by another index to a table that looks bucketed: its rows would be where nobody looks for them.
+    """Refuse another index on a table that looks bucketed: readers by bucket would not find the rows it writes.
 
-    `slices`: as `looks_bucketed` takes them. Raises: Invalid.
+    `slices`: as for `looks_bucketed`. Raises: Invalid.
     """
     if looks_bucketed(slices):
         raise Invalid(_unsaid(table))
@@ -154,14 +156,15 @@ def _unsaid(table: str) -> str:
 def check_stored_keys(
     storage: Storage, rule: BucketRule, live: Mapping[int, FileSlice], *, partition: str
 ) -> int | None:
-    """Hold a rule that nobody stored against keys that are: those at the beginning of a partition's largest base file.
+    """Check a rule that the table does not store against stored keys: the first of a partition's largest base file.
 
-    Gives the count of keys looked at; None for a partition that has logs only. Requests: a footer, and the keys of
-    a row group. Memory: those keys. Raises: Invalid for a rule by which other rows were placed.
+    Returns how many keys were checked, None for a partition that has only logs. Requests: a footer, and the keys of
+    a row group. Memory: those keys. Raises: Invalid if another rule placed the rows.
     """
     with_base = [(s.base_file.size_bytes, bucket) for bucket, s in live.items() if s.base_file is not None]
     if not with_base:
         return None
+
     bucket = max(with_base)[1]
     base = live[bucket].base_file
     assert base is not None
@@ -170,6 +173,7 @@ def check_stored_keys(
         if not file.metadata.num_row_groups:
             return 0
         keys = file.read_row_group(0, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
+
     found = rule.bucket_of(keys)
     strays = np.flatnonzero(found != bucket)
     if len(strays):

@@ -1,7 +1,8 @@
-"""Keys of file groups that a pending compaction will rewrite: what counts is what their base files will hold then.
+"""Look-ups in file groups that a pending compaction will rewrite: what counts is what their new base files will hold.
 
-A key that a log had deleted when the compaction was planned is not in that base file; a row appended for it now would
-be in the log alone, where no later look-up of base files finds it. One that was deleted since will be in it.
+The new base file lacks a key that a log had deleted before the compaction was planned. A row with this key that is
+appended now would be in a log only, where no later look-up in base files finds it. A key deleted since the plan will be
+in the new base file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +24,10 @@ from pyhudi.table.pending import FileGroup
 
 @dataclass(frozen=True, slots=True)
 class CompactingIndex:
-    """`index`, for a table with pending compactions. `planned`: the names of the logs that each takes of a file group.
+    """An index for a table with pending compactions.
 
-    Memory: beside that of `index`, the keys of one such slice. Requests: its base file and the logs of the plan.
+    `planned`: for each file group, the logs that its compaction takes.
+    Memory: as `index`, and the keys of one such slice. Requests: its base file and the plan's logs.
     """
 
     index: Index
@@ -75,7 +77,7 @@ class CompactingIndex:
 def split_compacting(
     slices: Sequence[FileSlice], planned: Mapping[FileGroup, frozenset[str]]
 ) -> tuple[list[int], list[int]]:
-    """Positions of the slices that no pending compaction takes, and of those that one does."""
+    """Positions of the slices that no pending compaction rewrites, and of those that one does."""
     others: list[int] = []
     taken: list[int] = []
     for at, piece in enumerate(slices):
@@ -84,7 +86,7 @@ def split_compacting(
 
 
 def as_planned(piece: FileSlice, planned: Mapping[FileGroup, frozenset[str]]) -> FileSlice:
-    """The slice as its pending compaction sees it: with the logs of the plan alone."""
+    """The slice as its pending compaction sees it: only with the logs that the plan names."""
     names = planned[piece.partition, piece.file_id]
     return replace(piece, log_files=tuple(log for log in piece.log_files if log.name.format() in names))
 

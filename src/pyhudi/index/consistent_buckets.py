@@ -1,4 +1,4 @@
-"""The bucket index by consistent hashing: each partition has a ring, which resizing changes bucket by bucket.
+"""The bucket index with consistent hashing: each partition has a ring of buckets, which can be resized one by one.
 
 Spec: format/indexes.md section 5.
 """
@@ -24,7 +24,7 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class RingBuckets:
-    """The buckets of one partition, numbered along its ring. File groups have the ids that the ring says."""
+    """The buckets of one partition, numbered along its ring. The ring states the ids of their file groups."""
 
     ring: HashingMetadata
     hash_fields: tuple[str, ...]
@@ -34,7 +34,10 @@ class RingBuckets:
         return len(self.ring.nodes)
 
     def bucket_of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
-        """The first node at the key's place or after it; after the last comes the first."""
+        """The bucket of a key: the first node at or after the key's hash on the ring.
+
+        After the last comes the first.
+        """
         places = np.array([node.place for node in self.ring.nodes], dtype=np.int32)
         found = np.searchsorted(places, ring_hashes(keys, self.hash_fields), side="left")
         return (found % len(places)).astype(np.int32)
@@ -51,7 +54,7 @@ class RingBuckets:
 
 @dataclass(frozen=True, slots=True)
 class RingFolder:
-    """What a listing shows of a partition's rings: the instants of the rings, and of those that are marked to count."""
+    """The ring files of a partition. `rings`: the instants that have a ring; `marked`: those that a marker confirms."""
 
     rings: frozenset[str]
     marked: frozenset[str]
@@ -60,18 +63,21 @@ class RingFolder:
 def find_ring(
     storage: Storage, partition: str, timeline: Timeline, live_file_ids: Callable[[], Collection[str]]
 ) -> HashingMetadata | None:
-    """The ring of a partition that counts, or None where it has none yet.
+    """The ring that is in force in a partition. None if the partition has none yet.
 
-    `live_file_ids`: ids of the file groups that a reader sees in the partition; asked only for a resizing that is
-    unmarked and no longer on the timeline. Requests: a listing, and one file; one more for each such resizing.
-    Raises: CorruptFile for a marked ring that is gone, and for bytes that are no ring.
+    `live_file_ids`: ids of the file groups that a reader sees in the partition. It is called only for a resizing that
+    has no marker and is no longer on the timeline. Requests: a listing, and one file; one more for each such resizing.
+    Raises: CorruptFile for a marked ring whose file is gone, and for bytes that are no ring.
     """
     folder = _list_folder(storage, partition)
     counted = max(folder.marked, default=None)
     if counted is not None and counted not in folder.rings:
         path = f"{ring_folder(partition)}/{HashingFileName(counted, is_marker=False).format()}"
         raise CorruptFile(path, 0, expected="the ring that its marker says counts", found="no file")
+
     ring = _read_ring(storage, partition, counted) if counted is not None else None
+
+    # A newer ring without a marker counts if its resizing was completed; a crash may have kept it from being marked.
     newer = sorted(instant for instant in folder.rings if counted is None or instant > counted)
     for instant in newer:
         if instant == INITIAL_INSTANT:
@@ -80,6 +86,7 @@ def find_ring(
         state = _state(timeline, instant)
         if state == "completed":
             ring = _read_ring(storage, partition, instant)
+        # Archived or rolled back: the files that the resizing left tell which.
         elif state == "unknown":
             resized = _read_ring(storage, partition, instant)
             if _has_files(resized, ring, live_file_ids()):
@@ -101,21 +108,24 @@ def open_rings(
     check: Callable[[HashingMetadata], None],
     executor: Executor,
 ) -> dict[str, HashingMetadata]:
-    """The ring of each partition, for a write: one that has none gets the initial one of `bucket_count` buckets.
+    """The ring of each partition, for a write. A partition without one gets the first ring, of `bucket_count` buckets.
 
-    `check`: raises where the ring that counts, or is about to be put, must not be written by.
-    Call it under the guard. What it leaves of a write that dies is the same for every writer.
-    Requests: as `find_ring`, a put for a new ring, and one for the marker of a resizing that has none.
+    `check`: raises if the ring in force, or about to be created, must not be written by.
+    Call it while holding the table's guard. If the write dies, any other writer would have left the same files.
+    Requests: as `find_ring`, a put for a new ring, and a put for a missing marker.
     """
 
     def open_ring(partition: str) -> HashingMetadata:
         ring = find_ring(storage, partition, timeline, lambda: live_file_ids(partition))
         is_new = ring is None
         ring = HashingMetadata.initial(partition, bucket_count) if ring is None else ring
+
         check(ring)
+        # Another writer may have put the same ring first: then that one counts.
         if is_new and not storage.put_new(ring.path, ring.encode()):
             ring = _read_ring(storage, partition, ring.instant)
             check(ring)
+
         if ring.instant != INITIAL_INSTANT:
             marker = HashingFileName(ring.instant, is_marker=True).format()
             storage.put_new(f"{ring_folder(partition)}/{marker}", b"")
@@ -125,9 +135,9 @@ def open_rings(
 
 
 def refuse_replaced_nodes(ring: HashingMetadata, replaced: Mapping[str, str]) -> None:
-    """Refuse to write to a ring one of whose file groups was replaced: readers would not see what went there.
+    """Refuse to write by a ring that names a replaced file group: readers would not see rows written there.
 
-    `replaced`: of the partition, file id -> requested time. Raises: Unsupported.
+    `replaced`: file id -> requested time, for the partition. Raises: Unsupported.
     """
     for node in ring.nodes:
         file_id = file_group_id(node.file_id_prefix, 0)
@@ -165,9 +175,9 @@ def _state(timeline: Timeline, instant: str) -> str:
 
 
 def _has_files(resized: HashingMetadata, before: HashingMetadata | None, live: Collection[str]) -> bool:
-    """Whether readers see a file group that only the resizing can have made.
+    """Whether readers see a file group that only this resizing can have made.
 
-    Seen: 1.2.0 takes any file group of the ring for a sign, those that the resizing left alone too.
+    Seen: 1.2.0 takes any file group of the ring as proof, even one that the resizing left alone.
     """
     old = {node.file_id_prefix for node in before.nodes} if before is not None else set()
     made = {file_group_id(node.file_id_prefix, 0) for node in resized.nodes if node.file_id_prefix not in old}

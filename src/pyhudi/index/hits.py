@@ -1,4 +1,4 @@
-"""What a lookup of record keys finds, and the protocol of the indexes that find it."""
+"""What a look-up of record keys finds, and the protocol of the indexes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ class Hits:
     """Where keys were found: row `rows[i]` of the partition's input has its key in file group `groups[i]`.
 
     Shape: all (hits,), rows ascending. A key that several groups hold (bulk inserted twice) is a hit in each.
-    `positions`: where in the group's base file the key stands, -1 where that holds it twice, or nobody looked.
+    `positions`: the row position of the key in the group's base file. -1: the file holds the key twice, or the position
+    is not known.
     """
 
     rows: np.ndarray
@@ -27,9 +28,9 @@ class Hits:
 
 @dataclass(frozen=True)
 class FoundKeys:
-    """Which distinct keys of an input a base file holds: their numbers, ascending, and the positions of their rows.
+    """The distinct keys of an input that a base file holds: their numbers, ascending, and the positions of their rows.
 
-    A key that the file holds twice has the position -1.
+    The position is -1 for a key that the file holds twice.
     """
 
     numbers: np.ndarray
@@ -37,16 +38,16 @@ class FoundKeys:
 
     @classmethod
     def of(cls, numbers: np.ndarray, positions: np.ndarray) -> "FoundKeys":
-        """From a key number and a position for each row of the file that has one of the keys, in any order."""
+        """From the rows of a file that have one of the keys, in any order: each row's key number and position."""
         distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
         return cls(distinct, np.where(counts == 1, positions[first], -1))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBounds:
-    """The record keys of an input in one partition, or of all of it: least and greatest by their UTF-8 bytes.
+    """The record keys of an input in one partition, or in all: the least and the greatest by their UTF-8 bytes.
 
-    `keys`: the keys themselves, each at least once; None where there are too many to hold.
+    `keys`: the keys themselves, each at least once. None if they are too many to hold.
     """
 
     low: str
@@ -55,36 +56,39 @@ class KeyBounds:
 
 
 class Index(Protocol):
-    """One way to find the file groups that hold record keys.
+    """A way to find the file groups that hold record keys.
 
-    An engine that holds the input's keys asks `locate`; one that joins keys itself asks `candidates` first.
+    An engine that has the input's keys in memory calls `locate`. One that joins keys itself calls `candidates` first.
     """
 
     @property
     def is_global(self) -> bool:
-        """Whether a key is looked for in the whole table, otherwise in its own partition."""
+        """Whether a key is looked for in the whole table, not only in its own partition."""
 
     @property
     def prunes(self) -> bool:
-        """Whether `candidates` may leave slices out; if not, it need not be asked."""
+        """Whether `candidates` may leave slices out. If not, it need not be called."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether a hit is a key that merged slices hold; otherwise base files do, and a log may have deleted it."""
+        """Whether every hit is a key that the merged slice holds.
+
+        If not, a base file holds it and a log may delete it.
+        """
 
     def locate(
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:
-        """For each partition of the input the hits of its keys; groups are positions in `slices`.
+        """For each partition of the input, the hits of its keys. Groups are positions in `slices`.
 
-        `keys`: record keys by partition, as often as the input has them. Spec: format/indexes.md section 2 (several
+        `keys`: record keys by partition, repeated as the input repeats them. Spec: format/indexes.md section 2 (several
         hits of a key are all tagged).
         """
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
     ) -> list[int]:
-        """Positions of the slices that may hold a key; none that holds one is left out.
+        """Positions of all slices that may hold a key.
 
-        `bounds`: of the input's keys, by partition.
+        `bounds`: bounds of the input's keys, by partition.
         """

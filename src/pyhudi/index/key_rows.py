@@ -1,4 +1,4 @@
-"""The rows of some record keys, read from the files that may hold them."""
+"""Reads the rows with given record keys from the files that may hold them."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,7 +23,7 @@ _BATCH_ROWS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file or slice, and the keys to look for in it: distinct, ascending by their bytes."""
+    """A file or slice, and the keys to look for in it: distinct, in ascending order of their bytes."""
 
     file: PlannedFile
     keys: pa.Array
@@ -32,12 +32,12 @@ class WantedFile:
 def read_key_rows(
     storage: Storage, plan: ReadPlan, wanted: list[WantedFile], virtual_keys: KeySpec | None, executor: Executor
 ) -> pa.Table:
-    """The rows of these keys, as the plan shows them; files are read side by side.
+    """The rows with these keys, as the plan shows them. Files are read in parallel.
 
-    `virtual_keys`: how rows spell their keys, where the table does not store them. `plan`: filters nothing itself.
-    Cost: of a base file its footer, then the keys of row groups that may hold one, then the rows of those that do,
-    up to the last of those rows; a slice with logs, and a file without stored keys, is read whole. Memory: the answer,
-    the keys of a row group a worker, and a batch. Of one file alone columns are decoded side by side.
+    `virtual_keys`: how to compute record keys if the table does not store them. `plan`: must not filter rows itself.
+    Cost: for a base file its footer, the keys of row groups that may hold one, and the rows of those that do, up to the
+    last row wanted. A slice with logs, and a file without stored keys, is read whole. Memory: the answer, the keys of a
+    row group for each worker, and a batch. If there is a single file, its columns are decoded in parallel.
     """
     is_alone = len(wanted) == 1
 
@@ -83,7 +83,7 @@ def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile, *, use_thre
 def _rows_at(
     file: pq.ParquetFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a row group that hold keys; nothing behind the last of them is decoded."""
+    """The rows at the found places of a row group. Stops decoding after the last of them."""
     start, last = 0, int(found.places[-1])
     for batch in file.iter_batches(_BATCH_ROWS, [found.row_group], columns, use_threads=use_threads):
         low, high = np.searchsorted(found.places, (start, start + len(batch)))

@@ -1,4 +1,4 @@
-"""Rows whose key lies in another partition: whether they move, and what is left where they were.
+"""Rows whose key is stored in another partition: whether they move, and what is left where they were.
 
 Only a global index finds such rows. Spec: format/indexes.md section 2.
 """
@@ -28,9 +28,9 @@ from pyhudi.table.parquet_files import open_parquet
 class Tagged:
     """Where the rows of one partition of the input go.
 
-    Row `rows[i]` goes to file group `groups[i]`: to be written there, or where `leaves[i]` only to have its key
-    deleted there, for it moves away. The group after the last one is nowhere: the row is left out. `positions`: as in
-    `Hits`. `new`: rows that the partition does not hold yet, ascending; a row that moves is in both.
+    Row `rows[i]` goes to file group `groups[i]`. It is written there or, if `leaves[i]`, it only deletes its key there,
+    for the row moves to another partition. The group number after the last one means nowhere: the row is left out.
+    `positions`: as in `Hits`. `new`: rows that the partition does not hold yet, ascending. A row that moves is in both.
     """
 
     rows: np.ndarray
@@ -41,7 +41,7 @@ class Tagged:
 
 
 def tag_in_place(hits: Hits, row_count: int) -> Tagged:
-    """Rows stay with their keys, whatever partition those lie in; the others are new."""
+    """Rows go where their keys are stored, whatever partition that is in. Rows with unknown keys are new."""
     is_new = np.ones(row_count, dtype=bool)
     is_new[hits.rows] = False
     leaves = np.zeros(len(hits.rows), dtype=bool)
@@ -49,8 +49,9 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
 
 
 def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
-    """Which hits are places to write to: those whose row is alive, or the first where logs deleted a key everywhere.
+    """For each hit, whether its file group is a place to write the row to.
 
+    It is if the stored row is alive. If logs deleted the key everywhere, the first hit is.
     Example: a log deleted a key of file group 1, and an insert stored it anew in file group 2. The base files of both
     have the key. An update goes to group 2 only: in group 1 it would bring a second row of the key to life.
     Shape: (hits,) bool.
@@ -61,10 +62,10 @@ def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
 
 
 def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int) -> Tagged:
-    """Rows whose key is stored go `nowhere`. One whose key a log has deleted goes where it was, to one file group: it
-    must not come to lie in two.
+    """Rows of an insert that keeps stored keys as they are: a row whose key is stored goes `nowhere`.
 
-    `hits`: those at `living_places`.
+    A row whose key was deleted by a log goes to one file group that had the key, so that the key cannot come to lie in
+    two. `hits`: only hits at `living_places`.
     """
     is_stored = np.zeros(row_count, dtype=bool)
     is_stored[hits.rows[is_live]] = True
@@ -83,12 +84,12 @@ def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int)
 def tag_moving(
     hits: Hits, row_count: int, *, is_elsewhere: np.ndarray, is_beaten: np.ndarray, has_logs: bool
 ) -> Tagged:
-    """Rows whose key lies elsewhere move to their own partition, save where a stored row beats them.
+    """Rows whose key is stored in another partition move to their own, unless the stored row beats them.
 
-    `is_elsewhere`, `is_beaten`: for each hit whether its file group lies in another partition, and whether the row
-    stored there is greater, so that it stays. A row that is stored in its own partition too is no new row of it.
-    `has_logs`: a beaten row goes nowhere then, as a log does not look at what it deletes; otherwise it goes there to be
-    settled with each row of its key.
+    `is_elsewhere`, `is_beaten`: for each hit, whether its file group is in another partition, and whether the row
+    stored there is greater, so that it stays. A row whose key is stored in its own partition too is not new there.
+    `has_logs`: on a table with logs a beaten row goes nowhere, since a delete in the log is not compared with the row
+    that it deletes. On other tables the row goes to the group, where it is merged with each row of its key.
     """
     assert len(is_elsewhere) == len(is_beaten) == len(hits.rows)
     assert not (is_beaten & ~is_elsewhere).any()
@@ -99,7 +100,7 @@ def tag_moving(
 
 
 def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str, int]]:
-    """For each slice the number of its partition, and the number of each partition."""
+    """For each slice, the number of its partition; and the number of each partition."""
     numbers: dict[str, int] = {}
     of_slices = [numbers.setdefault(piece.partition, len(numbers)) for piece in slices]
     return np.array(of_slices, dtype=np.int64), numbers
@@ -113,14 +114,15 @@ def find_beaten(
     reader: SliceReader | None,
     executor: Executor,
 ) -> np.ndarray:
-    """For each row whether the file group at its side holds a row of its key that is greater by event time.
+    """For each row, whether its file group holds a row with the same key that is greater by event time.
 
-    `rows`: the record key and the ordering columns, in the order in which these count. `reader`: of slices with logs.
-    Shape: (n,) bool. Memory: key and ordering columns of one slice a worker.
+    `rows`: the record key and the ordering columns, in the order of comparison. `groups`: the file group of each row.
+    `reader`: reads slices with logs. Shape: (n,) bool. Memory: key and ordering columns of one slice for each worker.
     """
     if not len(rows):
         return np.zeros(0, dtype=bool)
     ordering = [name for name in rows.column_names if name != RECORD_KEY]
+
     order = np.argsort(groups, kind="stable")
     numbers, starts = np.unique(groups[order], return_index=True)
     parts = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
@@ -138,7 +140,7 @@ def find_beaten(
 def _read_order(
     storage: Storage, piece: FileSlice, ordering: Sequence[str], reader: SliceReader | None
 ) -> pa.Table | None:
-    """Keys and ordering columns of a slice's rows; None where a base file lacks one: nothing to compare with."""
+    """Keys and ordering columns of a slice's rows. None if the base file lacks an ordering column."""
     if piece.log_files and reader is not None:
         return reader.rows(storage, piece, [RECORD_KEY, *ordering])
     assert piece.base_file is not None
@@ -154,8 +156,10 @@ def _beaten_in(
     stored = _read_order(storage, piece, ordering, reader)
     if stored is None:
         return np.zeros(len(rows), dtype=bool)
+
     stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=one_array(rows.column(RECORD_KEY))))
     stored = latest_per_key(stored, key=RECORD_KEY, order=ordering)
+
     place = pc.index_in(rows.column(RECORD_KEY), value_set=one_array(stored.column(RECORD_KEY)))
     met = np.flatnonzero(np.asarray(place.is_valid()))
     incoming = [one_array(rows.column(name)).take(pa.array(met)) for name in ordering]
@@ -165,6 +169,7 @@ def _beaten_in(
         conform_array(one_array(stored.column(name)).take(at), new.type, path=path, name=name)
         for name, new in zip(ordering, incoming, strict=True)
     ]
+
     answer = np.zeros(len(rows), dtype=bool)
     answer[met] = ~incoming_wins(incoming, before)
     return answer
@@ -173,7 +178,7 @@ def _beaten_in(
 def still_stored(
     storage: Storage, slices: Sequence[FileSlice], keys: pa.Array, groups: np.ndarray, reader: SliceReader
 ) -> np.ndarray:
-    """For each key whether the file group at its side, whose base file has it, still holds it: no log deleted it.
+    """For each key, whether its file group still holds it. The base file has the key; a log may have deleted it.
 
     Shape: (n,) bool. Memory: the keys of one slice.
     """
@@ -190,24 +195,28 @@ def still_stored(
 def winning_partitions(
     codes: np.ndarray, partitions: np.ndarray, order: Mapping[str, pa.Array], arrival: np.ndarray
 ) -> np.ndarray:
-    """Which rows stay when a key may come from one partition only: those of the partition of its greatest row.
+    """For each row, whether it stays, if a key may come from one partition only: that of the key's greatest row.
 
-    `codes`, `partitions`: for each row the number of its key and of its partition. `order`: the ordering columns;
-    on a tie the row that arrived last counts. Rows of one key in one partition stay together. Shape: (n,) bool.
+    `codes`, `partitions`: for each row the number of its key and of its partition. `order`: the ordering columns. On a
+    tie, the row that arrived last counts. Rows with the same key and partition stay together. Shape: (n,) bool.
     """
+    # A key is contested if its rows come from several partitions. `somewhere` holds one partition of each key.
     somewhere = np.zeros(int(codes.max(initial=-1)) + 1, dtype=partitions.dtype)
     somewhere[codes] = partitions
     is_contested = np.zeros(len(somewhere), dtype=bool)
     is_contested[codes[somewhere[codes] != partitions]] = True
+
     stays = np.ones(len(codes), dtype=bool)
     at = np.flatnonzero(is_contested[codes])
     if not len(at):
         return stays
+
     names = [f"order {n}" for n in range(len(order))]
     columns = [column.take(pa.array(at)) for column in order.values()]
     contested = pa.table(
         [codes[at], partitions[at], *columns, arrival[at]], names=["key", "partition", *names, "arrival"]
     )
+
     winners = latest_per_key(contested, key="key", order=[*names, "arrival"])
     somewhere[winners.column("key").to_numpy()] = winners.column("partition").to_numpy()
     stays[at] = somewhere[codes[at]] == partitions[at]

@@ -1,4 +1,4 @@
-"""The record index: the metadata table says of each key in which file group it lies."""
+"""The record index: the metadata table tells for each key the file group that holds it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _UNKNOWN = -1
 
 
 def record_index_missing(indexes: MetadataIndexes | None, *, is_global: bool) -> str:
-    """Why there is no record index that answers, empty where there is. A list request of its partition.
+    """Why no record index can answer. Empty if one can. Costs a list request of the index's partition.
 
-    One that is kept by partition knows a key once in each; a global one knows one place of a key: neither stands for
-    the other.
+    An index kept by partition knows a key once in each partition; a global index knows one place of a key. Neither can
+    stand in for the other.
     """
     found = None if indexes is None else find_record_index(indexes)
     if found is None or not found.groups:
@@ -36,12 +36,12 @@ def record_index_missing(indexes: MetadataIndexes | None, *, is_global: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Keys are looked up in the metadata table. `is_global`: in all of it, otherwise in their own data partition's.
+    """Looks keys up in the metadata table. `is_global`: in the whole index, else in that of the key's own partition.
 
-    A location whose file group is replaced or gone is none: its key is new. Where in a base file a key stands is not
-    told. `bring`: has the slices of file groups, by partition, among those that are asked about; None: all are there.
-    Memory: the distinct keys and what is found of them.
-    Requests: a list of the index's partition, once; then a few for each of its file groups that a key may be in.
+    A location whose file group was replaced or is gone does not count: its key is new. Row positions are not known.
+    `bring`: called with file groups, by partition, to add their slices to `slices`. None: all slices are there already.
+    Memory: the distinct keys and their locations.
+    Requests: a list of the index's partition, once; then a few for each of its file groups that may hold a key.
     Spec: format/indexes.md section 6.
     """
 
@@ -70,9 +70,12 @@ class RecordIndex:
             return {}
         if self.is_global:
             whole = pa.concat_arrays(list(keys.values()))
+
             located = self._read(whole, None)
+
             if self.bring is not None:
                 self.bring(located_groups([located]))
+
             known = _known(located, slices)
             at = pc.index_in(whole, value_set=known.keys)
             starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
@@ -110,14 +113,14 @@ class RecordIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Keys, and for each the position of its slice."""
+    """Known keys, and for each the number of its slice."""
 
     keys: pa.Array
     groups: np.ndarray
 
 
 def _known(located: pa.Table, slices: Sequence[FileSlice]) -> _Known:
-    """Of the locations those whose file group is there."""
+    """The locations whose file group is among the slices."""
     at = one_array(group_numbers(located.column("partition"), located.column("file_id"), slices))
     return _Known(one_array(located.column("key")).filter(at.is_valid()), np.asarray(at.drop_null(), dtype=np.int32))
 
@@ -125,14 +128,14 @@ def _known(located: pa.Table, slices: Sequence[FileSlice]) -> _Known:
 def group_numbers(
     partitions: pa.ChunkedArray, file_ids: pa.ChunkedArray, slices: Sequence[FileSlice]
 ) -> pa.Array | pa.ChunkedArray:
-    """For each file group its position among the slices; null for one that is not there. A file id has no slash."""
+    """For each file group its number among the slices; null if it is not there. File ids hold no slash."""
     names = pc.binary_join_element_wise(partitions, file_ids, "/")
     own = pa.array([f"{piece.partition}/{piece.file_id}" for piece in slices], pa.string())
     return pc.index_in(names, value_set=own)
 
 
 def _hits(at: pa.Array, known: _Known) -> Hits:
-    """`at`: of each key its place among the known ones, null for none."""
+    """Hits of the keys. `at`: for each key its place among the known keys, or null."""
     rows = np.flatnonzero(np.asarray(at.is_valid()))
     groups = known.groups[np.asarray(at.drop_null(), dtype=np.int64)]
     return Hits(rows, groups, np.full(len(rows), _UNKNOWN, dtype=np.int64))

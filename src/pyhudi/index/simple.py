@@ -1,4 +1,4 @@
-"""The simple search: the keys of a base file are all read."""
+"""The simple search: reads all keys of a base file."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,8 +17,9 @@ from pyhudi.table.parquet_files import open_parquet
 
 @dataclass(frozen=True, slots=True)
 class SimpleSearch:
-    """Memory: the key columns of base files, of no more rows than there are keys, or of one file.
+    """Reads the key column of every base file.
 
+    Memory: key columns of files with about as many rows as there are keys, or of one file.
     Spec: format/indexes.md section 3.
     """
 
@@ -37,7 +38,7 @@ class SimpleSearch:
         for number, path in enumerate(paths, 1):
             with closing(open_parquet(storage, path)) as file:
                 held.append(file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY))
-            # Each look-up hashes all keys first: as many stored ones at a time keep that in proportion.
+            # A look-up hashes all input keys first. Looking up as many stored keys at a time keeps that worth its cost.
             if number == len(paths) or sum(map(len, held)) >= len(keys):
                 yield from _find_together(held, keys)
                 held = []
@@ -47,7 +48,7 @@ class SimpleSearch:
 
 
 def _find_together(stored: Sequence[pa.ChunkedArray], keys: pa.Array) -> Iterator[FoundKeys]:
-    """For each column which of the keys it holds."""
+    """For each stored column, which of the keys it holds."""
     together = pa.chunked_array([chunk for column in stored for chunk in column.chunks], pa.string())
     found = pc.index_in(together, value_set=keys)
     start = 0

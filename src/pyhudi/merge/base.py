@@ -1,4 +1,4 @@
-"""Merging what a log comes to with the rows of the base file, as these stream by."""
+"""Merges the folded records of a log with the rows of the base file, batch by batch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,10 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Base rows that were replaced or changed, and that were dropped; rows of the log that met no base row, and
-    deletes of the log that met none.
+    """What a merge did.
+
+    `updated`: base rows that were replaced or changed. `deleted`: base rows that were dropped. `inserted`: log rows
+    that met no base row. `deletes_unmet`: deletes of the log that met no base row.
     """
 
     updated: int
@@ -32,7 +34,11 @@ class MergeCounts:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Base rows of a batch that have a record in the log: `at` ascending, `states` the records, `wins` which win."""
+    """Base rows that have a record in the log.
+
+    `at`: their row numbers, ascending. `states`: the numbers of the records. `wins`: whether the record wins over the
+    base row. `is_delete`: whether the record is a delete.
+    """
 
     at: np.ndarray
     states: np.ndarray
@@ -51,12 +57,12 @@ class Met:
         return Met(self.at[chosen], self.states[chosen], self.wins[chosen], self.is_delete[chosen])
 
     def shifted(self, start: int) -> "Met":
-        """The same rows, numbered from this number on."""
+        """The same base rows, with `start` added to their row numbers."""
         return Met(self.at + start, self.states, self.wins, self.is_delete)
 
     @staticmethod
     def joined(parts: "Sequence[Met]") -> "Met":
-        """The rows of all parts, which are in order."""
+        """The base rows of all parts. The parts must be in the order of their row numbers."""
         none = np.zeros(0, np.int64)
         return Met(
             np.concatenate([none, *(one.at for one in parts)]),
@@ -69,9 +75,12 @@ class Met:
 class BaseMerge:
     """One pass over the base file of a slice: `merge` for each batch, in order, then `remaining` once.
 
-    Base rows that share a key each meet the record of that key, where the record has no position. Where it has,
-    only the rows at its positions do. `stamps_changes`: the log is what a write brings, which is who wrote a row last
-    that has a value of it, whichever of the two won; in a log that was written the rules say whose meta fields stay.
+    A log record meets the base rows at its stored positions or, if it has none, every base row with its key.
+
+    `stamps_changes`: for a log that a write is about to bring in. A merged row that has any value of the log's row then
+    gets the log's meta fields too, for this write is the last to have changed the row, even if the base row won.
+    Example: the base row wins, but its null gives way to the log's value; the row gets the write's commit time.
+    Without it, for a stored log, the merge rules say which row's meta fields stay.
 
     Memory: what `Folded` holds, a byte for each of its records, and a batch.
     """
@@ -92,21 +101,22 @@ class BaseMerge:
         return MergeCounts(self._updated, self._deleted, len(self._left()), int(unmet))
 
     def merge(self, batch: pa.RecordBatch, start_position: int) -> pa.RecordBatch:
-        """The rows of a base batch, replaced, changed or dropped by the log; the batch itself where none is.
+        """The rows of a base batch, as the log replaces, changes or drops them. The same batch if none is touched.
 
-        `start_position`: the number of its first row in the base file.
-        Raises: CorruptFile where the row at a position of the log has another key than the log's.
+        `start_position`: the row number of the batch's first row in the base file.
+        Raises: CorruptFile if the row at a position stored in the log has another key than the log's record.
         """
         folded = self._folded
         if not batch.schema.equals(folded.schema):
             raise Bug(f"{folded.path}: expected base rows of {folded.schema}, found {batch.schema}")
+
         met = self.meet(batch, start_position)
         return self.settled(batch, met) if len(met.at) else batch
 
     def meet(self, batch: pa.RecordBatch, start_position: int) -> Met:
-        """The rows of a base batch that have a record in the log, and whether it wins.
+        """The rows of a base batch that have a record in the log, and whether that record wins.
 
-        `batch`: the record key, and what the rules compare, at least. Otherwise as `merge`.
+        `batch`: needs only the record key and the columns that the rules compare. Otherwise as `merge`.
         """
         self._rows_seen = max(self._rows_seen, start_position + len(batch))
         match = self._match(batch, start_position)
@@ -115,25 +125,26 @@ class BaseMerge:
         return self._settle(batch, at, match[at])
 
     def needs_base(self, met: Met) -> np.ndarray:
-        """Of these base rows, which have a value in the answer, as far as one can tell without their values."""
+        """For each of these base rows, whether merging may need its values. Decided without reading them."""
         is_whole = self._folded.rules.keeps_rows_whole and not self._folded.entries.absent
         return ~met.wins if is_whole else np.ones(len(met.at), np.bool_)
 
     def replacements(self, met: Met) -> pa.RecordBatch:
-        """The log's rows in the place of base rows of which nothing is needed."""
+        """The log's rows that replace these base rows as a whole."""
         replaced = met.states[met.replaced]
         self._updated += len(replaced)
         self._deleted += len(met.dropped)
         return self._log_rows(replaced)
 
     def settled(self, batch: pa.RecordBatch, met: Met) -> pa.RecordBatch:
-        """The rows of a base batch as the log leaves them. `met`: at their places in this batch."""
+        """The rows of a base batch as the log leaves them. `met`: base rows, numbered within this batch."""
         is_custom = self._folded.rules.merger is not None
         merged, changed, dropped = self._customized(batch, met) if is_custom else self._replaced(batch, met)
         self._updated += changed
         self._deleted += len(dropped)
         if not len(dropped):
             return merged
+
         kept = np.ones(len(batch), np.bool_)
         kept[dropped] = False
         return merged.filter(pa.array(kept))
@@ -149,6 +160,7 @@ class BaseMerge:
             position, state = int(folded.positions[beyond[0]]), int(folded.position_states[beyond[0]])
             expected = f"a base row {position:,}, the position of record key '{folded.entries.keys[state].as_py()}'"
             raise CorruptFile(folded.path, 0, expected=expected, found=f"{self._rows_seen:,} rows")
+
         left = self._left()
         for start in range(0, len(left), batch_rows):
             yield self._log_rows(left[start : start + batch_rows])
@@ -164,13 +176,15 @@ class BaseMerge:
         )
 
     def _match(self, batch: pa.RecordBatch, start: int) -> np.ndarray:
-        """For each base row its record of the log, or -1."""
+        """For each base row the number of its log record, or -1."""
         folded = self._folded
         match = np.full(len(batch), -1, np.int64)
         keys = batch.column(folded.rules.key)
+
         if len(folded.keyed):
             found = match_rows(keys, self._keys)
             match = np.where(found >= 0, folded.keyed[found], -1)
+
         low, high = np.searchsorted(folded.positions, [start, start + len(batch)])
         if low < high:
             at, states = folded.positions[low:high] - start, folded.position_states[low:high]
@@ -200,22 +214,25 @@ class BaseMerge:
                 [take_one(column, states) for column in folded.entries.ordering],
                 [take_one(column, at) for column in normalized(stored)],
             )
+
         wins = log_wins(folded.rules, records, at_least=at_least)
         return Met(at, states, wins, records.is_delete)
 
     def _replaced(self, batch: pa.RecordBatch, met: Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
-        """The batch with values of log rows in it, the number of rows that have some, and rows to drop."""
+        """The batch with the log's values in it, the number of rows that took some, and the rows to drop."""
         written = met.replaced
+        # A base row that wins may still take values from the log's row.
         if self._folded.rules.fill is not None:
             written |= ~met.is_delete
         hits = np.flatnonzero(written)
         if not len(hits):
             return batch, 0, met.dropped
+
         at, row = met.at[hits], self._folded.entries.row[met.states[hits]]
         changed = np.zeros(len(hits), np.bool_)
         columns: dict[str, pa.Array] = {}
         names = batch.schema.names
-        # Meta fields last: what of the other columns changed says whose they are, where changes are stamped.
+        # If changes are stamped, meta fields come last: they are taken for rows whose other columns changed.
         for name in sorted(names, key=lambda name: name in META_FIELDS) if self._stamps_changes else names:
             column, logged = batch.column(name), self._folded.entries.rows.column(name)
             if self._stamps_changes and name in META_FIELDS:
@@ -225,6 +242,7 @@ class BaseMerge:
                 changed |= True if takes is None else takes
             new = take_one(logged, row if takes is None else row[takes])
             columns[name] = replace_values(column, at if takes is None else at[takes], new)
+
         merged = pa.RecordBatch.from_arrays([columns[name] for name in names], schema=batch.schema)
         return merged, int(changed.sum()), met.dropped
 
@@ -237,20 +255,25 @@ class BaseMerge:
         row: np.ndarray,
         wins: np.ndarray,
     ) -> np.ndarray | None:
-        """Of pairs of rows where the log's value is to stand; None: everywhere."""
+        """For each pair of a base row and a log row, whether the log's value is taken. None: always."""
         rules, defaults = self._folded.rules, self._folded.defaults
         takes = wins.copy()
         absent = self._folded.entries.absent.get(name)
         if rules.newer_meta_fields and name in META_FIELDS:
             takes[:] = True
+
+        # Values of the winner that give way are taken from the loser, whichever of the two is the log's row.
         if rules.fill is not None:
             yields = gives_way(take_one(logged, row), name, rules, defaults)
             takes = takes if yields is None else takes & ~yields
             lost = np.flatnonzero(~wins)
             if len(lost) and (open_base := gives_way(take_one(column, at[lost]), name, rules, defaults)) is not None:
                 takes[lost[open_base]] = True
+
+        # A partial block says nothing about the columns that it lacks.
         if absent is not None:
             takes &= ~absent[row]
+
         return None if takes.all() else takes
 
     def _customized(self, batch: pa.RecordBatch, met: Met) -> tuple[pa.RecordBatch, int, np.ndarray]:
@@ -260,6 +283,7 @@ class BaseMerge:
         at = met.at[pairs]
         newer = self._log_rows(met.states[pairs])
         rows, is_delete = merge_pairs(self._folded.rules, batch.take(pa.array(at)), newer)
+
         stamped = set(META_FIELDS) if self._stamps_changes else set()
         columns = [
             replace_values(batch.column(name), at, (newer if name in stamped else rows).column(name))

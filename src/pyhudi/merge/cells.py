@@ -1,4 +1,4 @@
-"""Single values of rows: which give way to another row's, and putting values in the place of others."""
+"""Single values of rows: which of them give way to another row's value, and how values are replaced."""
 
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
@@ -11,13 +11,13 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.merge.rules import Fill, MergeRules
 
 Defaults: TypeAlias = Mapping[str, pa.Scalar]
-"""Of columns whose default is not null, the default."""
+"""The default of each column whose default is not null."""
 
 
 def gives_way(
     column: pa.Array | pa.ChunkedArray, name: str, rules: MergeRules, defaults: Defaults
 ) -> np.ndarray | None:
-    """Where a value of a winning row gives way to the other row's; None where none does.
+    """For each value of a winning row, whether it gives way to the other row's. None: no value does.
 
     Spec: format/log-format.md section 6.2, "Table partial-update modes".
     """
@@ -36,30 +36,32 @@ def gives_way(
 
 
 def replace_values(old: pa.Array, at: np.ndarray, new: pa.Array) -> pa.Array:
-    """`old` with `new` in the places `at`, which ascend.
+    """`old`, with the values of `new` at the places `at`, which ascend.
 
-    Memory: a copy of the column; of texts and nested ones two: Arrow takes rows of them faster than it replaces any.
+    Memory: a copy of the column; two for texts and nested types, for which Arrow's `take` is faster than its replacing.
     """
     assert len(at) == len(new)
     if not len(at):
         return old
     if len(at) == len(old):
         return new
+
     if not (old.null_count or new.null_count) and (words := _words(old.type)) is not None:
         return _replaced_words(old, at, new, words)
-    # Arrow before 26 replaces the wrong flags where the array is a part of a longer one.
+    # Arrow before 26 replaces the wrong booleans if the array is a slice of a longer one.
     is_flag = pa.types.is_boolean(old.type)
     if (pa.types.is_primitive(old.type) and not is_flag) or pa.types.is_decimal(old.type) or pa.types.is_null(old.type):
         mask = np.zeros(len(old), np.bool_)
         mask[at] = True
         return pc.replace_with_mask(old, pa.array(mask), new)
+
     picks = np.arange(len(old))
     picks[at] = len(old) + np.arange(len(new))
     return pa.concat_arrays([old, new]).take(pa.array(picks))
 
 
 def _words(kind: pa.DataType) -> tuple[str, int] | None:
-    """The numbers that a value of this type is stored as: their kind, and how many; None where it is no whole bytes."""
+    """The machine words that store a value of this type: their kind, and how many. None for types of other sizes."""
     if pa.types.is_decimal128(kind):
         return "u8", 2
     if pa.types.is_primitive(kind) and kind.bit_width >= 8:
@@ -68,7 +70,7 @@ def _words(kind: pa.DataType) -> tuple[str, int] | None:
 
 
 def _replaced_words(old: pa.Array, at: np.ndarray, new: pa.Array, words: tuple[str, int]) -> pa.Array:
-    """As `replace_values`, of values of one size without null: several times as fast as Arrow's own way."""
+    """As `replace_values`, for values of a fixed size without nulls. Several times as fast as Arrow's way."""
     word, count = words
     size_bytes = np.dtype(word).itemsize * count
     buffer = pa.allocate_buffer(len(old) * size_bytes)
@@ -84,7 +86,7 @@ def _stored(column: pa.Array, word: str, count: int) -> np.ndarray:
 
 
 def take_one(column: pa.Array | pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
-    """The values at these rows, in one piece; null for a negative one."""
+    """The values at these rows, as one array. A negative row gives null."""
     mask = rows < 0
     return one_array(column.take(pa.array(rows, mask=mask if mask.any() else None)))
 

@@ -1,4 +1,4 @@
-"""The records of one file slice's log, taken in the order of the log and reduced as they come."""
+"""Folds the records of a file slice's log to one record for each key, while they are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +18,16 @@ from pyhudi.merge.settle import Entries, settle_cells, settle_nothing, settle_pl
 from pyhudi.merge.settle_custom import settle_custom
 
 REDUCE_ROWS = 1 << 20
-"""Records that are taken in before a fold reduces them, at least; then as many as it holds."""
+"""A fold takes in at least so many records before it reduces them, and at least as many as it already holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What the log of a file slice comes to: one record a key.
+    """The folded log of a file slice: one record for each key.
 
-    `entries`: the records; a key that ends deleted has no row. `positions`: ascending, rows of the base file that
-    have a record, `position_states` which. `keyed`: the records without a position, to be found by their key.
+    `entries`: the records; a key that ends up deleted has no row. `positions`: row positions in the base file that have
+    a record, ascending; `position_states`: the number of each one's record. `keyed`: numbers of the records without a
+    position, which are matched by key.
     """
 
     entries: Entries
@@ -44,16 +45,16 @@ class Folded:
 
 
 class LogFold:
-    """Settles the rows and deletes of a log, block by block, in the order of `format/log-format.md` section 5.
+    """Folds the rows and deletes of a log, block by block, in the order of `format/log-format.md` section 5.
 
-    `schema`: the columns of the rows, the record key and what the rules compare among them. `defaults`: of columns
-    whose default is not null, the default. `path`: names the file slice in messages.
+    `schema`: the columns of the rows, including the record key and the columns that the rules compare. `defaults`: the
+    defaults of columns whose default is not null. `path`: names the file slice in messages.
 
-    Memory: the rows of the keys seen so far and, until they are reduced, as many records again, `reduce_rows` at
-    least. For each record besides its row: its key once more (text and 4 bytes), its ordering values, 10 bytes, 16
-    more where it has a position; and for each column that partial blocks leave out, a byte. While it reduces: about 40
-    bytes a record, and a copy of the rows that stay. `size_bytes` says what is held; a caller whose log is larger than
-    its memory folds it in parts, by a hash of the record key.
+    Memory: the rows of all keys so far and, until they are reduced, the newly taken records: as many as are held
+    already, at least `reduce_rows`. Besides its row, a record takes its key once more (text and 4 bytes), its ordering
+    values, 10 bytes, 16 bytes for a position, and a byte for each column that partial blocks leave out. Reducing takes
+    about 40 bytes a record and a copy of the remaining rows. `size_bytes` says what is held. A caller whose log is
+    larger than its memory folds the log in parts, by a hash of the record key.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class LogFold:
         assert reduce_rows >= 1
         if schema.get_field_index(rules.key) < 0:
             raise Invalid(f"{path}: expected a column '{rules.key}' to merge by, found {', '.join(schema.names)}")
+
         self._rules = rules
         self._schema = schema
         self._fields = ordering_fields(schema, rules.ordering)
@@ -81,12 +83,12 @@ class LogFold:
 
     @property
     def ordering_types(self) -> list[pa.DataType]:
-        """The types that the ordering values of deletes are to have."""
+        """The types that the ordering values of deletes must have."""
         return [field.type for field in self._fields]
 
     @property
     def size_bytes(self) -> int:
-        """What is held: rows, keys, ordering values and the numbers beside them."""
+        """The bytes held: rows, keys, ordering values and the numbers beside them."""
         own = sum(
             one.rows.nbytes + one.keys.nbytes + sum(column.nbytes for column in one.ordering) + 10 * len(one)
             + sum(mask.nbytes for mask in one.absent.values())
@@ -95,20 +97,22 @@ class LogFold:
         return own + sum(entries.nbytes + positions.nbytes for entries, positions in self._positions)
 
     def add_rows(self, batch: pa.RecordBatch, *, is_partial: bool = False, positions: np.ndarray | None = None) -> None:
-        """Take in rows of a data block, in file order; several calls a block are the same as one.
+        """Take in rows of a data block, in file order. A block's rows may come in several calls.
 
-        `is_partial`: columns of the schema that the batch does not have keep the values of the row before.
-        `positions`: of each row its place in the base file; to be given only where they hold for that base file.
+        `is_partial`: the batch may lack columns of the schema; their values stay as in the row before.
+        `positions`: the row position of each row in the base file. Give them only if they belong to this base file.
         """
         keys = self._checked_keys(batch.column(self._rules.key))
         rows, absent = self._conformed(batch, is_partial=is_partial)
         deleted = find_deleted(batch, self._rules)
         ordering = read_ordering(batch, self._rules.ordering, self._fields)
+
         kinds = np.full(len(batch), Kind.ROW, np.int8)
         is_commit_time = np.zeros(len(batch), np.bool_)
         if deleted is not None:
             kinds[deleted] = Kind.ROW_DELETE
             is_commit_time = deleted & lacks_value(ordering, len(batch), is_block=False)
+
         row = np.arange(len(batch))
         records = Records(kinds, is_commit_time)
         self._add(Entries(keys, records, row, normalized(ordering), rows, absent), positions)
@@ -116,12 +120,13 @@ class LogFold:
     def add_deletes(self, keys: pa.Array, ordering: Sequence[pa.Array], *, positions: np.ndarray | None = None) -> None:
         """Take in the entries of a delete block.
 
-        `ordering`: columns of `ordering_types`; null in all of them: a delete without ordering value, or of another
-        class than the table's, which compares with nothing (`format/log/ordering.py`, `unwrap_ordering`).
+        `ordering`: columns of `ordering_types`. Null in all of them: the delete has no ordering value, or one of
+        another class than the table's, which compares with nothing (`format/log/ordering.py`, `unwrap_ordering`).
         """
         if [column.type for column in ordering] != self.ordering_types:
             found = ", ".join(str(column.type) for column in ordering)
             raise Bug(f"{self._path}: expected ordering values of deletes as {self.ordering_types}, found {found}")
+
         count = len(keys)
         records = Records(np.full(count, Kind.BLOCK_DELETE, np.int8), lacks_value(ordering, count, is_block=True))
         keys = self._checked_keys(keys.cast(self._schema.field(self._rules.key).type))
@@ -129,11 +134,12 @@ class LogFold:
         self._add(Entries(keys, records, row, normalized(ordering), self._schema.empty_table(), {}), positions)
 
     def finish(self) -> Folded:
-        """What the records come to. The fold may go on afterwards."""
+        """The fold of all records so far. More records may be added afterwards."""
         self._reduce()
         entries = self._pending[0]
         states, positions = self._positions[0]
         self._check_positions(entries, positions, states)
+
         has_position = np.zeros(len(entries), np.bool_)
         has_position[states] = True
         return Folded(
@@ -155,6 +161,7 @@ class LogFold:
             if len(positions) != len(entries) or (len(positions) and positions.min() < 0):
                 raise Bug(f"{self._path}: expected {len(entries):,} positions from 0 on, found {len(positions):,}")
             self._positions.append((self._count + np.arange(len(entries)), positions.astype(np.int64)))
+
         self._pending.append(entries)
         self._count += len(entries)
         if self._count - self._held >= max(self._reduce_rows, self._held):
@@ -176,25 +183,28 @@ class LogFold:
         self._held = self._count = len(settled)
 
     def _settled_positions(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Each position once, ascending, with the record of its key; again for each further key that claims it."""
+        """Each position once, ascending, with the record of its key. A position that several keys claim is repeated."""
         numbers = [numbers for numbers, _ in self._positions]
         positions = [positions for _, positions in self._positions]
         none = np.zeros(0, np.int64)
         states, places = codes[np.concatenate([none, *numbers])], np.concatenate([none, *positions])
+
         order = np.lexsort((states, places))
         states, places = states[order], places[order]
         is_new = np.append(True, (states[1:] != states[:-1]) | (places[1:] != places[:-1]))[: len(states)]
         return states[is_new], places[is_new]
 
     def _joined(self) -> Entries:
-        """All records in one."""
+        """All pending records as one `Entries`."""
         parts = self._pending
         starts = np.cumsum([0, *(one.rows.num_rows for one in parts)])
         rows = pa.concat_tables([self._schema.empty_table(), *(one.rows for one in parts)])
+
         absent = {}
         for name in {name for one in parts for name in one.absent}:
             masks = [one.absent.get(name, np.zeros(one.rows.num_rows, np.bool_)) for one in parts]
             absent[name] = np.concatenate(masks)
+
         kinds = np.concatenate([np.zeros(0, np.int8), *(one.records.kinds for one in parts)])
         lacking = np.concatenate([np.zeros(0, np.bool_), *(one.records.is_commit_time for one in parts)])
         row = [np.where(one.row < 0, -1, one.row + start) for one, start in zip(parts, starts[:-1], strict=True)]
@@ -208,18 +218,21 @@ class LogFold:
         )
 
     def _conformed(self, batch: pa.RecordBatch, *, is_partial: bool) -> tuple[pa.Table, dict[str, np.ndarray]]:
-        """The batch in the columns of the schema, and which of them it does not have."""
+        """The batch with all columns of the schema, and for each column that it lacked the rows that lack it."""
         if not is_partial:
             if not batch.schema.equals(self._schema):
                 raise Bug(f"{self._path}: expected log rows of {self._schema}, found {batch.schema}")
             return pa.Table.from_batches([batch]), {}
+
         if self._rules.merger is not None:
             who = type(self._rules.merger).__name__
             raise Unsupported(f"{self._path}: a block of rows with some columns only; merger {who} wants whole rows")
+
         others = [name for name in batch.schema.names if self._schema.get_field_index(name) < 0]
         missing = [name for name in self._schema.names if batch.schema.get_field_index(name) < 0]
         if others:
             raise Bug(f"{self._path}: expected columns of {self._schema.names}, found {', '.join(others)}")
+
         columns = [
             pa.nulls(len(batch), field.type) if field.name in missing else batch.column(field.name)
             for field in self._schema

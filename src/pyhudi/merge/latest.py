@@ -1,4 +1,4 @@
-"""Settling rows of one key by columns: within a batch, and against the row that is stored."""
+"""Which of several rows with the same key wins, computed over columns: within a batch, and against stored rows."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,13 @@ from pyhudi.format.arrow_arrays import one_array
 def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Table:
     """Keep one row a key: the greatest by `order`; on a tie, the one that arrived last.
 
-    Shape: (n, c) -> (m, c), m = number of distinct keys; rows keep their order. `rows` itself when
-    no key repeats. Memory: two int columns beside the input, and the output where a key repeats.
+    Shape: (n, c) -> (m, c), m = number of distinct keys. Rows keep their order. Returns `rows` itself if no key
+    repeats. Memory: two int columns beside the input, and the output if a key repeats.
     """
     keys = rows.column(key)
     if pc.count_distinct(keys).as_py() == len(rows):
         return rows
+
     codes, _ = encode_keys(keys)
     columns = [pa.array(codes)]
     for name in order:
@@ -25,19 +26,22 @@ def latest_per_key(rows: pa.Table, *, key: str, order: Sequence[str]) -> pa.Tabl
         if column.null_count:
             columns.append(pc.is_valid(column))  # sorts nulls first in every release of Arrow
         columns.append(column)
+
     sortable = pa.table(columns, names=[str(at) for at in range(len(columns))])
     by = [(name, "ascending") for name in sortable.column_names]
-    # The sort is stable, so that of equal ordering values the last to arrive stays last.
+    # The sort is stable: among equal ordering values, the row that arrived last stays last.
     permutation = pc.sort_indices(sortable, sort_keys=by).to_numpy()
+
     sorted_codes = codes[permutation]
     is_last = np.append(sorted_codes[1:] != sorted_codes[:-1], True)
     return rows.take(pa.array(np.sort(permutation[is_last])))
 
 
 def encode_keys(keys: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """The number of each row's key, from 0 in the order of first appearance, and the keys of these numbers.
+    """A number for each row that stands for its key, and the keys by number. Numbers follow the first appearance.
 
-    Memory: a copy of the keys in one piece, as telling apart the keys of many chunks costs ten times as much.
+    Example: keys b, a, b give the numbers 0, 1, 0 and the keys b, a.
+    Memory: a copy of the keys as one array: comparing keys across many chunks costs ten times as much.
     """
     piece = one_array(keys)
     if _ascends(piece):
@@ -50,7 +54,7 @@ def encode_keys(keys: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]
 
 
 def _ascends(keys: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether these are numbers of which each is greater than the one before, as rows of one block's positions are."""
+    """Whether the keys are ascending numbers, as the row positions of one block are. Then all are distinct."""
     if not pa.types.is_int64(keys.type) or keys.null_count or isinstance(keys, pa.ChunkedArray):
         return False
     numbers = keys.to_numpy()
@@ -58,29 +62,30 @@ def _ascends(keys: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """For each stored row the index of the incoming row of its key, or -1.
+    """For each stored row the index of the incoming row with the same key, or -1.
 
-    Shape: (n,) int32. `incoming_keys` are distinct. Stored keys may repeat (bulk inserted twice):
-    each of them matches. Cost: of the two, the one with fewer rows is hashed, the other looked up in it.
+    Shape: (n,) int32. `incoming_keys` are distinct. Stored keys may repeat (bulk inserted twice): each of them matches.
+    Cost: the side with fewer rows is hashed, and the other side is looked up in the hash table.
     """
     if len(stored_keys) == len(incoming_keys) and one_array(stored_keys).equals(one_array(incoming_keys)):
         return np.arange(len(stored_keys), dtype=np.int32)
     if len(stored_keys) >= len(incoming_keys):
         found = pc.index_in(stored_keys, value_set=one_array(incoming_keys))
         return np.array(pc.fill_null(one_array(found), -1), dtype=np.int32)
+
     stored = one_array(stored_keys).dictionary_encode()
     place = one_array(pc.index_in(incoming_keys, value_set=stored.dictionary))
-    incoming_of = np.full(len(stored.dictionary) + 1, -1, np.int32)  # the last one: of null
+    incoming_of = np.full(len(stored.dictionary) + 1, -1, np.int32)  # the extra last entry is for null
     rows = np.flatnonzero(np.asarray(place.is_valid()))
     incoming_of[np.asarray(place.drop_null())] = rows
     return incoming_of[np.asarray(pc.fill_null(stored.indices, len(stored.dictionary)))]
 
 
 def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> np.ndarray:
-    """Whether each incoming row wins over the stored row at its side, by event-time ordering.
+    """For each incoming row, whether it wins over the stored row in the same place, by event-time ordering.
 
-    Incoming wins iff its ordering values are not less than the stored ones, compared one after the
-    other; null counts as least, NaN as greatest. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.
+    It wins if its ordering values are not less than the stored ones, compared one after the other. Null counts as
+    least, NaN as greatest. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.
     """
     assert len(incoming) == len(stored) >= 1
     wins = np.ones(len(incoming[0]), dtype=bool)
@@ -93,7 +98,7 @@ def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> n
 
 
 def comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """The column; floating numbers as integers in the order of Java's `compare`: -0.0 before 0.0, NaN last."""
+    """The column for comparing. Floats become integers in the order of Java's `compare`: -0.0 before 0.0, NaN last."""
     if not pa.types.is_floating(column.type):
         return column
     values = one_array(column).cast(pa.float64())

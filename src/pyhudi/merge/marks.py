@@ -1,4 +1,4 @@
-"""Which rows are deletes by what they hold."""
+"""Which rows are deletes, by the values in their columns."""
 
 from functools import cache
 
@@ -12,11 +12,11 @@ from pyhudi.merge.rules import IS_DELETED, OPERATION, DeleteMark, MergeRules
 
 @cache
 def _delete_operations() -> pa.Array:
-    return pa.array(["D", "-U"])  # brings pandas along where it is installed: not at import
+    return pa.array(["D", "-U"])  # may import pandas, so not at the top
 
 
 def find_deleted(rows: pa.RecordBatch | pa.Table, rules: MergeRules) -> np.ndarray | None:
-    """Which rows are deletes; None where none is.
+    """For each row, whether it is a delete. None: no row is.
 
     Those whose `_hoodie_is_deleted` is true, whose `_hoodie_operation` is D or -U, or that a mark of the table's
     calls deleted. Null is no mark, and a column of these names that holds anything else is a column like any other.

@@ -1,4 +1,4 @@
-"""Mergers of the user's own, by the id of their merge strategy."""
+"""Mergers that users register, by the id of their merge strategy."""
 
 import re
 from collections.abc import Callable
@@ -19,14 +19,14 @@ Merged: TypeAlias = pa.RecordBatch | tuple[pa.RecordBatch, pa.BooleanArray]
 
 
 class RecordMerger(Protocol):
-    """Settles two rows of one key, a batch of such pairs at a time. Tasks get it pickled."""
+    """Merges two rows with the same key, for a batch of such pairs at a time. Is pickled to be sent to tasks."""
 
     def merge(self, older: pa.RecordBatch, newer: pa.RecordBatch) -> Merged:
-        """Row `i` of the answer is what becomes of row `i` of `older` and row `i` of `newer`.
+        """Row `i` of the answer is the merged row of row `i` of `older` and row `i` of `newer`.
 
-        All three have the same columns. Neither row is a delete. Within the log `older` was written first; against
-        the base file `older` is the base row. With the answer may come which of its rows are deletes; rows that the
-        table's marks call deleted are deletes anyway. The record key must stay.
+        All three batches have the same columns. Neither row is a delete. Within the log, `older` was written first;
+        against the base file, `older` is the base row. The answer may come with booleans: which of its rows are
+        deletes. Rows that the table's marks call deleted are deletes anyway. The record key must not change.
         """
         ...
 
@@ -35,10 +35,10 @@ _mergers: dict[str, Callable[[], RecordMerger]] = {}
 
 
 def register_merger(strategy_id: str, factory: Callable[[], RecordMerger]) -> None:
-    """Let tables of this merge strategy be merged by what `factory` makes: a class, as a rule.
+    """Let the merger that `factory` makes (usually a class) merge tables with this merge strategy.
 
-    Call it in every process that opens such a table, before it does. A definition that runs again, as a cell of a
-    notebook does, takes the place of the earlier one: it has the same module and the same name.
+    Call it in every process that opens such a table, before opening it. Registering the same definition again, as when
+    a notebook's cell is run twice, replaces the earlier one: a definition is known by its module and name.
     Raises: Invalid for an id that is no UUID, is Apache Hudi's own, or is taken by another definition.
     """
     name = strategy_id.strip().lower()
@@ -53,14 +53,14 @@ def register_merger(strategy_id: str, factory: Callable[[], RecordMerger]) -> No
 
 
 def _definition(factory: Callable[[], RecordMerger]) -> object:
-    """What tells one factory from another: its module and name, or the object itself where it has none."""
+    """What identifies a factory: its module and name, or the object itself if it has no name."""
     name = getattr(factory, "__qualname__", None)
     is_named = name is not None and "<lambda>" not in name
     return (factory.__module__, name) if is_named else factory
 
 
 def find_merger(strategy_id: str) -> RecordMerger | None:
-    """A new merger of this strategy, or None where none is registered."""
+    """A new merger of this strategy. None if no merger is registered for it."""
     factory = _mergers.get(strategy_id.strip().lower())
     return None if factory is None else factory()
 
@@ -68,22 +68,26 @@ def find_merger(strategy_id: str) -> RecordMerger | None:
 def run_merger(
     merger: RecordMerger, older: pa.RecordBatch, newer: pa.RecordBatch, *, key: str
 ) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
-    """The merger's rows, and which of them are deletes, checked.
+    """The merger's rows, and which of them are deletes. The answer is checked.
 
-    Raises: Invalid for an answer of other columns, another number of rows or other keys.
+    Raises: Invalid for an answer with other columns, another number of rows or other keys.
     """
     if older.schema != newer.schema or len(older) != len(newer):
         raise Bug(f"merger: expected pairs of rows, found {older.schema} and {newer.schema}")
+
     found = merger.merge(older, newer)
     rows, deleted = found if isinstance(found, tuple) else (found, None)
     who = f"merger {type(merger).__name__}"
+
     if not isinstance(rows, pa.RecordBatch) or not rows.schema.equals(newer.schema):
         answer = _columns(rows.schema) if isinstance(rows, pa.RecordBatch) else str(type(rows))
         raise Invalid(f"{who}: expected a record batch of {_columns(newer.schema)}, found {answer}")
+
     counts = [len(rows)] if deleted is None else [len(rows), len(deleted)]
     if any(count != len(newer) for count in counts):
         found_counts = " and ".join(f"{count:,}" for count in counts)
         raise Invalid(f"{who}: expected {len(newer):,} rows, one for each pair, found {found_counts}")
+
     if deleted is not None and (deleted.type != pa.bool_() or deleted.null_count):
         raise Invalid(f"{who}: expected booleans without nulls for its deletes, found {deleted.type}")
     if not rows.column(key).equals(newer.column(key)):

@@ -1,4 +1,4 @@
-"""Ordering values of rows and deletes as columns that compare as Apache Hudi's do."""
+"""Ordering values of rows and deletes, as columns that compare as they do in Apache Hudi."""
 
 from collections.abc import Sequence
 
@@ -14,23 +14,23 @@ Columns = list[pa.Array]
 
 
 def ordering_fields(schema: pa.Schema, names: Sequence[str]) -> list[pa.Field]:
-    """The ordering columns of rows of this schema, in the order of their comparison.
+    """The ordering columns in a schema, in the order in which they are compared.
 
-    Raises: Invalid for a column that the schema does not have: leaving it out would compare by others, or not at all.
+    Raises: Invalid for a column that the schema lacks. Without it, other columns would decide, or none.
     """
     return [_field(schema, name) for name in names]
 
 
 def read_ordering(rows: pa.RecordBatch, names: Sequence[str], fields: Sequence[pa.Field]) -> Columns:
-    """The ordering values of rows; null in a column that they do not have, as rows of a partial block may not."""
+    """The ordering values of rows. A column that the rows lack, as rows of a partial block may, is null."""
     return [_values(rows, name, field.type) for name, field in zip(names, fields, strict=True)]
 
 
 def lacks_value(columns: Sequence[pa.Array], row_count: int, *, is_block: bool) -> np.ndarray:
-    """Of deletes, which are commit-time deletes: those whose ordering value is the default, the int 0.
+    """For each delete, whether it is a commit-time delete: one whose ordering value is the default, the int 0.
 
-    A null stands for it. Seen: with several ordering columns a row's value is an array, which is never the default,
-    while a delete block says so by an int 0 instead of the array. Spec: format/log-format.md section 6.
+    A null stands for the default. Seen: with several ordering columns, a row's value is an array, which never equals
+    the default; a delete block stores an int 0 instead of the array. Spec: format/log-format.md section 6.
     """
     if not columns:
         return np.ones(row_count, np.bool_)
@@ -43,18 +43,18 @@ def lacks_value(columns: Sequence[pa.Array], row_count: int, *, is_block: bool) 
 
 
 def normalized(columns: Sequence[pa.Array]) -> Columns:
-    """The columns for comparing: a null int is 0, as its default; other nulls stay, and count as least.
+    """The columns as they are compared: a null int becomes 0, its default; other nulls stay, and count as least.
 
-    Seen: Apache Hudi puts the int 0 for a null of any type, and fails to compare it with values of another class.
+    Seen: Apache Hudi takes the int 0 for a null of any type, and fails to compare it with values of another class.
     """
     return [pc.fill_null(column, 0) if column.type == pa.int32() else column for column in columns]
 
 
 def ranks(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
-    """An integer for each row that compares as its ordering values do, one column after the other.
+    """An integer for each row, so that the integers compare as the rows' ordering values do, column after column.
 
-    Null counts as least, NaN as greatest. Memory: two integers a row; a sort, unless one column of integers without
-    null orders.
+    Null counts as least, NaN as greatest. Memory: two integers for each row, and a sort. A single column of integers
+    without null needs no sort.
     """
     if not columns:
         return np.zeros(row_count, np.int64)
@@ -67,7 +67,7 @@ def ranks(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
 
 
 def null_patterns(columns: Sequence[pa.Array], row_count: int) -> np.ndarray:
-    """Which of the columns are null, as the bits of an integer: values of two patterns are not of the same class."""
+    """For each row, the null columns as bits of an integer. Values with different patterns have different classes."""
     pattern = np.zeros(row_count, np.int64)
     for bit, column in enumerate(columns):
         if column.null_count:
@@ -111,7 +111,7 @@ def _integers(column: pa.Array) -> np.ndarray | None:
 
 
 def _dense(column: pa.Array) -> np.ndarray:
-    """The rank of each value among them, from 1; 0 for null."""
+    """The rank of each value among the values of the column, from 1; 0 for null."""
     column = comparable(column)
     found = np.asarray(pc.rank(column, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
     found[np.asarray(column.is_null())] = 0

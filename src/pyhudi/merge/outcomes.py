@@ -1,4 +1,4 @@
-"""Which of two records of one key wins, as masks over pairs of them.
+"""Which of two records with the same key wins, as masks over many pairs of records.
 
 Spec: format/log-format.md section 6.
 """
@@ -13,7 +13,7 @@ from pyhudi.merge.rules import DeleteRule, MergeRules
 
 
 class Kind(IntEnum):
-    """What a record of the log is: a row, a row that is marked as deleted, an entry of a delete block."""
+    """The kinds of log records: a row, a row that is marked as deleted, an entry of a delete block."""
 
     ROW = 0
     ROW_DELETE = 1
@@ -22,7 +22,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of the log, column by column. `is_commit_time`: deletes without ordering value."""
+    """Records of the log, as columns. `is_commit_time`: which records are deletes without ordering value."""
 
     kinds: np.ndarray
     is_commit_time: np.ndarray
@@ -42,11 +42,11 @@ class Records:
 def newer_wins(
     rules: MergeRules, newer: Records, older: Records, *, at_least: np.ndarray, older_exceeds: np.ndarray
 ) -> np.ndarray:
-    """Of two records of the log, whether the one that was written later wins.
+    """For each pair of log records, whether the one that was written later wins.
 
-    `at_least`: its ordering value is not less than the older one's. `older_exceeds`: it is less, and of the same
-    class. Seen: the entry of a delete block never replaces a delete without ordering value, which matters to the row
-    after them: it wins over the latter whatever its ordering value (1.0.2, 1.2.0).
+    `at_least`: the later record's ordering value is not less than the older one's. `older_exceeds`: it is less, and
+    both are of the same class. Seen (1.0.2, 1.2.0): a delete block's entry never replaces a delete without ordering
+    value. That matters to the next row of the key: it wins over such a delete, whatever its ordering value is.
     """
     by_rows = at_least if rules.log_by_ordering else np.ones(len(at_least), np.bool_)
     match rules.deletes:
@@ -65,12 +65,12 @@ def newer_wins(
 
 
 def compares_base(rules: MergeRules) -> bool:
-    """Whether ordering values of the base rows matter."""
+    """Whether the ordering values of base rows decide anything."""
     return bool(rules.ordering) and (rules.base_by_ordering or rules.deletes is DeleteRule.ORDERED)
 
 
 def log_wins(rules: MergeRules, log: Records, *, at_least: np.ndarray) -> np.ndarray:
-    """Of what the log comes to and a base row, whether the log wins. `at_least`: as above, of the log's."""
+    """For each log record and its base row, whether the log record wins. `at_least`: as above, for the log record."""
     by_rows = at_least if rules.base_by_ordering else np.ones(len(at_least), np.bool_)
     match rules.deletes:
         case DeleteRule.LATEST:

@@ -1,4 +1,4 @@
-"""The merge rules that a table's properties ask for: by merge mode, merge strategy or payload class.
+"""The merge rules that a table's properties ask for, as a merge mode, a merge strategy or a payload class.
 
 Spec: format/log-format.md section 6 and 6.1, format/layout.md section 2.3, format/versions.md section 3.
 """
@@ -31,7 +31,7 @@ _DEBEZIUM_DELETE: Final = DeleteMark("_change_operation_type", "d", ignores_case
 
 @dataclass(frozen=True, slots=True)
 class LegacyPayload:
-    """What version 9 stores in the place of a payload class: a mode, properties, and columns of its own to order by."""
+    """What version 9 stores instead of a payload class: a mode, properties, and ordering columns of the class's own."""
 
     mode: MergeMode
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -59,11 +59,11 @@ LEGACY_PAYLOADS: Final[Mapping[str, LegacyPayload]] = {
         MergeMode.EVENT_TIME, _deletes("_change_operation_type", "d"), "_event_bin_file,_event_pos"
     ),
 }
-"""By class, without its package. Spec: format/log-format.md section 6.1, format/versions.md section 3, "8→9"."""
+"""By class name without package. Spec: format/log-format.md section 6.1, format/versions.md section 3, "8→9"."""
 
 
 def merge_rules(properties: Mapping[str, str], *, version: TableVersion, path: str) -> MergeRules:
-    """The rules of the table with these properties, of this table version; `path` names it in messages.
+    """The merge rules of a table with these properties and this version. `path` names the table in messages.
 
     Raises: Unsupported for payload classes and strategies that only Java code knows, by name; CorruptFile for
     properties that contradict each other.
@@ -73,8 +73,10 @@ def merge_rules(properties: Mapping[str, str], *, version: TableVersion, path: s
     )
     marks = _marks(properties, path=path)
     payload = _short(properties.get("hoodie.compaction.payload.class", ""))
+
     if version.merging is Merging.PAYLOAD and payload:
         return _by_payload_before_8(payload, ordering, marks, path=path)
+
     match _mode(properties, payload, ordering, version=version, path=path):
         case MergeMode.COMMIT_TIME:
             rules = commit_time(marks=marks)
@@ -88,18 +90,22 @@ def merge_rules(properties: Mapping[str, str], *, version: TableVersion, path: s
 def _mode(
     properties: Mapping[str, str], payload: str, ordering: tuple[str, ...], *, version: TableVersion, path: str
 ) -> MergeMode:
-    """The mode that is stored or, where none is, the one that strategy, payload class or ordering imply."""
+    """The stored merge mode. If none is stored, the mode that strategy, payload class or ordering columns imply."""
     strategy = _strategy(properties, version=version)
     by_strategy = _mode_of_strategy(strategy) if strategy else None
     by_payload = _MODES.get(payload, MergeMode.CUSTOM) if payload else None
+
     stored = properties.get("hoodie.record.merge.mode", "").strip().upper()
     if stored and stored not in list(MergeMode):
         expected = f"one of {', '.join(MergeMode)} as hoodie.record.merge.mode"
         raise CorruptFile(path, 0, expected=expected, found=f"'{stored}'")
+
     implied = by_strategy or by_payload
     mode = MergeMode(stored) if stored else implied
     if mode is None:
         mode = MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
+
+    # From version 8 on, strategy and payload class must agree with the mode.
     others = {"strategy": by_strategy, "payload class": by_payload} if version.merging is not Merging.PAYLOAD else {}
     for what, other in others.items():
         if mode is not MergeMode.CUSTOM and other not in (None, mode):
@@ -131,14 +137,14 @@ def _custom(
 def _by_payload_before_8(
     payload: str, ordering: tuple[str, ...], marks: tuple[DeleteMark, ...], *, path: str
 ) -> MergeRules:
-    """As 0.x, the releases that made these versions, merges. Spec: format/log-format.md section 6, "Legacy"."""
+    """Merges as the 0.x releases do, which made these versions. Spec: format/log-format.md section 6, "Legacy"."""
     if payload == _LATEST:
         rules = _log_by_ordering(ordering, marks)
     elif payload in _MODES:
         rules = event_time(ordering=ordering, marks=marks)
     else:
         rules = _by_payload_from_8(payload, ordering, marks, path=path)
-    # Seen: these of 0.15 compare no ordering values with the base row where the log row is marked as deleted.
+    # Seen: in 0.15 these classes let a log row that is marked as deleted win, whatever the ordering values are.
     row_deletes_win = payload in ("EventTimeAvroPayload", "PartialUpdateAvroPayload")
     return replace(rules, deletes=DeleteRule.ARRIVAL, row_deletes_win=row_deletes_win)
 
@@ -146,7 +152,7 @@ def _by_payload_before_8(
 def _by_payload_from_8(
     payload: str, ordering: tuple[str, ...], marks: tuple[DeleteMark, ...], *, path: str
 ) -> MergeRules:
-    """What `preCombine` does within the log, and `combineAndGetUpdateValue` with the base row."""
+    """The rules of a payload class: `preCombine` within the log, `combineAndGetUpdateValue` with the base row."""
     match payload:
         case "PartialUpdateAvroPayload":
             rules = event_time(ordering=ordering, marks=marks)
@@ -165,7 +171,7 @@ def _by_payload_from_8(
                 "which makes them its ordering"
             )
         case _ if payload in _MODES:
-            # Stored together with the mode CUSTOM: then the payload is all that says how rows are merged.
+            # Stored together with the mode CUSTOM. Then only the payload class tells how rows are merged.
             return commit_time(marks=marks) if payload == _LATEST else event_time(ordering=ordering, marks=marks)
         case _:
             raise Unsupported(
@@ -176,7 +182,10 @@ def _by_payload_from_8(
 
 
 def _log_by_ordering(ordering: tuple[str, ...], marks: tuple[DeleteMark, ...]) -> MergeRules:
-    """The greatest ordering value within the log, which then wins over the base row whatever that one's is."""
+    """Within the log the greatest ordering value wins.
+
+    The winner replaces the base row, whatever its ordering value.
+    """
     return replace(event_time(ordering=ordering, marks=marks), base_by_ordering=False)
 
 
@@ -208,12 +217,12 @@ def _marks(properties: Mapping[str, str], *, path: str) -> tuple[DeleteMark, ...
 
 
 def merge_property(properties: Mapping[str, str], name: str) -> str:
-    """A property of merging, which version 9 stores under a name of its own; empty where the table has none."""
+    """A property about merging, which version 9 stores under another name. Empty if the table has none."""
     return properties.get(MERGE_PROPERTY + name) or properties.get(name, "")
 
 
 def _strategy(properties: Mapping[str, str], *, version: TableVersion) -> str:
-    """Seen: upgraded tables keep the id under its name of before version 8, where it contradicts the mode."""
+    """Seen: upgraded tables keep the id under its name from before version 8, even where it contradicts the mode."""
     return properties.get(version.strategy_property, "").strip().lower()
 
 
@@ -223,7 +232,7 @@ def _mode_of_strategy(strategy: str) -> MergeMode:
 
 
 def _short(payload: str) -> str:
-    """A payload class of Apache Hudi's without its package; any other as it is."""
+    """A payload class of Apache Hudi without its package. Any other class name stays as it is."""
     payload = payload.strip()
     package = next((one for one in _PACKAGES if payload.startswith(one)), "")
     return payload.removeprefix(package)

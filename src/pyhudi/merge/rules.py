@@ -1,7 +1,7 @@
-"""How rows of one key are settled in a table, as frozen values; what they mean row by row is in `outcomes.py`.
+"""The rules by which rows with the same key are merged, as frozen values. `outcomes.py` applies them row by row.
 
-A merge-on-read table settles twice: the records of the log among themselves, and what is left of them with the base
-file. Spec: format/log-format.md section 6.
+A merge-on-read table merges twice: first the records of the log with each other, then the result with the base file.
+Spec: format/log-format.md section 6.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ OPERATION = "_hoodie_operation"
 
 
 class MergeMode(StrEnum):
-    """As `hoodie.record.merge.mode` spells it."""
+    """The merge modes, as `hoodie.record.merge.mode` spells them."""
 
     COMMIT_TIME = "COMMIT_TIME_ORDERING"
     EVENT_TIME = "EVENT_TIME_ORDERING"
@@ -24,11 +24,12 @@ class MergeMode(StrEnum):
 
 
 class DeleteRule(StrEnum):
-    """Against what a delete wins.
+    """Which records a delete wins over.
 
-    LATEST: against everything before it. ORDERED: by ordering value, except that one without ordering value (a
-    commit-time delete) wins, and loses to the row after it. ARRIVAL: as readers of 0.x: in the log by ordering
-    value; but a row wins over the entry of a delete block before it, and such an entry over the base row.
+    LATEST: over everything before it. ORDERED: as its ordering value says; but a delete without ordering value (a
+    commit-time delete) wins over what is before it, and loses to the row after it. ARRIVAL: as in readers of 0.x.
+    Within the log the ordering value decides; but a row wins over a delete block's entry before it, and such an entry
+    wins over the base row.
     """
 
     LATEST = "LATEST"
@@ -37,10 +38,10 @@ class DeleteRule(StrEnum):
 
 
 class Fill(StrEnum):
-    """Which values of the winning row give way to the other row's, column by column.
+    """Which values of the winning row are replaced by the other row's, column by column.
 
-    DEFAULTS: those equal to the column's default, which is null unless the schema says otherwise. NULLS: nulls.
-    UNAVAILABLE: texts and bytes that are the marker.
+    DEFAULTS: values equal to the column's default, which is null unless the schema says otherwise. NULLS: nulls.
+    UNAVAILABLE: texts and bytes that equal a marker, which stands for a value that the source did not send.
     """
 
     DEFAULTS = "IGNORE_DEFAULTS"
@@ -50,7 +51,7 @@ class Fill(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
-    """A row is a delete where this column, as text, is this text."""
+    """A row is a delete if this column's value, as text, equals this text."""
 
     column: str
     text: str
@@ -59,14 +60,16 @@ class DeleteMark:
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """The rules of one table. Picklable, where its merger is.
+    """The merge rules of a table. Picklable if the merger is.
 
-    `ordering`: the columns that are compared, one after the other; a dot leads into a struct. `log_by_ordering`,
-    `base_by_ordering`: whether of two rows the one with the greater ordering value wins, the later on a tie, or the
-    later always: within the log, and of a log row and a base row. `marks`: what marks a row as deleted, besides the
-    columns that always do. `fills_log`: whether `fill` holds within the log, too. `newer_meta_fields`: a merged row
-    has the meta fields of the later row, whichever won. `row_deletes_win`: a row marked as deleted wins over the base
-    row whatever its ordering value. `merger`: settles pairs of rows that are no deletes, instead of the two.
+    `ordering`: the columns to compare, one after the other; a dot leads into a struct.
+    `log_by_ordering`: of two log rows, the one with the greater ordering value wins, the later on a tie. If false, the
+    later row always wins. `base_by_ordering`: the same for a base row and a log row, which is the later of the two.
+    `marks`: what marks a row as deleted, besides the columns that always do.
+    `fill`: which values of the winning row give way. `fills_log`: they also give way within the log.
+    `newer_meta_fields`: a merged row has the later row's meta fields, whichever row won.
+    `row_deletes_win`: a row marked as deleted wins over the base row, whatever their ordering values.
+    `merger`: merges two rows that are no deletes, instead of `log_by_ordering` and `base_by_ordering`.
     """
 
     ordering: tuple[str, ...] = ()
@@ -90,9 +93,9 @@ class MergeRules:
         assert self.merger is None or self.fill is None, self
 
     def columns_needed(self, wanted: Iterable[str], present: Iterable[str]) -> tuple[str, ...]:
-        """The columns to read of base and log rows, in their order, for an answer of the columns `wanted`.
+        """The columns to read from base and log rows to answer with the columns `wanted`, in the order of `present`.
 
-        All of those `present` with a merger: it may look at any. Otherwise columns are settled one by one.
+        With a merger, all of `present`: a merger may look at any column. Otherwise the columns that the rules compare.
         """
         present = tuple(present)
         if self.merger is not None:
@@ -103,23 +106,23 @@ class MergeRules:
 
     @property
     def wins_whole(self) -> bool:
-        """Whether of two rows one wins as it is, and a delete as a row would: nothing is made of both."""
+        """Whether one of two rows always wins as it is, and a delete wins by the same rule as a row."""
         is_alike = self.log_by_ordering == self.base_by_ordering or self.deletes is DeleteRule.ARRIVAL
         return self.keeps_rows_whole and is_alike
 
     @property
     def keeps_rows_whole(self) -> bool:
-        """Whether every row of an answer is one that was written, unless that came with some of the columns only."""
+        """Whether every merged row equals one stored row, if no block is partial."""
         return self.merger is None and self.fill is None
 
     @property
     def mark_columns(self) -> tuple[str, ...]:
-        """The columns that may say that a row is a delete, where the table has them."""
+        """The columns that may mark a row as a delete. A table need not have them all."""
         return (IS_DELETED, OPERATION, *(mark.column for mark in self.marks))
 
 
 def commit_time(*, marks: tuple[DeleteMark, ...] = ()) -> MergeRules:
-    """The later one wins, row or delete: ordering columns are not even read.
+    """The later record wins, be it a row or a delete. Ordering columns are not even read.
 
     Spec: format/log-format.md section 6, COMMIT_TIME_ORDERING.
     """
@@ -132,8 +135,8 @@ def event_time(*, ordering: tuple[str, ...], marks: tuple[DeleteMark, ...] = ())
 
 
 def custom(merger: RecordMerger, *, ordering: tuple[str, ...] = (), marks: tuple[DeleteMark, ...] = ()) -> MergeRules:
-    """A merger settles two rows; a delete and another record are settled by event time.
+    """A merger merges two rows. If one of two records is a delete, event time decides.
 
-    Seen: 1.0.x does so; 1.1 and later hand deletes to the merger, too.
+    Seen: 1.0.x does so; 1.1 and later pass deletes to the merger, too.
     """
     return MergeRules(ordering, deletes=DeleteRule.ORDERED, marks=marks, merger=merger)

@@ -1,7 +1,8 @@
-"""Settling the records of a log that share a key, by columns: from many records a key to one.
+"""Reduces the records of a log that share a key to one record for each key, over columns.
 
-Records are settled in the order of the log, pair by pair as Apache Hudi does, but those of all keys side by side: the
-second record of every key, then the third, and so on. Rows are not touched until the end; what moves are row numbers.
+A key's records are compared in the order of the log, pair by pair as in Apache Hudi. All keys are handled at once:
+first the second record of every key, then the third, and so on. Only row numbers move; rows are copied once, at the
+end.
 """
 
 from collections.abc import Iterator
@@ -18,15 +19,15 @@ from pyhudi.merge.outcomes import Records, newer_wins
 from pyhudi.merge.rules import MergeRules
 
 _SPARSE = 2
-"""Where no more than one row in so many is left, the rows are copied, to be rid of the others."""
+"""If at most one of so many rows is left, the remaining rows are copied, to free the memory of the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Records of a log, side by side, in the order of the log.
+    """Records of a log as columns, in the order of the log.
 
-    `row`: of each its row in `rows`, or -1 for a delete. `ordering`: normalized ordering values. `absent`: of columns
-    that some rows do not have, as they come from partial blocks, which rows those are.
+    `row`: the row in `rows` of each record, or -1 for a delete. `ordering`: normalized ordering values. `absent`: for
+    columns that partial blocks left out, which rows lack a value.
     """
 
     keys: pa.Array | pa.ChunkedArray
@@ -42,9 +43,10 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The records of keys that have several, sorted by key, then as in the log.
+    """The records of keys that have several, sorted by key, then by their order in the log.
 
-    `entries`: the records. `starts`, `sizes`: each key's part of them, the largest first. `codes`: the keys.
+    `entries`: the numbers of the records. `starts`, `sizes`: where each key's records stand in `entries`, and how many
+    they are; keys with most records first. `codes`: the numbers of the keys.
     """
 
     entries: np.ndarray
@@ -53,37 +55,42 @@ class Repeats:
     codes: np.ndarray
 
     def rounds(self) -> Iterator[tuple[int, np.ndarray]]:
-        """For each further record of a key: how many keys have one (the first so many), and the places of these."""
+        """For the second, third, ... record of the keys: how many keys have one (they come first), and its places."""
         for step in range(1, int(self.sizes[0])):
             active = int(np.searchsorted(-self.sizes, -step, side="left"))
             yield active, self.starts[:active] + step
 
 
 def settle_plain(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules) -> Entries:
-    """One record a key where whole records win. Memory: some integers for each record of keys that have several."""
+    """One record for each key, if records win as a whole. Memory: some integers for each record of repeated keys."""
     repeats = _without_runs(repeated_keys(codes, len(keys)), entries, rules)
     pairs = _Pairs(entries, repeats.entries, rules)
+
     winner = repeats.starts.copy()
     for active, newer in repeats.rounds():
         wins = pairs.newer_wins(newer, winner[:active])
         winner[:active] = np.where(wins, newer, winner[:active])
+
     chosen = one_of_each(codes, len(keys))
     chosen[repeats.codes] = repeats.entries[winner]
     return gather_states(entries, keys, chosen, {})
 
 
 def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules, defaults: Defaults) -> Entries:
-    """One record a key where some values of the winning row give way to the other row's.
+    """One record for each key, if values of the winning row may give way to the other row's.
 
-    Those of columns that a partial block does not have, and those that the rules fill; not where either is a delete.
-    A value that is absent never replaces one. Spec: format/log-format.md section 6.2.
-    Memory: for each column with such values an integer a key, besides what `settle_plain` needs.
+    That happens in columns that a partial block lacks, and to values that the rules fill; not if one of the two is a
+    delete. An absent value never replaces another. Example: the later row wins, but its block lacks column c: the
+    earlier row's c stays. Spec: format/log-format.md section 6.2.
+    Memory: what `settle_plain` needs and, for each such column, an integer for each key.
     """
     repeats = repeated_keys(codes, len(keys))
     pairs = _Pairs(entries, repeats.entries, rules)
+
     row = entries.row[repeats.entries]
     cells = [_Cells(entries, name, row[repeats.starts], rules, defaults) for name in entries.rows.column_names]
     cells = [one for one in cells if one.can_move]
+
     winner = repeats.starts.copy()
     for active, newer in repeats.rounds():
         older = winner[:active]
@@ -92,8 +99,10 @@ def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: Mer
         for one in cells:
             one.settle(active, row[newer], wins, are_rows)
         winner[:active] = np.where(wins, newer, older)
+
     chosen = one_of_each(codes, len(keys))
     chosen[repeats.codes] = repeats.entries[winner]
+
     sources = {}
     for one in cells:
         sources[one.name] = entries.row[chosen]
@@ -102,7 +111,7 @@ def settle_cells(entries: Entries, codes: np.ndarray, keys: pa.Array, rules: Mer
 
 
 class _Cells:
-    """One column's values in `settle_cells`: `source` is the row that each key's value is in so far."""
+    """One column's values in `settle_cells`. `source`: the row from which each key's value is taken so far."""
 
     def __init__(self, entries: Entries, name: str, first: np.ndarray, rules: MergeRules, defaults: Defaults) -> None:
         nothing = np.zeros(entries.rows.num_rows, np.bool_)
@@ -127,7 +136,7 @@ class _Cells:
 
 
 class _Pairs:
-    """Who wins, of records by their places in `Repeats.entries`."""
+    """Tells which of two records wins. Records are named by their places in `Repeats.entries`."""
 
     def __init__(self, entries: Entries, order: np.ndarray, rules: MergeRules) -> None:
         ordering = [take_one(column, order) for column in entries.ordering]
@@ -148,7 +157,7 @@ class _Pairs:
 
 
 def one_of_each(codes: np.ndarray, key_count: int) -> np.ndarray:
-    """For each key one record; of keys that have several, whichever."""
+    """One record for each key. For a key with several, an arbitrary one."""
     chosen = np.empty(key_count, np.int64)
     chosen[codes] = np.arange(len(codes))
     return chosen
@@ -169,41 +178,47 @@ def _parts(entries: np.ndarray, sorted_codes: np.ndarray) -> Repeats:
 
 
 def _without_runs(repeats: Repeats, entries: Entries, rules: MergeRules) -> Repeats:
-    """Of rows of one key that follow each other, the one that wins over the others: settled without a round each.
+    """Replaces each run of consecutive rows of a key by the row that wins, without comparing them pair by pair.
 
-    Exact as long as ordering values are in a total order, because rows win over rows by nothing else.
+    Exact if ordering values have a total order: nothing else decides between two rows.
     """
     order = repeats.entries
     codes = np.empty(len(order), repeats.codes.dtype)
     by_start = np.argsort(repeats.starts)
     codes[:] = np.repeat(repeats.codes[by_start], repeats.sizes[by_start])
+
     is_row = ~entries.records.is_delete[order]
     is_start = np.append(True, (codes[1:] != codes[:-1]) | ~is_row[1:] | ~is_row[:-1])
     starts = np.flatnonzero(is_start)
     if len(starts) == len(order):
         return repeats
+
     places = np.arange(len(order))
     if rules.log_by_ordering and rules.ordering:
         ranked = ranks([take_one(column, order) for column in entries.ordering], len(order))
         greatest = np.maximum.reduceat(ranked, starts)
         places = np.where(ranked == greatest[np.cumsum(is_start) - 1], places, -1)
+
     last = np.maximum.reduceat(places, starts)
     return _parts(order[last], codes[last])
 
 
 def gather_states(entries: Entries, keys: pa.Array, chosen: np.ndarray, sources: dict[str, np.ndarray]) -> Entries:
-    """One record a key, with its row: `chosen` are the records, `sources` the rows of columns that have their own."""
+    """The chosen record of each key, with its row. `sources`: other rows, for columns that take values from those."""
     records = entries.records.take(chosen)
     row = np.where(records.is_delete, -1, entries.row[chosen])
     ordering = [take_one(column, chosen) for column in entries.ordering]
+
     kept = np.flatnonzero(row >= 0)
     if not sources and len(kept) * _SPARSE > entries.rows.num_rows:
         return Entries(keys, records, row, ordering, entries.rows, entries.absent)
+
     picks = {name: source[kept] for name, source in sources.items()}
     whole = row[kept]
     names = entries.rows.column_names
     columns = [take_one(entries.rows.column(name), picks.get(name, whole)) for name in names]
     absent = {name: mask[picks.get(name, whole)] for name, mask in entries.absent.items()}
+
     row = row.copy()
     row[kept] = np.arange(len(kept))
     rows = pa.table(columns, schema=entries.rows.schema) if names else entries.rows.slice(0, len(kept))
@@ -211,7 +226,7 @@ def gather_states(entries: Entries, keys: pa.Array, chosen: np.ndarray, sources:
 
 
 def settle_nothing(entries: Entries) -> Entries:
-    """Records of as many keys: each is its key's."""
+    """The records as they are, if no key has several."""
     return Entries(
         one_array(entries.keys), entries.records, np.where(entries.records.is_delete, -1, entries.row),
         [one_array(column) for column in entries.ordering], entries.rows, entries.absent,

@@ -1,4 +1,4 @@
-"""Settling the records of a log that share a key with a merger of the user's own."""
+"""Reduces the records of a log to one for each key, with a merger that the user registered."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from pyhudi.merge.settle import Entries, gather_states, one_of_each, repeated_ke
 
 
 def merge_pairs(rules: MergeRules, older: pa.RecordBatch, newer: pa.RecordBatch) -> tuple[pa.RecordBatch, np.ndarray]:
-    """What the merger makes of pairs of rows, and which of the results are deletes."""
+    """The merger's rows for pairs of rows, and which of them are deletes."""
     assert rules.merger is not None
     rows, deleted = run_merger(rules.merger, older, newer, key=rules.key)
     marked = find_deleted(rows, rules)
@@ -26,13 +26,15 @@ def merge_pairs(rules: MergeRules, older: pa.RecordBatch, newer: pa.RecordBatch)
 def settle_custom(
     entries: Entries, codes: np.ndarray, keys: pa.Array, rules: MergeRules, fields: Sequence[pa.Field]
 ) -> Entries:
-    """One record a key: rows go to the merger, older first; a delete and another record are settled by event time.
+    """One record for each key, chosen or made by the merger.
 
+    Two rows go to the merger, older first. If one of two records is a delete, event time decides.
     Memory: every row that the merger makes is held until the end.
     """
     repeats = repeated_keys(codes, len(keys))
     grown = _Grown(entries, rules, fields)
     winner = repeats.entries[repeats.starts]
+
     for active, places in repeats.rounds():
         newer, older = repeats.entries[places], winner[:active]
         is_delete = grown.records.is_delete
@@ -41,13 +43,14 @@ def settle_custom(
         result[by_time] = grown.later(newer[by_time], older[by_time])
         result[~by_time] = grown.merged(newer[~by_time], older[~by_time])
         winner[:active] = result
+
     chosen = one_of_each(codes, len(keys))
     chosen[repeats.codes] = winner
     return gather_states(grown.entries(), keys, chosen, {})
 
 
 class _Grown:
-    """The records of a log, and after them those that the merger made."""
+    """The records of a log, followed by the records that the merger made."""
 
     def __init__(self, entries: Entries, rules: MergeRules, fields: Sequence[pa.Field]) -> None:
         self.records = entries.records
@@ -62,12 +65,13 @@ class _Grown:
         return Entries(self._keys, self.records, self._row, self._ordering, self._rows, {})
 
     def later(self, newer: np.ndarray, older: np.ndarray) -> np.ndarray:
-        """Of pairs with a delete, those that win by event time."""
+        """For pairs of records of which one is a delete at least: the record that wins by event time."""
         if not len(newer):
             return newer
         new, old = ([column.take(pa.array(at)) for column in self._ordering] for at in (newer, older))
         at_least = incoming_wins(new, old) if new else np.ones(len(newer), np.bool_)
         exceeds = ~at_least & (null_patterns(new, len(newer)) == null_patterns(old, len(newer)))
+
         records = self.records
         wins = newer_wins(
             self._rules, records.take(newer), records.take(older), at_least=at_least, older_exceeds=exceeds
@@ -75,14 +79,16 @@ class _Grown:
         return np.where(wins, newer, older)
 
     def merged(self, newer: np.ndarray, older: np.ndarray) -> np.ndarray:
-        """New records, of pairs of rows."""
+        """New records: what the merger makes of pairs of rows."""
         if not len(newer):
             return newer
         count, row_count = len(self._row), self._rows.num_rows
         rows, is_delete = merge_pairs(self._rules, self._batch(older), self._batch(newer))
+
         ordering = read_ordering(rows, self._rules.ordering, self._fields)
         is_commit_time = is_delete & lacks_value(ordering, len(rows), is_block=False)
         kinds = np.where(is_delete, Kind.ROW_DELETE, Kind.ROW).astype(np.int8)
+
         self.records = Records(
             np.append(self.records.kinds, kinds), np.append(self.records.is_commit_time, is_commit_time)
         )
@@ -92,6 +98,7 @@ class _Grown:
             pa.chunked_array([*column.chunks, new], column.type)
             for column, new in zip(self._ordering, normalized(ordering), strict=True)
         ]
+
         return count + np.arange(len(rows))
 
     def _batch(self, at: np.ndarray) -> pa.RecordBatch:

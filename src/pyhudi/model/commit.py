@@ -1,8 +1,8 @@
-"""What the files of the timeline say: commits, plans of services, and what services report.
+"""The records in the timeline's files: commits, plans of services, and reports of services.
 
-Fields carry the names of Apache Hudi's Avro records (`org.apache.hudi.avro.model`), in snake case and
-in the records' order; where a field is an instant it is called `requested`. A field that may be null
-there may be None here, so that a decoded value encodes to the same record.
+Fields are named as in Apache Hudi's Avro records (`org.apache.hudi.avro.model`), in snake case and in the records'
+order. A field that holds an instant is called `requested`. A field that may be null in Avro may be None here, so that a
+decoded value encodes to the same record.
 
 Spec: format/timeline.md section 4.1.
 """
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 NEW_FILE_GROUP = "null"
-"""The `prev_commit` of a file that opens its file group: this text, not a null."""
+"""The `prev_commit` of the first file of a file group: the text "null", not a null."""
 
 
 REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
-"""Operations that write rows anew and change none."""
+"""Operations that write existing rows anew and change no row."""
 
 MOVES = frozenset({"CLUSTER"})
 """Operations that move rows to other file groups and change none."""
@@ -32,10 +32,10 @@ class RuntimeStats:
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One data file that a write made or rewrote. Defaults: as Apache Hudi states a base file.
+    """A data file that a write made or rewrote. The defaults are those of a base file in Apache Hudi.
 
-    `path`: relative to the table. `prev_commit`: requested time of the base file before. The log
-    fields (`log_version` to `log_files`) are None for a base file. Spec: format/actions.md section 1.1.
+    `path`: relative to the table. `prev_commit`: requested time of the base file before. The log fields (`log_version`
+    to `log_files`) are None for a base file. Spec: format/actions.md section 1.1.
     """
 
     file_id: str | None = None
@@ -72,13 +72,13 @@ class WriteStat:
 
     @property
     def is_log(self) -> bool:
-        """Does this describe a log file?"""
+        """Whether this describes a log file."""
         return self.log_version is not None or self.log_files is not None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """What a write did. `partition_to_replace_file_ids` is None but for replace commits."""
+    """What a write did. `partition_to_replace_file_ids`: set for replace commits only."""
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
     operation_type: str | None = None
@@ -97,7 +97,7 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """What a rollback removes from one file group; paths are absolute.
+    """What a rollback removes from one file group. Paths are absolute.
 
     Spec: format/actions.md section 5.2.
     """
@@ -118,7 +118,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartitionMetadata:
-    """What a rollback did to a partition; paths are absolute, the maps are log file -> size in bytes."""
+    """What a rollback did to a partition. Paths are absolute. The maps are log file -> size in bytes."""
 
     partition_path: str
     success_delete_files: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """`savepoint_to_restore`: requested time of the savepointed commit."""
+    """What a restore will roll back. `savepoint_to_restore`: requested time of the savepointed commit."""
 
     instants_to_rollback: tuple[InstantInfo, ...] = ()
     version: int | None = 2
@@ -149,7 +149,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """`rollbacks`: requested time of a rolled-back instant -> what was done to it."""
+    """What a restore did. `rollbacks`: requested time of a rolled-back instant -> the rollback's reports."""
 
     start_restore_time: str
     time_taken_in_millis: int
@@ -161,7 +161,7 @@ class RestoreMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ActionInstant:
-    """An instant with its state, as clean plans name the earliest one to retain."""
+    """An instant with its state, as in a clean plan's earliest instant to retain."""
 
     requested: str
     action: str
@@ -170,7 +170,7 @@ class ActionInstant:
 
 @dataclass(frozen=True, slots=True)
 class CleanFileInfo:
-    """A file to be cleaned; the path is absolute."""
+    """A file to be cleaned. The path is absolute."""
 
     file_path: str | None
     is_bootstrap_base_file: bool | None = False
@@ -180,7 +180,7 @@ class CleanFileInfo:
 class CleanerPlan:
     """Which files a clean will delete. Spec: format/actions.md section 7.5.
 
-    Version 1 named files in `files_to_be_deleted_per_partition`, which is empty since.
+    Version 1 of the plan names files in `files_to_be_deleted_per_partition`, which later versions leave empty.
     """
 
     earliest_instant_to_retain: ActionInstant | None
@@ -195,7 +195,7 @@ class CleanerPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanPartitionMetadata:
-    """What a clean did to a partition; files are bare names."""
+    """What a clean did to a partition. Files are bare names."""
 
     partition_path: str
     policy: str
@@ -207,7 +207,7 @@ class CleanPartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean did. `earliest_commit_to_retain` is empty where its policy has none."""
+    """What a clean did. `earliest_commit_to_retain` is empty if the policy has none."""
 
     start_clean_time: str
     time_taken_in_millis: int
@@ -230,7 +230,7 @@ class SavepointPartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """`savepointed_at`: milliseconds since the epoch."""
+    """What a savepoint protects. `savepointed_at`: milliseconds since 1970."""
 
     savepointed_by: str
     savepointed_at: int
@@ -241,7 +241,7 @@ class SavepointMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SliceInfo:
-    """A file slice that a clustering rewrites; paths are absolute."""
+    """A file slice that a clustering rewrites. Paths are absolute."""
 
     data_file_path: str | None
     delta_file_paths: tuple[str, ...] | None
@@ -264,7 +264,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStrategy:
-    """The Java class that Apache Hudi carries out a plan with, and its parameters."""
+    """The Java class by which Apache Hudi carries out a plan, and its parameters."""
 
     class_name: str | None
     strategy_params: Mapping[str, str] | None = None
@@ -283,7 +283,7 @@ class ClusteringPlan:
 
 @dataclass(frozen=True, slots=True)
 class RequestedReplaceMetadata:
-    """What a replace commit or a clustering is about to do; all None for an insert overwrite."""
+    """What a replace commit or a clustering is about to do. All fields are None for an insert overwrite."""
 
     operation_type: str | None = None
     clustering_plan: ClusteringPlan | None = None
@@ -292,12 +292,12 @@ class RequestedReplaceMetadata:
 
     @property
     def input_groups(self) -> tuple[ClusteringGroup, ...]:
-        """What the clustering plan takes in; none without a plan."""
+        """The groups of slices that the clustering plan rewrites. None without a plan."""
         return (self.clustering_plan.input_groups or ()) if self.clustering_plan else ()
 
     @property
     def file_groups(self) -> tuple[tuple[str, str], ...]:
-        """(partition, file id) of each file group that the clustering plan takes in."""
+        """(partition, file id) of each file group that the clustering plan rewrites."""
         return tuple((s.partition_path or "", s.file_id or "") for g in self.input_groups for s in g.slices)
 
 
@@ -333,7 +333,7 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class IndexPartitionInfo:
-    """A partition of the metadata table to be built, and up to which instant of the data table."""
+    """A partition of the metadata table to build, and the instant of the data table up to which to build it."""
 
     version: int | None = 1
     metadata_partition_path: str | None = None

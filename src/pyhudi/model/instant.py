@@ -1,4 +1,4 @@
-"""Instants: what happened to a table, as data."""
+"""Instants: the actions on a table, as values."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,7 +7,7 @@ State: TypeAlias = Literal["REQUESTED", "INFLIGHT", "COMPLETED"]
 
 STATES: tuple[State, ...] = ("REQUESTED", "INFLIGHT", "COMPLETED")
 
-# A pending service is named after the service, its completion after what it leaves behind.
+# A pending service's action is named after the service. Its completed action is named after the result.
 # Spec: 1.0, "Timeline"; format/timeline.md section 2, "comparable action".
 COMPLETED_ACTION = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
@@ -17,13 +17,13 @@ PENDING_SERVICE_ACTIONS = frozenset({"compaction", "logcompaction", "clustering"
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """One action at its highest state on the timeline.
+    """One action, in the latest state that it reached on the timeline.
 
-    `requested`: its requested time, which is its identity. `completed`: its completion time, None
-    while pending (layout 1 has none in names: there it is the completed file's modification time).
-    `action`: as named in the file of its highest state, such as `commit`, `compaction`, `rollback`.
-    `is_legacy`: a layout-2 timeline keeps it under a name without completion time, its payload in
-    the layout-1 form (left from before an upgrade).
+    `requested`: its requested time, which identifies it. `completed`: its completion time, None while it is pending. In
+    layout 1 names hold no completion time: there it is the modification time of the completed file.
+    `action`: as named in the file of its latest state, such as `commit`, `compaction`, `rollback`.
+    `is_legacy`: the instant is on a layout-2 timeline, but was written before the upgrade: its file's name has no
+    completion time, and its content has the layout-1 form.
     """
 
     requested: str
@@ -38,5 +38,5 @@ class Instant:
 
     @property
     def comparable_action(self) -> str:
-        """The action under which this instant completes, equal for all of its states."""
+        """The action that this instant has, or will have, when completed. The same in all of its states."""
         return COMPLETED_ACTION.get(self.action, self.action)

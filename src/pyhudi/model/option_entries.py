@@ -1,4 +1,4 @@
-"""What can be said of an option, and short ways to say it of several."""
+"""The entry that describes an option, and short ways to write the same entry for several options."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from pyhudi.model.table_facts import Fact
 
 COMES_LATER = "more comes with a later release"
 DELETE_PAYLOAD = "EmptyHoodieRecordPayload"
-"""The payload class whose rows are deletes, whatever they hold."""
+"""The payload class that makes each row of a write a delete, whatever the row holds."""
 MERGE_STRATEGIES = ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d")
 
 
 class Kind(StrEnum):
-    """SETTING: a field of a settings class. FACT: must agree with the table. READ: of reads; writes skip it.
+    """SETTING: fills a field of a settings class. FACT: must agree with the table. READ: for queries; writes skip it.
 
-    PROPERTY: a property that the table keeps for itself; a write may repeat it, and no more.
-    PROMISE: nothing to do, but only some values can be kept. READ_PROMISE: the same of reads; writes skip it.
-    HARMLESS: no meaning here, whatever the value; the note says why.
+    PROPERTY: a property that only the table may set; a write may repeat it, not change it.
+    PROMISE: has no effect, but only some values can be honoured. READ_PROMISE: the same for queries; writes skip it.
+    HARMLESS: has no effect, whatever the value. The note says why.
     """
 
     SETTING = "SETTING"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What becomes of an option: it is done, it has nothing to do here, or values beyond the default are refused."""
+    """What becomes of an option: it is followed, it has no effect here, or only its default passes."""
 
     SETTING = "setting"
     HARMLESS = "harmless"
@@ -50,9 +50,11 @@ VERDICTS: dict[Kind, Verdict] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`accepts`: values that this release keeps, in any case of letters; None: all. An empty text always
-    passes, as if the option were left out. `knows`: further values of Apache Hudi's; where there are
-    any, and for every SETTING, a value in neither list is a mistake. `note`: why it has no effect, or when more comes.
+    """What is known about an option.
+
+    `accepts`: values that this release supports, in upper or lower case; None: all. An empty text always passes, as if
+    the option were left out. `knows`: further values that Apache Hudi knows. If there are any, and for every SETTING, a
+    value in neither list is a mistake. `note`: why the option has no effect, or when more is supported.
     """
 
     kind: Kind

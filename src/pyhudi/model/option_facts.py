@@ -1,4 +1,4 @@
-"""Options that say what a table is: they must agree with it."""
+"""Options that state a fact of the table. They must agree with the table."""
 
 from pyhudi.model.option_entries import COMES_LATER, DELETE_PAYLOAD, Entry, Kind, each, fact
 from pyhudi.model.table_facts import Fact
@@ -85,7 +85,7 @@ FACTS: dict[str, Entry] = {
 }  # fmt: skip
 
 PROPERTIES: dict[str, Entry] = {
-    # Where things lie: a new table may be told, and every reader goes by it.
+    # Where files lie: stated when the table is created; every reader follows the table's properties.
     **each(
         (
             "hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder",

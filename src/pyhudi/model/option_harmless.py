@@ -1,6 +1,6 @@
-"""Options that change no row, no file that matters and no promise here: each group says why.
+"""Options that have no effect here: they change no row, no file that matters and no promise. Each group says why.
 
-A name stands here by itself, and never because it begins like others.
+Every option is listed by its full name. None is covered because its name begins like another one.
 """
 
 from pyhudi.model.option_entries import Entry, harmless

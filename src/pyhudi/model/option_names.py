@@ -1,4 +1,4 @@
-"""The names of options: which ones Apache Hudi knows, and the one spelling that each goes by here.
+"""The names of options: which names Apache Hudi knows, and the one spelling that is used here for each.
 
 The list is package data, `option_names.txt`: the names that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 define, one a
 line, sorted; a name that ends in `*` stands for all that begin so. Last come pyhudi's own, which begin with `pyhudi.`.
@@ -52,7 +52,7 @@ ALIASES = {
     "hoodie.table.rt.file.format": "hoodie.table.log.file.format",
     "hoodie.write.lock.storage.heartbeat.poll.secs": "hoodie.write.lock.storage.renew.interval.secs",
 }
-"""Older spellings -> the newest one. Other spellings of a table's facts are not here: see `table_facts`."""
+"""Older spellings -> the newest one. Several options that state one fact of a table are in `table_facts`, not here."""
 
 OWN_PREFIX = "pyhudi."
 """How the names begin that Apache Hudi does not have. They say how this process works, so no table stores them."""
@@ -70,7 +70,7 @@ def canonical_name(name: str) -> str:
 def check_known(name: str) -> None:
     """Accept a name that Apache Hudi knows.
 
-    Raises: Invalid for any other, naming the nearest one that is known.
+    Raises: Invalid for any other name, with the nearest known name.
     """
     names, prefixes = known_names()
     if name in names or (name.startswith(prefixes) and name not in prefixes):
@@ -82,7 +82,7 @@ def check_known(name: str) -> None:
 
 @cache
 def known_names() -> tuple[frozenset[str], tuple[str, ...]]:
-    """All names in full, and the beginnings of the open-ended ones. Memory: 50 kB, held for good."""
+    """All full names, and the beginnings of the open-ended names. Memory: 50 kB, never freed."""
     lines = resources.files("pyhudi.model").joinpath("option_names.txt").read_text(encoding="utf-8").splitlines()
     names = frozenset(line for line in lines if line and not line.endswith("*"))
     return names, tuple(line[:-1] for line in lines if line.endswith("*"))

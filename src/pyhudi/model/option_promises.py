@@ -1,4 +1,4 @@
-"""Options that ask for a promise, of which this release keeps some."""
+"""Options that ask for a promise. This release keeps the promise for some values only."""
 
 from pyhudi.model.option_entries import COMES_LATER, MERGE_STRATEGIES, Entry, Kind, each, empty, off
 
@@ -41,7 +41,7 @@ PROMISES: dict[str, Entry] = {
     **empty(
         _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema"
     ),
-    # Before version 8 the id says nothing of the mode: Apache Hudi 0.15 stores one for every payload.
+    # Before version 8 the id says nothing about the mode: Apache Hudi 0.15 stores the same id for every payload class.
     **each(
         ("hoodie.compaction.record.merger.strategy", "hoodie.datasource.write.record.merger.strategy"),
         Entry(Kind.PROMISE, MERGE_STRATEGIES, note=COMES_LATER),

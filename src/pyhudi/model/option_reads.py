@@ -1,4 +1,4 @@
-"""Options of queries, which writes pass over."""
+"""Options of queries. Writes ignore them."""
 
 from pyhudi.model.option_entries import COMES_LATER, Entry, Kind, each
 

@@ -1,6 +1,6 @@
-"""Options whose default is all that this release does: any other value asks for something, and is refused.
+"""Options of which only the default is supported. Any other value asks for something else, and is refused.
 
-Each line holds what passes: the defaults of Apache Hudi 0.15, 1.0 and 1.2, in any case of letters.
+Each line lists the values that pass: the defaults of Apache Hudi 0.15, 1.0 and 1.2, in upper or lower case.
 """
 
 from pyhudi.model.option_entries import Entry, Kind

@@ -1,4 +1,4 @@
-"""Options that settings classes read."""
+"""Options that have an effect: settings classes read them."""
 
 from pyhudi.model.option_entries import COMES_LATER, Entry, Kind, each
 

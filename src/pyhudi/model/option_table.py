@@ -1,7 +1,7 @@
-"""What each option means to this release: one entry a name. Open-ended names have one for all that begin alike.
+"""What each option means to this release: one entry for each name, and one for each open-ended group of names.
 
 To widen the scope, change an entry: let it accept one more value, or turn it into a SETTING. A known name without an
-entry is a fault, which a test finds.
+entry is a bug, which a test finds.
 """
 
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from pyhudi.model.table_facts import Fact
 
 @dataclass(frozen=True, slots=True)
 class OptionVerdict:
-    """What becomes of an option. `name`: as it is given; `newest`: its newest spelling.
+    """What becomes of an option. `name`: as given. `newest`: its newest spelling.
 
-    `accepts`: the values that pass, where only some do. `reason`: why it has nothing to do here, or what to do instead.
+    `accepts`: the values that pass, if only some do. `reason`: why the option has no effect, or what to do instead.
     """
 
     name: str
@@ -33,9 +33,9 @@ class OptionVerdict:
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name: its own, or that of its longest open-ended beginning.
+    """The entry for a name: its own, or that of the longest open-ended beginning of the name.
 
-    Any other can stand in a table's properties only, where a later release put it.
+    A name without either can only come from a table's properties, where a later release put it.
     """
     if name in ENTRIES:
         return ENTRIES[name]
@@ -44,14 +44,15 @@ def find_entry(name: str) -> Entry:
 
 
 def fact_names(fact: Fact) -> tuple[str, ...]:
-    """The options that spell a fact of the table."""
+    """The names of the options that state a fact of the table."""
     return tuple(name for name, entry in ENTRIES.items() if entry.fact is fact)
 
 
 def option_verdicts(containing: str = "", verdict: str | None = None) -> tuple[OptionVerdict, ...]:
-    """What becomes of each option of Apache Hudi, sorted by name; those whose name contains a text.
+    """What becomes of each option of Apache Hudi whose name contains a text, sorted by name.
 
-    `verdict`: "setting" (it is done), "harmless" (it has nothing to do here) or "refused" (only the default passes).
+    `verdict`: "setting" (the option is followed), "harmless" (it has no effect here) or "refused" (only the default
+    passes).
     """
     wanted = None if verdict is None else Verdict(verdict)
     names, _ = known_names()

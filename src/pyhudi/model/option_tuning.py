@@ -1,6 +1,6 @@
-"""Options that tune parts of Apache Hudi that are built otherwise here: sizes of heaps, tasks, caches, estimates.
+"""Options that tune parts of Apache Hudi that are built in another way here: heaps, tasks, caches, estimates of sizes.
 
-Rows, and the promises about them, are the same whatever these options say.
+Whatever these options say, rows and promises are the same.
 """
 
 from pyhudi.model.option_entries import Entry, harmless

@@ -1,4 +1,4 @@
-"""Option texts read as what they are to be."""
+"""Parses the texts of options to flags, numbers and choices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from pyhudi.errors import Invalid
 from pyhudi.model.table_facts import parse_flag
 
 COUNT_MAX = 2**63 - 1
-"""The largest whole number that an option may say: what Apache Hudi's long holds."""
+"""The largest whole number that an option may state: the maximum of Java's long, which Apache Hudi parses it to."""
 
 _T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:
-    """Options by name. One that is absent or empty gives the default; what cannot be a value is Invalid."""
+    """Options by name. An absent or empty option gives the default. A text that is no value raises Invalid."""
 
     texts: Mapping[str, str]
 
@@ -52,7 +52,7 @@ class OptionValues:
         return value
 
     def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:
-        """One of `known`, in any case of letters."""
+        """One of `known`, in upper or lower case."""
         text = self.texts.get(name, "").strip()
         if not text:
             return default

@@ -1,4 +1,4 @@
-"""Options: the three places that they come from, and whether the table and this release agree with them."""
+"""Reads options from the three places that state them, and checks them against the table and this release."""
 
 import difflib
 import logging
@@ -25,10 +25,10 @@ _named_lock = threading.Lock()
 def merge_options(
     *, write: Mapping[str, object] | None, opened: Mapping[str, object] | None, table: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options of a write under their newest names, as text; the nearer place wins.
+    """The options of a write under their newest names, as text. If two places state an option, the nearer one wins.
 
-    Nearest first: `write`, `opened`, `table` (the table's properties, whose names are not checked: a later
-    release may have added some). Options without an effect are named in the log, once a process.
+    Nearest first: `write`, `opened`, `table`. Names in `table`, the table's properties, are not checked, since a later
+    release may have added some. Options without effect are logged, each once in a process.
 
     Raises: Invalid for an unknown name, a value that is no text, number or bool, or two spellings of one name
     with two values in one place; Unsupported for a promise that this release cannot keep.
@@ -36,35 +36,40 @@ def merge_options(
     prefix = _metadata_prefix(write, opened, table)
     places = (_stored(table), *(option_texts(given, metadata_prefix=prefix) for given in (opened, write)))
     merged = {name: text for place in places for name, text in place.items()}
+
     for name, text in merged.items():
         entry = find_entry(name)
         if entry.kind not in (Kind.READ, Kind.READ_PROMISE, Kind.PROPERTY):
             check_value(name, text, entry)
+
     for place in places[1:]:
         for name, text in place.items():
             if table:
                 _hold_against_property(name, text, table)
             if not _is_metadata(name, prefix):
                 note_unused(name)
+
     return merged
 
 
 def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
-    """Hold options against the table.
+    """Check options against the facts of the table.
 
-    Raises: Invalid for one that contradicts a fact of the table; Unsupported for another table version.
+    Raises: Invalid for an option that contradicts a fact; Unsupported for another table version.
     """
     for name, text in options.items():
         fact = find_entry(name).fact
         if name == PAYLOAD_CLASS and is_delete_payload(text):
-            continue  # it says what the rows of one write are, not how the table merges
+            continue  # this class says that all rows of the write are deletes, not how the table merges
         if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
             continue
         if fact is Fact.MERGE_MODE and short_class_name(text) == facts.payload:
-            continue  # version 9 tells by other properties what this class does
+            continue  # version 9 states by other properties what this class does
+
         asked, stored = parse_fact(fact, name, text), facts.get(fact)
         if asked == stored:
             continue
+
         if fact is Fact.VERSION:
             raise Unsupported(
                 f"option '{name}'='{text}': table '{facts.name}' has version {stored}, and a write does not "
@@ -78,9 +83,9 @@ def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
 
 
 def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
-    """What options say of a fact, whichever spelling they use; None where they say nothing.
+    """The value that options state for a fact, under any of its spellings. None if they state none.
 
-    For making a table. Raises: Invalid where two spellings contradict each other.
+    For creating a table. Raises: Invalid if two spellings contradict each other.
     """
     found: dict[str, FactValue] = {}
     for name in fact_names(fact):
@@ -88,6 +93,7 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
             continue
         if options.get(name, "").strip():
             found[name] = parse_fact(fact, name, options[name])
+
     for name, value in found.items():
         first = next(iter(found))
         if value != found[first]:
@@ -95,11 +101,12 @@ def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
                 f"option '{name}'='{options[name]}': contradicts option '{first}'='{options[first]}'; "
                 "expected one value"
             )
+
     return next(iter(found.values()), None)
 
 
 def is_delete_payload(text: str) -> bool:
-    """Whether a payload class makes each row that it carries a delete."""
+    """Whether a payload class makes every row of the write a delete."""
     return short_class_name(text) == DELETE_PAYLOAD
 
 
@@ -108,7 +115,7 @@ def option_texts(
 ) -> dict[str, str]:
     """The options of one place under their newest names, as text.
 
-    Names that begin with `metadata_prefix` are entries for the commit and may be anything.
+    Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything.
     Raises: Invalid, as `merge_options` says.
     """
     if given is not None and not isinstance(given, Mapping):
@@ -118,9 +125,11 @@ def option_texts(
     for name, value in (given or {}).items():
         if not isinstance(name, str):
             raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
+
         text = _text(name, value)
         if not _is_metadata(name, metadata_prefix):
             check_known(name)
+
         newest = canonical_name(name)
         if texts.get(newest, text) != text:
             raise Invalid(
@@ -132,16 +141,19 @@ def option_texts(
 
 
 def check_value(name: str, text: str, entry: Entry) -> None:
-    """Refuse a value that an entry does not accept.
+    """Refuse a value that an option's entry does not accept.
 
-    Raises: Unsupported for a promise that cannot be kept; Invalid for a value that nobody knows.
+    Raises: Unsupported for a promise that cannot be kept; Invalid for a value that is unknown.
     """
     if entry.accepts is None or text.strip() == "":
         return
+
     accepted = {value.lower() for value in entry.accepts}
     asked = [short_class_name(value).lower() for value in text.split(",")]
     if all(value in accepted for value in asked):
         return
+
+    # A value that is not even known is a mistake of the caller.
     if entry.knows or entry.kind is Kind.SETTING:
         known = [*(value for value in entry.accepts if value), *entry.knows]
         for value in asked:
@@ -149,13 +161,14 @@ def check_value(name: str, text: str, entry: Entry) -> None:
                 near = difflib.get_close_matches(value.upper(), [k.upper() for k in known], n=1, cutoff=0.5)
                 hint = f"; the nearest is {next(k for k in known if k.upper() == near[0])}" if near else ""
                 raise Invalid(f"option '{name}'='{text}': expected one of {', '.join(known)}{hint}")
+
     values = [value for value in entry.accepts if value]
     possible = f"expected {' or '.join(values)}" if values else "expected it to be left out"
     raise Unsupported(f"option '{name}'='{text}': {possible}; {entry.note or 'more comes with a later release'}")
 
 
 def _hold_against_property(name: str, text: str, table: Mapping[str, str]) -> None:
-    """Raises: Invalid for an option that would change what the table keeps for itself."""
+    """Raises: Invalid for an option that would change a property which only the table itself may set."""
     entry, stored = find_entry(name), table.get(name, "")
     if entry.kind is Kind.PROPERTY and text.strip() and text != stored:
         has = f"has '{stored[:80]}'" if stored else "has none"
@@ -163,7 +176,7 @@ def _hold_against_property(name: str, text: str, table: Mapping[str, str]) -> No
 
 
 def note_unused(name: str) -> None:
-    """Name an option without effect in the log, once a process."""
+    """Log an option without effect, once in a process."""
     entry = find_entry(name)
     if entry.kind is not Kind.HARMLESS:
         return
@@ -175,7 +188,7 @@ def note_unused(name: str) -> None:
 
 
 def _stored(table: Mapping[str, str]) -> dict[str, str]:
-    """A table's properties by their newest names; where it holds two spellings, the newest one counts."""
+    """A table's properties under their newest names. If the table has two spellings, the newest name's value counts."""
     renamed = {canonical_name(name): text for name, text in table.items() if canonical_name(name) != name}
     return {**renamed, **{name: text for name, text in table.items() if canonical_name(name) == name}}
 

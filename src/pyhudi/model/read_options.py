@@ -1,4 +1,4 @@
-"""What a reader asks for by options, as `spark.read.format("hudi")` takes them."""
+"""What a reader asks for by options, in the form that `spark.read.format("hudi")` takes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ DATA_SKIPPING = "hoodie.enable.data.skipping"
 DATA_SKIPPING_FAILURE = "hoodie.fileIndex.dataSkippingFailureMode"
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 WHERE = "pyhudi.where"
-"""pyhudi's own: the predicate of a query, which Spark's readers have no word for."""
+"""An option of pyhudi's own: the predicate of a query. Spark's readers have no option for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkippingOptions:
-    """`is_on`: whether queries skip what indexes rule out. `falls_back`: a damaged index is passed over, not an error.
+    """`is_on`: whether queries skip what indexes rule out. `falls_back`: a damaged index is ignored, not an error.
 
-    Apache Hudi falls back unless it is told not to; here damage is hidden only from those who ask for that.
+    Apache Hudi falls back unless told otherwise. Here, a damaged index is an error unless the caller asks to fall back.
     """
 
     is_on: bool = True
@@ -37,7 +37,7 @@ class SkippingOptions:
 
     @classmethod
     def from_options(cls, texts: Mapping[str, str]) -> Self:
-        """Raises: Invalid for a value that is none."""
+        """Raises: Invalid for a value that is not allowed."""
         values = OptionValues(texts)
         mode = values.choice(DATA_SKIPPING_FAILURE, "strict", ("strict", "fallback"))
         return cls(values.flag(DATA_SKIPPING, True), mode == "fallback")
@@ -45,10 +45,11 @@ class SkippingOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """`as_of`: of a snapshot, None for the newest. `start`, `end`: of an incremental query, `(start, end]`.
+    """What a reader asks for.
 
-    Times are texts as the caller gave them. `metadata_enabled`: files may be listed by the metadata table.
-    `takes_what_is_left`: of a range whose files were cleaned away; otherwise it is refused.
+    `as_of`: the time of a snapshot; None for the newest. `start`, `end`: the range of an incremental query, after
+    `start` and up to `end`. Times are texts as the caller gave them. `metadata_enabled`: files may be listed from the
+    metadata table. `takes_what_is_left`: if files of the range were cleaned away, give the rows that are left.
     """
 
     query_type: QueryType = "snapshot"
@@ -60,22 +61,22 @@ class ReadRequest:
 
 
 def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
-    """The request in the options of a reader. Options of writers are known but left alone.
+    """The request that a reader's options make. Options for writers are accepted and ignored.
 
-    Beginning and end count for incremental
-    queries only, as they do in Apache Hudi.
-    Spec: format/queries.md section 1.
+    As in Apache Hudi, begin and end count for incremental queries only. Spec: format/queries.md section 1.
 
-    Raises: Invalid for unknown names and for requests without sense; Unsupported for what comes later.
+    Raises: Invalid for unknown names and for requests that make no sense; Unsupported for what comes later.
     """
     texts = option_texts(options)
     for name, text in texts.items():
         entry = find_entry(name)
         if entry.kind in (Kind.READ, Kind.READ_PROMISE):
             check_value(name, text, entry)
+
     SkippingOptions.from_options(texts)
     metadata_enabled = parse_flag(METADATA, texts.get(METADATA, "") or "true")
     query, as_of = texts.get(QUERY_TYPE, "") or "snapshot", texts.get(AS_OF) or None
+
     match query.lower():
         case "snapshot":
             return ReadRequest("snapshot", as_of=as_of, metadata_enabled=metadata_enabled)

@@ -1,4 +1,4 @@
-"""The facts of a table that options repeat, and how each spelling of one is read."""
+"""The facts of a table that options may repeat, and how each of their spellings is parsed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,13 +8,13 @@ from pyhudi.errors import Invalid
 from pyhudi.model.versions import VERSIONS
 
 PARTITION_KINDS = ("SIMPLE", "TIMESTAMP")
-"""What a partition field of a custom key generator may be: its value, or a time made of it."""
+"""The kinds of a custom key generator's partition field: the value itself, or a time formatted from it."""
 
 FactValue: TypeAlias = str | bool | int | tuple[str, ...]
 
 
 class Fact(StrEnum):
-    """Facts by the names of the fields of `TableFacts`."""
+    """The facts, each named like its field in `TableFacts`."""
 
     NAME = "name"
     DATABASE = "database"
@@ -41,11 +41,11 @@ class Fact(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a table says of itself, to hold options against.
+    """The facts of a table, as options are checked against them.
 
-    `partition_by`: bare column names. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or OTHER for
-    what is none of them. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
-    `payload`: the payload class, of a table that was made by one, in which case it says more than the mode.
+    `partition_by`: column names without kinds. `key_generator`: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, or
+    OTHER for any other. `merge_mode`: as `hoodie.record.merge.mode` spells it. `timezone`: UTC or LOCAL.
+    `payload`: the payload class, if the table was created with one. It then says more than the mode.
     """
 
     name: str
@@ -80,9 +80,9 @@ class TableFacts:
 
 
 def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
-    """The value of a fact as one of its options spells it.
+    """The value of a fact, from the text of one of its options.
 
-    Raises: Invalid for text that cannot be one.
+    Raises: Invalid for text that cannot be a value of the fact.
     """
     match fact:
         case Fact.RECORD_KEY | Fact.ORDERING:
@@ -109,16 +109,17 @@ def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
             return text.strip().upper()
         case Fact.NAME | Fact.DATABASE | Fact.UNAVAILABLE_VALUE | Fact.DELETE_FIELD | Fact.DELETE_MARKER:
             return text
+
     raise AssertionError(fact)
 
 
 def split_fields(text: str) -> tuple[str, ...]:
-    """Column names of a comma list."""
+    """The column names in a list with commas."""
     return tuple(field.strip() for field in text.split(",") if field.strip())
 
 
 def parse_flag(option: str, text: str) -> bool:
-    """`true` or `false` in any case of letters. Raises: Invalid for anything else."""
+    """`true` or `false`, in upper or lower case. Raises: Invalid for anything else."""
     folded = text.strip().lower()
     if folded not in ("true", "false"):
         raise Invalid(f"option '{option}'='{text}': expected true or false")
@@ -126,13 +127,13 @@ def parse_flag(option: str, text: str) -> bool:
 
 
 def short_class_name(text: str) -> str:
-    """A class of Apache Hudi's without its package; any other text as it is."""
+    """A class of Apache Hudi without its package. Any other text stays as it is."""
     text = text.strip()
     return text.rpartition(".")[2] if text.startswith(("org.apache.hudi.", "com.uber.hoodie.")) else text
 
 
 def show_fact(value: FactValue) -> str:
-    """A fact as an option would spell it."""
+    """A fact in the spelling of an option."""
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -148,7 +149,7 @@ def _partition_field(option: str, field: str) -> str:
 
 
 def _key_generator(text: str) -> str:
-    """The kind of a key generator, from a kind or a class. The twins for Avro rows count as the same."""
+    """The kind of a key generator, from a kind or a class. Classes for Avro rows count as the plain ones."""
     kind = short_class_name(text)
     by_class = {
         "SimpleKeyGenerator": "SIMPLE",
@@ -157,6 +158,7 @@ def _key_generator(text: str) -> str:
         "TimestampBasedKeyGenerator": "TIMESTAMP",
         "CustomKeyGenerator": "CUSTOM",
     }
+
     kind = by_class.get(kind.replace("Avro", ""), kind.upper().removesuffix("_AVRO"))
     return kind if kind in by_class.values() else "OTHER"
 

@@ -1,8 +1,8 @@
-"""What a table version means: one row a version, one named trait a difference.
+"""What a table version means: one row for each version, one named trait for each difference.
 
-Code asks a trait and never the number, so that another version is another row of `VERSIONS`.
+Code asks for a trait, never for the number. So a new version is a new row of `VERSIONS`.
 
-Spec: format/versions.md section 2; each trait names the section that it is from.
+Spec: format/versions.md section 2. Each trait names the section that describes it.
 """
 
 from collections.abc import Mapping
@@ -17,42 +17,42 @@ LAYOUT_VERSION: Final = "hoodie.timeline.layout.version"
 
 
 class CommitForm(Enum):
-    """What the files of commits, delta commits and replace commits hold."""
+    """The format of the files of commits, delta commits and replace commits."""
 
     JSON = "JSON text"
     AVRO = "Avro container files"
 
 
 class HistoryForm(Enum):
-    """What archived instants lie in."""
+    """Where archived instants are stored."""
 
     LOGS = "logs, which are appended to"
     SORTED_FILES = "Parquet files by requested time, merged in levels"
 
 
 class Rollback(Enum):
-    """How what a dead or restored write has logged is taken back."""
+    """How a rollback takes back the log records of a dead or restored write."""
 
     COMMAND_BLOCKS = "a command block behind its log blocks"
     DELETED_FILES = "its log files are deleted"
 
 
 class LogNaming(Enum):
-    """Which instant the name of a log file carries."""
+    """The instant in the name of a log file."""
 
     AFTER_SLICE = "the base instant of the log's file slice"
     AFTER_WRITE = "the requested time of the delta commit that wrote the log"
 
 
 class KeyGeneratorForm(Enum):
-    """As what a table stores its key generator."""
+    """The form in which a table stores its key generator."""
 
     CLASS = "the class; partition columns bare"
     KIND = "the kind; partition columns of a custom one with their kinds"
 
 
 class Merging(Enum):
-    """Which properties say how rows of one key are merged."""
+    """The properties that say how rows with the same key are merged."""
 
     PAYLOAD = "a payload class"
     MODE_AND_PAYLOAD = "a merge mode, beside it a strategy id and a payload class"
@@ -60,21 +60,21 @@ class Merging(Enum):
 
 
 class ShownTimes(Enum):
-    """What queries show of a partition column of which a key generator makes a time."""
+    """What queries show for a partition column that a key generator turns into a formatted time."""
 
     TEXT = "the text of its value, for the TIMESTAMP key generator alone"
     PATH = "the text of the partition, in queries of base files alone"
 
 
 class MetadataInstants(Enum):
-    """Which instants the metadata table's own actions have."""
+    """The instants of the metadata table's own actions."""
 
     SUFFIXED = "a data table's instant and three digits that tell the action"
     ISSUED = "instants of their own"
 
 
 class IndexRemoval(Enum):
-    """How an index of files says that a file is no more."""
+    """How an index of files records that a file is gone."""
 
     RECORDS = "records that say so"
     DELETE_BLOCKS = "delete blocks"
@@ -87,11 +87,12 @@ IndexVersion: TypeAlias = Literal["V1", "V2"]
 class TimelineKind:
     """The traits of a timeline layout, which several table versions share."""
 
-    # Its number in `hoodie.timeline.layout.version`. timeline.md section 1.
+    # The number in `hoodie.timeline.layout.version`. timeline.md section 1.
     number: Literal[1, 2]
-    # It lies in a folder below `.hoodie`, and its history in one below that. layout.md section 1.
+    # The timeline has its own folder below `.hoodie`, and its history a folder below that. layout.md section 1.
     has_own_folder: bool
-    # Names of completed files carry the completion time; else the file's date stands for it. timeline.md section 3.
+    # Names of completed files carry the completion time. Else the file's modification time is it. timeline.md section
+    # 3.
     has_completion_times: bool
     # timeline.md section 4.
     commits: CommitForm
@@ -99,7 +100,7 @@ class TimelineKind:
     history: HistoryForm
     # actions.md section 5.
     rollback: Rollback
-    # What a new table says of folders. layout.md section 2.3.
+    # The folder properties that a new table stores. layout.md section 2.3.
     new_folders: tuple[tuple[str, str], ...]
 
 
@@ -107,57 +108,57 @@ class TimelineKind:
 class TableVersion:
     """The traits of a table version."""
 
-    # Its number in `hoodie.table.version`; for users, messages and properties.
+    # The number in `hoodie.table.version`, for users, messages and properties.
     number: int
-    # This release writes such tables.
+    # Whether this release writes tables of this version.
     is_writable: bool
     # timeline.md section 1.
     timeline: TimelineKind
-    # A new table says which version it is born with. layout.md section 2.3.
+    # A new table stores the version that it was created with. layout.md section 2.3.
     has_initial_version: bool
-    # A new table says whether its base files are of several formats. layout.md section 2.3.
+    # A new table stores whether its base files have several formats. layout.md section 2.3.
     has_base_format_flag: bool
     # layout.md section 4.3; timeline.md section 7.
     log_naming: LogNaming
-    # The kind of the marker that a writer puts for a log file. actions.md section 2.
+    # The kind of marker that a writer creates for a log file. actions.md section 2.
     log_marker: Literal["CREATE", "APPEND"]
-    # Log blocks may say where in the base file their rows stand. log-format.md section 3.
+    # Log blocks may store the row positions of their records in the base file. log-format.md section 3.
     has_log_positions: bool
-    # Log blocks may hold rows with some of the columns. log-format.md section 6.2.
+    # Log blocks may hold rows with some of the columns only. log-format.md section 6.2.
     has_partial_blocks: bool
     # layout.md section 5.
     key_generator: KeyGeneratorForm
-    # A complex key names its field even where that is the only one, as `id:1`. layout.md section 5.1.
+    # A complex key of one field includes the field's name, as `id:1`. layout.md section 5.1.
     names_only_key_field: bool
-    # Buckets hash a key with a colon as all writers of today do; before 1.0 they did otherwise. indexes.md section 4.
+    # Keys with a colon are hashed to buckets in one way by all writers; before 1.0 they were not. indexes.md section 4.
     has_stable_key_hash: bool
     # log-format.md section 6.
     merging: Merging
-    # The property of the merge strategy's id. log-format.md section 6.1.
+    # The property that stores the merge strategy's id. log-format.md section 6.1.
     strategy_property: str
-    # The property of the columns that order rows of one key. layout.md section 2.3.
+    # The property that stores the ordering columns. layout.md section 2.3.
     ordering_property: str
-    # There may be several of these columns. layout.md section 2.3.
+    # A table may have several ordering columns. layout.md section 2.3.
     has_many_orderings: bool
-    # Tables may fill what an update leaves out. log-format.md section 6.2.
+    # Tables may fill values that an update leaves out. log-format.md section 6.2.
     has_partial_update_modes: bool
     # queries.md section 1.
     shown_times: ShownTimes
-    # The table version whose record schema the metadata table has. metadata-table.md section 6.
+    # The table version that defines the metadata table's record schema. metadata-table.md section 6.
     metadata_schema: Literal[6, 8, 9]
     # metadata-table.md sections 7, 8 and 11.
     metadata_instants: MetadataInstants
-    # Compactions of the metadata table make a base file for a group that never had a record, too. Seen: not 0.15.0.
+    # A compaction of the metadata table makes a base file even for a group without records. Seen: 0.15.0 does not.
     compacts_empty_groups: bool
-    # The only indexes beside `files` that the metadata table may have; None: of any kind. metadata-table.md section 3.
+    # The indexes that the metadata table may have beside `files`. None: any kind. metadata-table.md section 3.
     indexes: frozenset[str] | None
-    # Indexes are defined in a file, `index.json`. layout.md section 2.4.
+    # Indexes are defined in a file named `index.json`. layout.md section 2.4.
     has_index_definitions: bool
-    # The record index may be one a data partition. metadata-table.md section 3.
+    # There may be one record index for each data partition. metadata-table.md section 3.
     has_partitioned_record_index: bool
-    # What names of expression indexes begin with, where there are such; `func_index_` by the specification's version 7.
+    # The prefix of expression indexes' names, if there are any. The specification's version 7 has `func_index_`.
     expression_prefix: str
-    # The version that a new definition of an index has. layout.md section 2.4.
+    # The version of a new index definition. layout.md section 2.4.
     index_version: IndexVersion
     # metadata-table.md sections 8 and 9.
     index_removal: IndexRemoval
@@ -170,7 +171,7 @@ class TableVersion:
         return self.indexes is None or name in self.indexes
 
     def new_timeline_properties(self) -> dict[str, str]:
-        """What a new table of this version says of its timeline. Spec: format/layout.md section 2.3."""
+        """The properties about its timeline that a new table stores. Spec: format/layout.md section 2.3."""
         initial = {"hoodie.table.initial.version": str(self.number)} if self.has_initial_version else {}
         return {**initial, LAYOUT_VERSION: str(self.timeline.number), **dict(self.timeline.new_folders)}
 
@@ -198,7 +199,7 @@ LAYOUT_2: Final = TimelineKind(
     ),
 )
 LAYOUTS: Final[Mapping[str, TimelineKind]] = {str(kind.number): kind for kind in (LAYOUT_1, LAYOUT_2)}
-"""By their number in the table's properties."""
+"""The timeline layouts, by their number in the table's properties."""
 
 _ROWS: Final = (
     TableVersion(
@@ -291,23 +292,24 @@ _ROWS: Final = (
 )
 
 VERSIONS: Final[Mapping[int, TableVersion]] = {row.number: row for row in _ROWS}
-"""Those that this release reads, by number."""
+"""The versions that this release reads, by number."""
 
 NEW_TABLE_VERSION: Final = 8
-"""Of a new table of which nobody says another one."""
+"""The version of a new table, unless the caller states another one."""
 
 _WRITABLE: Final = tuple(str(row.number) for row in _ROWS if row.is_writable)
 WRITABLE_TEXT: Final = f"{', '.join(_WRITABLE[:-1])} and {_WRITABLE[-1]}"
 
 
 def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
-    """The version in a table's properties; `path` names the table in messages.
+    """The version in a table's properties. `path` names the table in messages.
 
-    Raises: CorruptFile for what is no number; Unsupported for a version that this release cannot read.
+    Raises: CorruptFile for text that is no number; Unsupported for a version that this release cannot read.
     """
     text = properties.get(TABLE_VERSION, "0")
     if not (text.isascii() and text.isdigit()):
         raise CorruptFile(path, 0, expected=f"a number as {TABLE_VERSION}", found=f"'{text}'")
+
     found = VERSIONS.get(int(text))
     if found is None:
         raise Unsupported(
@@ -318,7 +320,7 @@ def table_version(properties: Mapping[str, str], *, path: str) -> TableVersion:
 
 
 def is_born_with(properties: Mapping[str, str], kind: TimelineKind) -> bool:
-    """Whether a table had this timeline layout from its first instant on, and was not upgraded to it."""
+    """Whether a table had this timeline layout from its first instant on, without an upgrade."""
     initial = properties.get("hoodie.table.initial.version", "")
     version = VERSIONS.get(int(initial)) if initial.isascii() and initial.isdigit() else None
     return version is not None and version.timeline == kind

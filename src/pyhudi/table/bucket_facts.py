@@ -1,4 +1,4 @@
-"""What a table's properties and a write's options say of its bucket index.
+"""The settings of a table's bucket index, from the table's properties and a write's options.
 
 Spec: format/indexes.md sections 4 and 5.
 """
@@ -23,19 +23,20 @@ BUCKET_OPTIONS = (INDEX_TYPE, ENGINE, BUCKET_COUNT, HASH_FIELDS)
 
 BUCKET_COUNT_DEFAULT = 256
 BUCKET_COUNT_MAX = 99_999_999
-"""Numbers of buckets are eight digits of a file id."""
+"""A bucket's number takes eight digits of the file id."""
 
 RING_COUNT_MAX = 46_341
-"""Of more buckets, equal shares of a ring of 31 bits, rounded up, could end before the last."""
+"""With more buckets on a ring of 31 bits, equal shares that are rounded up could use up the ring before the last one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketFacts:
     """How the partitions of a table are cut into buckets.
 
-    `bucket_count`: of each partition, on a ring the ones that it begins with; None where nobody has said.
-    `hash_fields`: the key columns that are hashed, in the order of the key. `is_stored`: whether the table itself
-    says both.
+    `bucket_count`: buckets in each partition; on a ring, the count that a partition starts with; None if not stated.
+    `hash_fields`: the key columns that are hashed, in the order of the record key. `is_stored`: whether the table's
+    properties state both.
     """
 
     engine: BucketEngine
@@ -45,7 +46,7 @@ class BucketFacts:
 
 
 def bucket_facts(options: Mapping[str, str], *, record_key: tuple[str, ...], table_type: TableType) -> BucketFacts:
-    """What options say. Raises: Invalid for values that cannot be."""
+    """The bucket index that options state. Raises: Invalid for impossible values."""
     values = OptionValues(options)
     engine: BucketEngine = values.choice(ENGINE, "SIMPLE", get_args(BucketEngine))
     if engine == "CONSISTENT_HASHING" and table_type != "MERGE_ON_READ":
@@ -53,6 +54,7 @@ def bucket_facts(options: Mapping[str, str], *, record_key: tuple[str, ...], tab
             f"option '{ENGINE}'='{engine}': expected a table of type MERGE_ON_READ, found {table_type}; take the "
             "engine SIMPLE, or another type of table"
         )
+
     count = values.count(BUCKET_COUNT, 0) or None
     most = RING_COUNT_MAX if engine == "CONSISTENT_HASHING" else BUCKET_COUNT_MAX
     if count is not None and count > most:
@@ -61,17 +63,19 @@ def bucket_facts(options: Mapping[str, str], *, record_key: tuple[str, ...], tab
 
 
 def facts_of_table(config: TableConfig, options: Mapping[str, str]) -> BucketFacts | None:
-    """What the options of a write say of a table, which the table must not contradict; None for another index.
+    """The bucket index that a write shall use. None if the write uses another index.
 
-    `options`: merged with the table's properties, which are their defaults. Raises: Invalid for values that cannot
-    be, and for one that contradicts what the table stores: its rows are placed by that.
+    `options`: the write's options, with the table's properties as defaults. Raises: Invalid for impossible values, and
+    for a value that contradicts the table: its rows are already placed by the stored one.
     """
     properties = {canonical_name(name): text for name, text in config.properties.items()}
     stored_type, asked_type = (texts.get(INDEX_TYPE, "").strip().upper() for texts in (properties, options))
     if stored_type and stored_type != asked_type and "BUCKET" in (stored_type, asked_type):
         raise Invalid(_contradiction(INDEX_TYPE, options, properties, config))
+
     if asked_type != "BUCKET":
         return None
+
     facts = bucket_facts(options, record_key=config.record_key, table_type=config.table_type)
     stored = bucket_facts(properties, record_key=config.record_key, table_type=config.table_type)
     compared = (
@@ -79,9 +83,11 @@ def facts_of_table(config: TableConfig, options: Mapping[str, str]) -> BucketFac
         (BUCKET_COUNT, facts.bucket_count, stored.bucket_count),
         (HASH_FIELDS, facts.hash_fields, stored.hash_fields),
     )
+    # Only what the table stores can be contradicted.
     for name, asked, known in compared:
         if properties.get(name, "").strip() and asked != known:
             raise Invalid(_contradiction(name, options, properties, config))
+
     is_stored = all(properties.get(name, "").strip() for name in (BUCKET_COUNT, HASH_FIELDS))
     return replace(facts, is_stored=is_stored)
 
@@ -89,9 +95,9 @@ def facts_of_table(config: TableConfig, options: Mapping[str, str]) -> BucketFac
 def new_bucket_properties(
     given: Mapping[str, str], *, record_key: tuple[str, ...], table_type: TableType
 ) -> dict[str, str]:
-    """What a new table stores of its bucket index, said or not; nothing where it has another index.
+    """The properties of the bucket index that a new table stores, defaults included. Empty for another index.
 
-    With it every later write places rows alike. Raises: as `bucket_facts`.
+    With them, every later write places a row in the same bucket. Raises: as `bucket_facts`.
     """
     if given.get(INDEX_TYPE, "").strip().upper() != "BUCKET":
         return {}
@@ -105,12 +111,13 @@ def new_bucket_properties(
 
 
 def _hash_fields(options: Mapping[str, str], record_key: tuple[str, ...]) -> tuple[str, ...]:
-    """The hash fields in the order of the record key: that is the order of their values in it."""
+    """The hash fields in the order of the record key, since the record key holds their values in that order."""
     if not record_key:
         raise Invalid(
             f"option '{INDEX_TYPE}'='BUCKET': expected a table with key columns, found one whose keys the writer makes "
             "up, so that no row is met again; take another index"
         )
+
     asked = split_fields(options.get(HASH_FIELDS, ""))
     unknown = next((name for name in asked if name not in record_key), None)
     if unknown is not None:

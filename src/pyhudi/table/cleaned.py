@@ -1,4 +1,4 @@
-"""What cleans have deleted, or are about to: which moments a reader can no longer go back to."""
+"""What cleans have deleted or are about to delete, and so which moments a reader can no longer go back to."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def pending_cleans(timeline: Timeline) -> list[Instant]:
 
 
 def read_pending_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CleanerPlan | None:
-    """The plan of a pending clean; None where its writer died before it was written, and nothing was deleted.
+    """The plan of a pending clean. None if its writer died before writing the plan; then nothing was deleted.
 
     Seen: 0.15 and 1.0.2 copy the plan into the inflight file, 1.2.0 leaves that empty. One get, or two.
     """
@@ -39,8 +39,8 @@ def read_pending_plan(storage: Storage, timeline: Timeline, instant: Instant) ->
 def planned_names(plan: CleanerPlan) -> dict[str, list[str]]:
     """Partition -> names of the files that a plan of any version deletes, bootstrap sources left out.
 
-    The plan's paths are those of the table's place when it was planned: only partition and name count, so
-    that a table which was moved is cleaned where it is.
+    The plan's paths begin with the table's path when it was planned. Only partition and name are used, so that a table
+    that was moved is cleaned where it is now.
     """
     names: dict[str, list[str]] = {}
     for partition, paths in (plan.files_to_be_deleted_per_partition or {}).items():
@@ -52,18 +52,18 @@ def planned_names(plan: CleanerPlan) -> dict[str, list[str]]:
 
 
 def paths_being_cleaned(snapshot: Snapshot) -> frozenset[str]:
-    """The files of pending cleans, which are listed still and may be gone already. No request where none is pending."""
+    """The files of pending cleans: still listed, but maybe gone already. No request if no clean is pending."""
     plans = (read_pending_plan(snapshot.storage, snapshot.timeline, i) for i in pending_cleans(snapshot.timeline))
     named = (planned_names(plan) for plan in plans if plan is not None)
     return frozenset(join(partition, name) for of in named for partition, names in of.items() for name in names)
 
 
 def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
-    """Refuse a reader that goes back to `until`, where files that it would need were cleaned away.
+    """Refuse a reader that goes back to `until` if files that it would need were cleaned away.
 
-    Every clean since then counts, for what they retain may have been changed in between; archived ones and pending
-    ones too. A clean that keeps versions names no commit: there the deleted files tell. `asked`: what the reader
-    asked for, in words. Requests: one get a clean since then, and one a restore. Raises: NotFound.
+    Every clean since then counts, archived and pending ones too: the retention may have changed in between. A clean
+    that keeps a number of versions names no earliest commit; then the deleted files tell. `asked`: what the reader
+    asked for, in words. Requests: one get for each clean since then, and one for each restore. Raises: NotFound.
     """
     deleted: dict[str, set[str]] = {}
     for clean in _cleans_after(snapshot, until):
@@ -72,6 +72,7 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
                 deleted.setdefault(partition, set()).update(of)
         elif until < clean.earliest:
             raise NotFound(f"{asked}: its files were cleaned away; the earliest kept commit is '{clean.earliest}'")
+
     for partition, names in sorted(deleted.items()):
         missed = _missed(snapshot, partition, names, until)
         if missed is not None:
@@ -82,19 +83,24 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """`earliest`: the commit that it retains first; None where it counts versions. `names`: by partition."""
+    """What one clean kept and deleted.
+
+    `earliest`: the first commit that it retains; None if it keeps a number of versions. `names`: deleted files by
+    partition.
+    """
 
     earliest: str | None
     names: Mapping[str, tuple[str, ...]]
 
 
 def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
-    """The cleans requested after a moment, newest first: an older one deleted nothing that was seen then.
+    """The cleans requested after a moment, newest first. Earlier cleans deleted nothing that was visible then.
 
-    Nor did one before a restore to an earlier moment: what is seen now is what that has found.
+    Cleans before a restore to an earlier moment do not count either: a reader sees what the restore found.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     restored = max((after for to, after in read_restores(storage, timeline) if to <= until), default="")
+
     for instant in reversed(timeline.instants):
         if instant.action != "clean" or instant.requested <= max(until, restored):
             continue
@@ -106,6 +112,7 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
             earliest = plan.earliest_instant_to_retain
             names = {partition: tuple(of) for partition, of in planned_names(plan).items()}
             yield _Clean(earliest.requested if earliest is not None else None, names)
+
     if timeline.start is not None and until < timeline.start:
         for instant in reversed(timeline.history.instants(requested_from=until)):
             if instant.action == "clean" and instant.requested > restored and not timeline.is_active(instant):
@@ -120,7 +127,10 @@ def _completed(metadata: CleanMetadata) -> _Clean:
 
 
 def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -> str | None:
-    """A deleted base file that was the newest of its file group at a moment, if there is one."""
+    """A deleted base file that was the newest of its file group at the moment `until`.
+
+    None if there is no such file.
+    """
     newest: dict[str, BaseFileName] = {}
     for name in sorted({*deleted, *(file.name for file in snapshot.listing.files(partition))}):
         base = BaseFileName.parse(name)
@@ -128,6 +138,8 @@ def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -
             continue
         if base.file_id not in newest or base.requested > newest[base.file_id].requested:
             newest[base.file_id] = base
+
+    # A group that was replaced by then is not read, so that it misses nothing.
     replaced = snapshot.replaced.get(partition, {})
     for base in newest.values():
         replaced_at = replaced.get(base.file_id)

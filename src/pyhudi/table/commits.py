@@ -1,4 +1,4 @@
-"""What completed writes say of themselves: their metadata, the schema, the file groups they replaced."""
+"""Reads what completed writes state: their metadata, the schema, the file groups that they replaced."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ SCHEMA = "schema"
 
 
 def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
-    """The metadata of a completed write. One get, or that of the history for a write that was archived.
+    """The metadata of a completed write. One get; for an archived write, what reading the history costs.
 
-    Archived meanwhile counts, too: its file is gone, and the history has it.
-    Raises: NotFound when neither has it.
+    A write may be archived between listing and reading. Then its file is gone, and the history is read.
+    Raises: NotFound if neither has the metadata.
     """
     assert instant.is_completed
     if timeline.is_active(instant):
@@ -35,7 +35,7 @@ def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> Commi
 
 
 def _archived(error: NotFound, read: Callable[[], T]) -> T:
-    """What the history has of an instant whose file is gone; the first error when it has nothing."""
+    """What `read` finds in the history about an instant whose file is gone. Nothing found: raises the first error."""
     try:
         return read()
     except NotFound:
@@ -45,9 +45,9 @@ def _archived(error: NotFound, read: Callable[[], T]) -> T:
 def read_schema_text(storage: Storage, timeline: Timeline, create_schema: str | None) -> str | None:
     """The Avro schema of the table's rows, without meta fields, as of this timeline.
 
-    That of the newest completed write that states one, archived ones included; before the first, the one
-    that the table was created with; None when nobody has said yet. Spec: format/actions.md section 1.2.
-    One get, as a rule. Raises: Unsupported for a table whose columns were renamed by schema-on-read evolution.
+    The schema is the one of the newest completed write that states one, archived writes included. If no write does, it
+    is the schema that the table was created with, or None. Spec: format/actions.md section 1.2.
+    Usually one get. Raises: Unsupported for a table whose columns were renamed by schema-on-read evolution.
     """
     for instant in _newest_first(timeline):
         extra = read_commit(storage, timeline, instant).extra_metadata
@@ -59,14 +59,14 @@ def read_schema_text(storage: Storage, timeline: Timeline, create_schema: str | 
 
 
 def _newest_first(timeline: Timeline) -> Iterator[Instant]:
-    """Completed writes from the newest back; the history is only asked when the active ones are used up."""
+    """Completed writes from the newest back. The history is read only after all active writes were taken."""
     yield from reversed(timeline.completed_writes)
-    if timeline.instants:  # an archival always leaves some
+    if timeline.instants:  # archival always leaves some active, so an empty timeline has no history
         yield from reversed(timeline.archived_writes())
 
 
 def read_replaced(storage: Storage, timeline: Timeline) -> dict[str, dict[str, str]]:
-    """Partition -> file id -> requested time of the write that replaced the group. One get a replacecommit."""
+    """Partition -> file id -> requested time of the write that replaced the group. One get for each replacecommit."""
     replaced: dict[str, dict[str, str]] = {}
     for instant in timeline.completed_writes:
         if instant.action == "replacecommit":
@@ -77,9 +77,9 @@ def read_replaced(storage: Storage, timeline: Timeline) -> dict[str, dict[str, s
 
 
 def read_earliest_retained(storage: Storage, timeline: Timeline) -> str | None:
-    """The earliest commit that the last clean kept the files of; None where nothing was cleaned away.
+    """The earliest commit whose files the last clean kept. None if nothing was cleaned away.
 
-    Cleans that were archived count when the active timeline has none: their files are gone all the same.
+    If no clean is active, archived cleans count: the files that they deleted are gone all the same.
     """
     clean = read_newest_clean(storage, timeline)
     if clean is None:
@@ -95,7 +95,7 @@ def read_newest_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | N
 
 
 def read_clean(storage: Storage, timeline: Timeline, instant: Instant) -> CleanMetadata | None:
-    """What a completed clean of the active timeline did, archived meanwhile or not. One get."""
+    """What a completed clean did. It was active when it was listed, and may be archived by now. One get."""
     path = timeline.layout.path(instant)
     try:
         return decode_clean_metadata(storage.get(path), path=path)

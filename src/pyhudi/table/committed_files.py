@@ -1,4 +1,4 @@
-"""The files of a table whose instants are completed, as the storage lists them, by columns."""
+"""The committed files of a table, as the storage lists them, in Arrow columns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pyhudi.timeline.active import Timeline
 
 @dataclass(frozen=True, slots=True)
 class PartitionFiles:
-    """Files of a partition: names (string), ascending, and bytes (int64)."""
+    """Files of a partition: names (string, ascending) and sizes in bytes (int64)."""
 
     partition: str
     names: pa.Array
@@ -26,9 +26,9 @@ class PartitionFiles:
 
 
 def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSlicing) -> Iterator[PartitionFiles]:
-    """Of each partition the files whose instants are completed; of some there may be none.
+    """For each partition, the files whose instants are completed. There may be none.
 
-    Where logs are called after their slice all of them count: readers tell what is committed by the blocks.
+    If logs are named after their slice, all logs count: readers tell from the blocks what is committed.
     Requests: as `StorageListing.walk`. Memory: a partition's files.
     """
     for partition, every in listing.walk():
@@ -40,7 +40,7 @@ def committed_files(listing: StorageListing, timeline: Timeline, slicing: LogSli
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name is text in UTF-8, as those of all data and log files are."""
+    """Whether a name is valid UTF-8, as the names of all data and log files are."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
@@ -54,5 +54,5 @@ def _are_committed(names: pa.Array, timeline: Timeline, slicing: LogSlicing) -> 
 
 
 def _group_of(names: pa.Array, pattern: str, group: str) -> pa.Array:
-    """What a group of the pattern matches in each name; null where the name as a whole does not match."""
+    """The text that a group of the pattern matches in each name. Null if the whole name does not match."""
     return pc.struct_field(pc.extract_regex(names, f"^(?:{pattern})$"), group)

@@ -33,7 +33,7 @@ class KeyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """The facts of a table. `properties` is the whole file, of which the other fields are readings."""
+    """The facts of a table. `properties` holds the whole file; the other fields are parsed from it."""
 
     properties: Mapping[str, str]
     name: str
@@ -54,9 +54,10 @@ class TableConfig:
 
     @property
     def time_based(self) -> tuple[str, ...]:
-        """The partition columns whose paths are times, of another spelling than their values.
+        """The partition columns whose paths are formatted times, such as 2026/11/24 for a stored number.
 
-        Those that may be, where the table does not say: before version 8 a custom key generator stores no kinds.
+        Before version 8 a custom key generator stores no kinds. Then every partition column is listed, for any of
+        them may be time-based.
         """
         if self.key_kind is KeyKind.TIMESTAMP:
             return self.partition_by
@@ -80,7 +81,7 @@ class TableConfig:
 
     @property
     def metadata_partitions_inflight(self) -> tuple[str, ...]:
-        """Partitions of the metadata table being built: writers keep them up to date, readers pass over them."""
+        """Partitions of the metadata table that are being built. Writers keep them up to date, readers ignore them."""
         return _fields(self.properties.get(METADATA_PARTITIONS_INFLIGHT))
 
     @property
@@ -103,11 +104,11 @@ class TableConfig:
         return not self.metadata_partitions_named <= {FILES}
 
     def zone(self, process_zone: tzinfo) -> tzinfo:
-        """The zone of instants: UTC, or the process's where the table says LOCAL."""
+        """The time zone of instants: UTC, or `process_zone` if the table says LOCAL."""
         return UTC if self.is_utc else process_zone
 
     def facts(self) -> TableFacts:
-        """What options of a write are held against."""
+        """The facts that a write's options must not contradict."""
         return TableFacts(
             name=self.name,
             table_type=self.table_type,
@@ -146,7 +147,7 @@ def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
 
 
 def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
-    """The facts in any table's properties, a metadata table's too, whatever its base files are."""
+    """The facts in the properties of any table, be it a data table or a metadata table, with any base file format."""
     version = table_version(properties, path=path)
     return TableConfig(
         properties=properties,
@@ -171,7 +172,7 @@ def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
 
 
 def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) -> TimelineLayout:
-    """The layout of the table's timeline. Raises: CorruptFile for one that tables of this version do not have."""
+    """The layout of the table's timeline. Raises: CorruptFile for a layout that does not belong to the version."""
     layout = timeline_layout(properties)
     if layout.kind != version.timeline:
         expected = f"{LAYOUT_VERSION}={version.timeline.number} on a table of version {version}"
@@ -203,7 +204,7 @@ def _table_type(properties: Mapping[str, str], *, path: str) -> TableType:
 
 
 def _key_kind(properties: Mapping[str, str]) -> KeyKind:
-    """The key generator, from its type, its class, or the fields where neither is stored."""
+    """The key generator: as stored (type, or else class), or inferred from the key and partition columns."""
     kind = properties.get("hoodie.table.keygenerator.type", "").removesuffix("_AVRO")
     if not kind:
         by_class = {
@@ -220,8 +221,10 @@ def _key_kind(properties: Mapping[str, str]) -> KeyKind:
         }
         class_name = properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
         kind = by_class.get(class_name, "OTHER") if class_name else ""
+
     if kind:
         return KeyKind(kind) if kind in set(KeyKind) else KeyKind.OTHER
+
     partition_fields = _fields(properties.get("hoodie.table.partition.fields"))
     if not partition_fields:
         return KeyKind.NON_PARTITION
@@ -232,7 +235,7 @@ def _key_kind(properties: Mapping[str, str]) -> KeyKind:
 
 
 def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
-    """The merge mode that is stored or, where none is, the one that payload class and ordering imply.
+    """The stored merge mode. If the table stores none, the mode that payload class and ordering column imply.
 
     Spec: format/log-format.md section 6.1.
     """
@@ -242,6 +245,7 @@ def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
                 path, 0, expected=f"one of {', '.join(MergeMode)} as hoodie.record.merge.mode", found=f"'{stored}'"
             )
         return MergeMode(stored)
+
     payload = properties.get("hoodie.compaction.payload.class", "").rpartition(".")[2]
     match payload:
         case "DefaultHoodieRecordPayload" | "EventTimeAvroPayload":

@@ -1,4 +1,4 @@
-"""Columns as stored, turned into the columns of an answer: missing ones null, promoted ones cast."""
+"""Turns stored columns into the columns of an answer: missing columns become null, narrower types are cast."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,9 +9,9 @@ from pyhudi.format.keys import value_text
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-    """The batch with exactly the fields of `schema`; a field that it lacks is null.
+    """The batch with exactly the fields of `schema`. Fields that the batch lacks are null.
 
-    Raises: CorruptFile for a stored type that the table's schema cannot be read from.
+    Raises: CorruptFile for a stored type that cannot be read as the schema's type.
     """
     if batch.schema.equals(schema):
         return batch
@@ -24,12 +24,14 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
 
 
 def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str) -> pa.Array:
-    """The array as `target`, by field names within structs. A view where the types are equal."""
+    """The array as type `target`. Fields of structs are matched by name. A view if the types are equal."""
     if array.type == target:
         return array
     kind = array.type
+
     if pa.types.is_null(kind):
         return pa.nulls(len(array), target)
+
     if pa.types.is_struct(kind) and pa.types.is_struct(target):
         return _conform_struct(array, target, path=path, name=name)
     if pa.types.is_list(kind) and pa.types.is_list(target):
@@ -49,9 +51,9 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
 
 
 def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-    """Values of a simple type as another.
+    """Values of a simple type, cast to another.
 
-    Seen: Apache Hudi makes a double of a float by its text (0.1 stays 0.1), rounds whole numbers to the nearest
+    Seen: Apache Hudi converts a float to a double by its text (0.1 stays 0.1), rounds whole numbers to the nearest
     float or double, and spells numbers as Java does (`HoodieAvroUtils`, and its Spark readers alike).
     """
     kind = array.type
@@ -78,7 +80,7 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """The offsets of a list or map array; Arrow wants them unsliced where a mask is given."""
+    """The offsets of a list or map array. With a mask, Arrow takes only offsets that are no slice of a larger array."""
     if array.offset == 0:
         return array.offsets
     return pa.concat_arrays([array.offsets])

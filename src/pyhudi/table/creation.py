@@ -46,7 +46,7 @@ _PAYLOADS = {
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a caller asks of a new table. `create_schema`: Avro text, or None until the first write says."""
+    """What a caller asks of a new table. `create_schema`: Avro text, or None if the first write shall decide."""
 
     name: str
     record_key: tuple[str, ...]
@@ -83,8 +83,10 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     version = VERSIONS.get(new.table_version) if isinstance(new.table_version, int) else None
     if version is None or not version.is_writable:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
+
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
+
     for name, text in new.properties.items():
         if name.startswith(OWN_PREFIX):
             raise Invalid(f"option '{name}'='{text}': it is of one process, and no table stores it; give it to `open`, "
@@ -93,6 +95,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
             check_value(name, text, entry)
     _refuse_contradictions(new)
     mode = _merge_mode(new, version)
+
     properties = {
         "hoodie.table.name": new.name,
         "hoodie.table.type": new.table_type,
@@ -106,10 +109,12 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.datasource.write.partitionpath.urlencode": "false",
         "hoodie.partition.metafile.use.base.format": "false",
     }
+
     properties |= key_properties(
         record_key=new.record_key, partition_by=new.partition_by, version=version, options=new.properties
     )
     properties |= version.new_timeline_properties()
+
     if version.merging is not Merging.PAYLOAD:
         properties["hoodie.record.merge.mode"] = mode
     if version.has_base_format_flag:
@@ -117,10 +122,13 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     properties |= _merging(new, version, mode)
     if new.create_schema is not None:
         properties["hoodie.table.create.schema"] = new.create_schema
+
+    # These options have been written above, under the one name that the version stores.
     anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
     if version.merging is Merging.MODE:
         anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     given = {name: text for name, text in new.properties.items() if name not in anew}
+
     table_type = cast(TableType, new.table_type)
     buckets = new_bucket_properties(new.properties, record_key=new.record_key, table_type=table_type)
     made = {**properties, **given, **buckets}
@@ -150,9 +158,9 @@ def _refuse_contradictions(new: NewTable) -> None:
 
 
 def _merge_mode(new: NewTable, version: TableVersion) -> str:
-    """How rows of one key are settled: as a mode, a payload class or a strategy id says, else by the ordering.
+    """The merge mode: as the options state it (as mode, payload class or strategy id), else as the ordering implies.
 
-    Raises: Invalid where two of them disagree.
+    Raises: Invalid if two options disagree.
     """
     legacy = LEGACY_PAYLOADS if version.merging is Merging.MODE else {}
     stated = [(name, text) for name in fact_names(Fact.MERGE_MODE) if (text := new.properties.get(name))]
@@ -160,6 +168,7 @@ def _merge_mode(new: NewTable, version: TableVersion) -> str:
         str(known.mode if (known := legacy.get(short_class_name(text))) else parse_fact(Fact.MERGE_MODE, name, text))
         for name, text in stated
     }
+
     if len(modes) > 1:
         said = ", ".join(f"{name}='{text}'" for name, text in stated)
         raise Invalid(f"{said}: expected one way to settle rows of one key, found {' and '.join(sorted(modes))}")
@@ -168,7 +177,7 @@ def _merge_mode(new: NewTable, version: TableVersion) -> str:
 
 
 def _merging(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
-    """What the table stores of merging beside the mode."""
+    """The properties about merging that the table stores, beside the mode."""
     match version.merging:
         case Merging.PAYLOAD:
             return _merging_by_payload(new, version, mode)
@@ -180,7 +189,7 @@ def _merging(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
 
 
 def _merging_by_payload(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
-    """Seen: 0.15.0 stores one id whatever the payload class, which alone decides."""
+    """Seen: 0.15.0 stores the same strategy id for every payload class. The payload class alone decides."""
     if mode not in _PAYLOADS:
         raise Unsupported(
             f"hoodie.compaction.payload.class='{_payload(new)}': this release creates tables of version "
@@ -216,20 +225,23 @@ def _merging_by_mode_and_payload(new: NewTable, version: TableVersion, mode: str
 
 
 def _merging_by_mode(new: NewTable, version: TableVersion, mode: str) -> dict[str, str]:
-    """Seen: 1.2.0 stores no strategy id beside a mode of its own, and a payload class under another name, with
-    properties that say what it does.
+    """Seen: 1.2.0 stores no strategy id for the built-in modes. It stores a payload class under another name, with
+    properties that describe what the class does.
     """
     payload, strategy = _payload(new), new.properties.get("hoodie.record.merge.strategy.id", "")
     ordering = _ordering(new, version)
+
     if (known := LEGACY_PAYLOADS.get(short_class_name(payload))) is not None:
         merging = {"hoodie.table.legacy.payload.class": payload, **known.properties}
         if known.ordering:
             merging[version.ordering_property] = known.ordering
         return {"hoodie.table.format": "native", **ordering, **merging}
+
     custom = {}
     if mode == MergeMode.CUSTOM:
         custom = {version.strategy_property: strategy or PAYLOAD_ID}
         custom |= {"hoodie.compaction.payload.class": payload} if payload else {}
+
     marks = {
         f"{MERGE_PROPERTY}{name}": text
         for name in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
@@ -244,7 +256,7 @@ def _payload(new: NewTable) -> str:
 
 
 def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:
-    """Put a table where nothing is. The properties file makes it one, and goes last.
+    """Create a table in an empty place. The properties file makes it a table, so it is written last.
 
     Raises: Invalid when the place holds a table or other files.
     """

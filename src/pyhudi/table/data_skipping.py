@@ -37,7 +37,7 @@ class DataSkipping:
 
 @dataclass
 class SkippingOf:
-    """What one query skips by them.
+    """What one query skips with the help of the indexes.
 
     `pruned`: what indexes ruled out so far. `is_located`: the slices that are left are those that hold the keys.
     """

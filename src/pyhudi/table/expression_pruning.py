@@ -1,7 +1,8 @@
-"""Partitions and file slices that indexes on expressions rule out, of a predicate that holds the very same expressions.
+"""Partitions and file slices that indexes on expressions rule out, for predicates that hold the same expressions.
 
-Statistics say of an expression what they say of a column: it is put in the place of one. Filters only answer whether it
-equals one of some values, which a part of the predicate must ask for that holds for every row that is kept.
+Statistics of an expression work like those of a column: in the predicate, a column takes the place of the expression.
+Bloom filters only tell whether the expression equals one of some values. The predicate must ask just that, in a part
+that every matching row satisfies.
 """
 
 import dataclasses
@@ -36,8 +37,10 @@ Slice: TypeAlias = tuple[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class ExpressionPruning:
-    """What one predicate can be pruned by. `rewritten`: by an index of statistics, the predicate over a column that
-    stands for the expression; `sought`: by an index of filters, the values that the expression must have one of.
+    """How the indexes on expressions apply to one predicate.
+
+    `rewritten`: for each index with statistics, the predicate with a column in place of the expression. `sought`: for
+    each index with filters, values of which a matching row's expression has one.
     """
 
     statistics: ExpressionStatistics
@@ -45,7 +48,7 @@ class ExpressionPruning:
     sought: Sequence[tuple[KnownExpression, pa.Array]]
 
     def partitions(self, partitions: Sequence[str]) -> tuple[list[str], list[PrunedBy]]:
-        """Of these partitions those that may hold a row that is kept. Cost: a look-up of a key a partition."""
+        """The partitions that may hold a matching row. Cost: for each index a look-up for each partition."""
         kept, pruned = list(partitions), list[PrunedBy]()
         for of, predicate in self.rewritten:
             may = match_partitions(_AsColumn(self.statistics, of), predicate, kept, besides=())
@@ -55,7 +58,10 @@ class ExpressionPruning:
         return kept, pruned
 
     def slices(self, slices: Sequence[Slice]) -> tuple[Kept, list[PrunedBy]]:
-        """Which of these slices may hold such a row. Cost: a look-up of a key a file; the filters, which are large."""
+        """For each slice, whether it may hold a matching row.
+
+        Cost: a look-up for each file; filters, which are large.
+        """
         left, pruned = np.ones(len(slices), np.bool_), list[PrunedBy]()
         for of, predicate in self.rewritten:
             asked = list(compress(slices, left.tolist()))
@@ -63,6 +69,7 @@ class ExpressionPruning:
             if may is not None:
                 pruned.append(_pruned_by(of, asked, may))
                 left[left] = may
+
         for of, texts in self.sought:
             asked = list(compress(slices, left.tolist()))
             may = self._may_hold(of, asked, texts)
@@ -84,7 +91,7 @@ def _pruned_by(of: KnownExpression, asked: Sequence[Slice], may: Kept) -> Pruned
 def expression_pruning(
     statistics: ExpressionStatistics, predicate: Predicate, *, besides: Collection[str]
 ) -> ExpressionPruning:
-    """What indexes on expressions can prune of a predicate. `besides`: columns that are shown otherwise than stored."""
+    """How indexes on expressions apply to a predicate. `besides`: columns shown in another form than the stored one."""
     condition = predicate.condition
     if not isinstance(condition, Node):
         return ExpressionPruning(statistics, (), ())
@@ -94,6 +101,7 @@ def expression_pruning(
         if of.has_filters:
             sought += [(of, texts) for part in conjuncts_of(condition) if (texts := _sought(part, of.node)) is not None]
             continue
+
         column = Column((of.index,), type_of(of.node))
         replaced = _replaced(condition, of.node, column)
         if replaced != condition:
@@ -104,7 +112,7 @@ def expression_pruning(
 
 @dataclass(frozen=True, slots=True)
 class _AsColumn:
-    """The statistics of an expression as those of the column that stands for it; of others nothing is known."""
+    """Statistics of an expression, served as those of the column that takes its place. Knows no other column."""
 
     statistics: ExpressionStatistics
     known: KnownExpression
@@ -117,7 +125,7 @@ class _AsColumn:
 
 
 def _replaced(node: Node, sought: Node, by: Column) -> Node:
-    """The tree with one node in the place of another, wherever that is."""
+    """The tree of `node` with `by` in place of each node that equals `sought`."""
     if node == sought:
         return by
     if not children_of(node):
@@ -135,9 +143,10 @@ def _replaced_value(value: object, sought: Node, by: Column) -> object:
 
 
 def _sought(part: Node, node: Node) -> pa.Array | None:
-    """The texts of which the expression has one in every row for which this part holds; None where it asks otherwise.
+    """The texts that the expression may have if this part of the predicate holds. None if the part does not say.
 
-    An empty text is in no filter, so that nothing can be told of it.
+    Example: for `lower(city) IN ('oslo', 'bergen')` the two texts. Filters do not hold the empty text, so a part that
+    allows it tells nothing.
     """
     match part:
         case Compare("=" | "<=>", left, right):
@@ -147,6 +156,7 @@ def _sought(part: Node, node: Node) -> pa.Array | None:
             wanted = values
         case _:
             return None
+
     literals = [one.value for one in wanted if isinstance(one, Literal)]
     if not _is_of(operand, node) or len(literals) < len(wanted):
         return None
@@ -155,7 +165,7 @@ def _sought(part: Node, node: Node) -> pa.Array | None:
 
 
 def _is_of(operand: Node, node: Node) -> bool:
-    """Whether an operand is the expression, or a whole number that is, in a wider type: its text is the same."""
+    """Whether an operand is the expression, or a cast of it to a wider whole number, which does not change its text."""
     if isinstance(operand, Cast) and is_integer(operand.type) and is_integer(type_of(operand.operand)):
         return operand.type.bit_width >= type_of(operand.operand).bit_width and _is_of(operand.operand, node)
     return operand == node

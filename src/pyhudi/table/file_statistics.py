@@ -1,4 +1,4 @@
-"""What an index knows of columns: the protocol through which planning asks for it."""
+"""The protocol through which planning asks an index about columns and expressions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ import pyarrow as pa
 from pyhudi.table.predicate.nodes import Node
 
 FILES: Final = pa.schema([("partition", pa.string()), ("name", pa.string())])
-"""Files as a reader asks for them."""
+"""The columns by which a reader names files."""
 
 Kept: TypeAlias = npt.NDArray[np.bool_]
-"""Of files, slices or partitions, in the order in which they were asked for, those that are left."""
+"""For each file, slice or partition that was asked about, in the same order: whether it is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownExpression:
-    """An index on an expression: its name, the column and the expression. `has_filters`: instead of statistics."""
+    """An index on an expression: name, source column, expression. `has_filters`: it has filters, not statistics."""
 
     index: str
     source: str
@@ -28,27 +28,27 @@ class KnownExpression:
 
 
 class ExpressionStatistics(Protocol):
-    """What indexes on expressions know, as of the latest commit. Raises: CorruptFile, naming the file."""
+    """What the indexes on expressions state, as of the latest commit. Raises: CorruptFile, naming the file."""
 
     def known(self) -> Sequence[KnownExpression]:
         """The indexes that are ready, and whose expressions can be computed here."""
 
     def of_files(self, of: KnownExpression, files: pa.Table) -> pa.Table | None:
-        """Statistics of data files and logs, as `FileStatistics` gives them of a column."""
+        """Statistics of data files and logs, in the form in which `FileStatistics` gives them for a column."""
 
     def of_partitions(self, of: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
         """Statistics over all files of a partition."""
 
     def may_hold(self, of: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
-        """Which of these files (`FILES`) may have a row in which the expression is one of these texts."""
+        """For each of these files (`FILES`), whether the expression may be one of these texts in some row."""
 
 
 class FileStatistics(Protocol):
     """Bounds of columns in files, as of the latest commit. `column`: its dotted name, and the type that it has now.
 
-    Answers have the columns `partition`, `file` (of files only), `min`, `max`, `is_known` (of the bounds),
-    `null_count`, `value_count` (with nulls), and a row for what is known only: anything else may hold anything.
-    None: nothing is known of this column. Raises: CorruptFile, naming the file.
+    An answer has a row for each file or partition that the index knows; any other may hold any value. Columns:
+    `partition`, `file` (for files only), `min`, `max`, `is_known` (whether the bounds are), `null_count`, `value_count`
+    (nulls included). None: the index knows nothing about the column. Raises: CorruptFile, naming the file.
     """
 
     def of_files(self, column: pa.Field, files: pa.Table) -> pa.Table | None:

@@ -1,4 +1,4 @@
-"""File groups and their slices: what of a partition's files a reader of a timeline may see."""
+"""File groups and their slices: which of a partition's files a reader of a timeline may see."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file, or none, and the log files upon it, in reading order."""
+    """A base file, or none, and the log files that update it, in reading order."""
 
     partition: str
     file_id: str
@@ -35,8 +35,9 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class NewLog:
-    """What the next log of a slice is called where names say the slice: `instant`: of the slice. `version`: of the
-    first file. `beside`: names of the logs that the slice has.
+    """The parts of the next log file's name, on tables that name logs after their slice.
+
+    `instant`: of the slice. `version`: of the first new log file. `beside`: names of the logs that the slice has.
     """
 
     instant: str
@@ -45,16 +46,16 @@ class NewLog:
 
 
 class LogSlicing(Protocol):
-    """To which slice a log file belongs: by its name or by completion time. `naming`: of the logs that it is for."""
+    """Tells the slice of a log file, by its name or by completion time. `naming`: the log names that it understands."""
 
     naming: ClassVar[LogNaming]
 
     def base_instant(self, log: LogFileName, slices: Collection[str], timeline: Timeline) -> str | None:
-        """The base instant of the log's slice, which may be a new one; None when no reader may see it."""
+        """The base instant of the log's slice, which may be a new slice. None if no reader may see the log."""
 
 
 class SliceByName:
-    """Of logs that are named after their slice. Uncommitted blocks are dropped on reading."""
+    """For logs that are named after their slice. Reading drops the blocks of writes that did not commit."""
 
     naming: ClassVar[LogNaming] = LogNaming.AFTER_SLICE
 
@@ -63,11 +64,11 @@ class SliceByName:
 
 
 class SliceByCompletion:
-    """Of logs that are named after their write: the newest slice whose base instant is not after the log's completion.
+    """For logs that are named after their write: takes the newest slice that is not later than the log's completion.
 
-    A log of before an upgrade is called after its base file, or after a compaction that was pending then and may be
-    still: which of its blocks count is told by their instants. An archived log's completion time, which costs
-    requests, is only asked for where a later slice might take it.
+    A log from before an upgrade is named after its base file, or after a compaction that was pending then and may be
+    pending still. The instants of its blocks tell which of them count. Reading an archived log's completion time costs
+    requests, so it is read only if a later slice might take the log.
 
     Spec: format/timeline.md section 7; format/versions.md section 3, "Hazards".
     """
@@ -106,9 +107,9 @@ def latest_slices(
 ) -> list[FileSlice]:
     """The newest slice of each file group that a reader of `timeline` may see, sorted by file id.
 
-    Base files of instants that are not committed are left out, as are groups in `replaced`
-    (file id -> requested time of the replacecommit). `valid_tokens` ((file id, requested) -> write
-    token) settles which file of several task attempts was committed.
+    Left out are base files of uncommitted instants, and groups in `replaced` (file id -> requested time of the
+    replacecommit). `valid_tokens` ((file id, requested) -> write token) tells which file was committed if several
+    attempts of a task wrote one.
 
     Spec: format/timeline.md section 7.
     """
@@ -126,9 +127,9 @@ def latest_slices(
 def all_slices(
     partition: str, files: Iterable[ListedFile], timeline: Timeline, *, slicing: LogSlicing
 ) -> dict[str, tuple[FileSlice, ...]]:
-    """Every slice of each file group that has any, newest first, by file id; replaced groups too.
+    """Every slice of each file group that has slices, newest first, by file id. Replaced groups are included.
 
-    Base files of instants that are not committed are left out. Change logs (`.cdc`) are among the log files.
+    Left out are base files of uncommitted instants. Change logs (`.cdc`) are among the log files.
     """
     groups = _group(files, timeline, {}, with_change_logs=True)
     found: dict[str, tuple[FileSlice, ...]] = {}
@@ -141,7 +142,7 @@ def all_slices(
 
 
 def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> dict[str, list[LogFile]]:
-    """Base instant -> log files in reading order, of each slice of a group."""
+    """Base instant -> log files in reading order, for each slice of a file group."""
     slices: dict[str, list[LogFile]] = {base: [] for base in group.bases}
     for log in sorted(group.logs, key=lambda log: log.name.order):
         base = slicing.base_instant(log.name, slices.keys(), timeline)
@@ -151,10 +152,10 @@ def _logs_by_slice(group: _Group, timeline: Timeline, slicing: LogSlicing) -> di
 
 
 def _latest(partition: str, file_id: str, group: _Group, slices: Mapping[str, list[LogFile]]) -> FileSlice:
-    """What a reader sees of a group: its newest base file and all logs since.
+    """The slice that a reader sees of a file group: its newest base file and all later logs.
 
-    Up to version 6 logs written after a compaction was scheduled carry its time, and do so after an upgrade; until
-    that has made its base file, they stand on the slice before.
+    Up to version 6, logs that are written after a compaction was scheduled carry the compaction's time; so do they
+    after an upgrade. Until the compaction has made its base file, these logs belong to the slice before.
     """
     base = max(group.bases, default=min(slices))
     logs = [log for instant in sorted(slices) if instant >= base for log in slices[instant]]

@@ -21,12 +21,12 @@ from pyhudi.table.shown_columns import AS_STORED, ShownColumns
 from pyhudi.table.snapshot import Snapshot
 
 OnCleaned: TypeAlias = Literal["error", "rows"]
-"""What an incremental query does where files of its range were cleaned away: refuse, or give the rows that are left."""
+"""What an incremental query does if files of its range were cleaned away: refuse, or give the rows that are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """`(start, end]` as instant texts; None is the beginning, or the latest."""
+    """The instants after `start`, up to and including `end`. None: from the beginning, or up to the latest."""
 
     start: str | None
     end: str | None
@@ -51,9 +51,9 @@ def commit_range(
 
 
 def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
-    """Completed writes in the range, archived ones included, by requested time. The range is of completion times on
-    layout 2, of requested times on layout 1.
+    """Completed writes in the range, archived ones included, sorted by requested time.
 
+    The range means completion times on timeline layout 2, requested times on layout 1.
     Spec: format/timeline.md section 8.
     """
     chosen = []
@@ -64,10 +64,10 @@ def instants_in(snapshot: Snapshot, span: CommitRange) -> list[Instant]:
 
 
 def _archived_in(snapshot: Snapshot, span: CommitRange) -> tuple[Instant, ...]:
-    """Archived writes that may lie in the range; the history is left alone where none can.
+    """Archived writes that may lie in the range. The archive is not read if none can.
 
-    Requested times bound what is archived: all of them lie before the active timeline. Completion times do not:
-    a slow write may have completed after later ones, so that the history has to be asked.
+    All archived instants were requested before the active timeline starts, so a requested time may rule the archive
+    out. A completion time cannot: a slow write that is archived may have completed after writes that are active.
     """
     timeline = snapshot.timeline
     if timeline.start is None:
@@ -89,14 +89,14 @@ def plan_incremental(
     shown: ShownColumns = AS_STORED,
     on_cleaned: OnCleaned = "error",
 ) -> ReadPlan:
-    """Rows that a commit of the range wrote last, as they stood at its end.
+    """Plans to read the rows whose last writer in the table, at the range's end, is a commit of the range.
 
-    Of each file group the range's last file is read, and its rows are chosen by `_hoodie_commit_time`. Groups that the
-    range replaced are left out.
+    For each file group, the last file that the range wrote is read, and rows are chosen by `_hoodie_commit_time`.
+    File groups that a write of the range replaced are left out.
 
-    `on_cleaned`: what happens where such a file was cleaned away. With `rows` the newest file of its group stands in:
-    rows that were written again after the range are then missing, and so are those of a group that was replaced since.
-    With `error` a range that lacks rows so is refused. A file that only compactions have followed lacks none.
+    `on_cleaned`: what happens if such a file was cleaned away. With `rows`, the newest file of its group is read
+    instead. Then rows that were rewritten after the range are missing, and so are the rows of a group that was replaced
+    since. With `error`, a range that would miss rows is refused. A file that only compactions followed misses none.
 
     Spec: format/queries.md section 2. Raises: Unsupported when the table has no meta fields; NotFound for a range that
     is refused, with the earliest start that can be answered.
@@ -127,7 +127,7 @@ def plan_incremental(
 
 @dataclass(frozen=True, slots=True)
 class _LastFile:
-    """The last file of a group that the range wrote, and who wrote it."""
+    """The last file of a file group that the range wrote, and the instant that wrote it."""
 
     file: PlannedFile
     instant: Instant
@@ -138,13 +138,14 @@ Group: TypeAlias = tuple[str, str]
 
 
 def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, _LastFile]:
-    """The last file of each group that these writes wrote, without groups that they replaced."""
+    """The last file that these writes wrote of each file group. Groups that one of them replaced are left out."""
     latest: dict[Group, _LastFile] = {}
     for instant in chosen:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
         for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
             for file_id in file_ids:
                 latest.pop((partition, file_id), None)
+
         for file in written_files(metadata):
             if not file.path.endswith(".cdc"):
                 planned = PlannedFile(file.path, file.partition, file.size_bytes)
@@ -153,9 +154,10 @@ def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, 
 
 
 def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], now: Snapshot) -> set[Group]:
-    """The groups whose files, as a reader at the end of the range saw them, a clean took away or is taking.
+    """The file groups that lost a file to a clean: one that a reader at the end of the range would have read.
 
-    `then`: the table at that end, where slices have logs; None: base files alone count.
+    Files that a pending clean is about to delete count as lost. `then`: the table at the end of the range, to find the
+    logs of slices. None: the table has no logs.
     """
     cleaned: set[Group] = set()
     for partition, kept in _kept_paths(now, latest):
@@ -170,7 +172,7 @@ def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], no
 
 
 def _refuse_lost_rows(snapshot: Snapshot, span: CommitRange, cleaned: Mapping[Group, _LastFile]) -> None:
-    """Raises: NotFound where rows of the range may be in no file any more: their group was written again or replaced.
+    """Raises: NotFound if a row of the range may be in no file any more: its group was written again or replaced.
 
     Requests: a get for each write after the range.
     """
@@ -196,7 +198,7 @@ def _refuse_lost_rows(snapshot: Snapshot, span: CommitRange, cleaned: Mapping[Gr
 
 
 def _time(snapshot: Snapshot, instant: Instant) -> str:
-    """The time of an instant by which ranges go."""
+    """The time of an instant that is compared with a range: completion time on layout 2, requested time on layout 1."""
     time = instant.completed if snapshot.config.layout.has_completion_times else instant.requested
     assert time is not None
     return time
@@ -211,10 +213,10 @@ def _slices(snapshot: Snapshot, partition: str) -> dict[str, PlannedFile]:
 def _slices_at(
     then: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set[Group], now: Snapshot
 ) -> list[PlannedFile]:
-    """The slices of these file groups as a reader of then sees them, to be merged with their logs.
+    """The slices of these file groups, with logs, as a reader at the end of the range sees them.
 
-    Where such a slice was cleaned away, the newest one of its group stands in, if there is one. An older one that a
-    savepoint kept does not: it lacks the last file of the range.
+    A slice that was cleaned away is replaced by the newest slice of its group, if there is one. An older slice that a
+    savepoint kept cannot stand in: it lacks the last file of the range.
     """
     files: list[PlannedFile] = []
     for partition in sorted({partition for partition, _ in latest}):
@@ -229,7 +231,7 @@ def _slices_at(
 
 
 def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set[Group]) -> list[PlannedFile]:
-    """The files, each replaced by the newest of its group where it was cleaned away, if there is one."""
+    """The files. One that was cleaned away is replaced by the newest base file of its group, if there is one."""
     files = [last.file for group, last in latest.items() if group not in cleaned]
     for partition in sorted({partition for partition, file_id in latest if (partition, file_id) in cleaned}):
         for piece in snapshot.slices(partition):
@@ -240,7 +242,7 @@ def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set
 
 
 def _kept_paths(snapshot: Snapshot, latest: Mapping[Group, _LastFile]) -> Iterator[tuple[str, set[str]]]:
-    """Each partition of these files, in order, with the paths in it that no clean took away or is taking."""
+    """Each partition of these files, in order, with the paths in it that no clean deleted or is about to delete."""
     if not latest:
         return
     going = paths_being_cleaned(snapshot)

@@ -1,7 +1,7 @@
-"""Expressions over one column that an index can be of, as Apache Hudi defines them and as a predicate spells them.
+"""Expressions over one column that an index can be built on, in Apache Hudi's terms and as a predicate has them.
 
-Spec: format/indexes.md section 11. Seen: 1.0.2 and 1.2.0 know one function of one column, and take the function's other
-arguments for options of the index.
+Spec: format/indexes.md section 11. Seen: 1.0.2 and 1.2.0 know one function of one column. The function's other
+arguments are options of the index.
 """
 
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "regexp_extract": ("pattern", "idx"),
     "regexp_replace": ("pattern", "replacement"),
 }
-"""Function -> the options that are its further arguments, in their order."""
+"""Function -> the options that give its further arguments, in their order."""
 _NOT_COMPUTED: Final[Mapping[str, str]] = {
     "split": "its values are lists, of which an index keeps neither bounds nor filters",
     "to_timestamp": "its values are times, of which an index keeps no bounds here; to_date or date_format can be",
 }
-"""Functions that Apache Hudi knows too, and why there is no index of them."""
+"""Functions that Apache Hudi can index too, and why there is no such index here."""
 _NUMBERS: Final = frozenset({"days", "pos", "len", "idx"})
 _MAY_LACK: Final = frozenset(
     {("from_unixtime", "format"), *((trim, "trimString") for trim in ("trim", "ltrim", "rtrim"))}
@@ -54,7 +54,7 @@ class IndexedExpression:
 
     @property
     def text(self) -> str:
-        """As in Spark SQL."""
+        """The expression in Spark SQL."""
         if self.function == IDENTITY:
             return self.column
         rest = [of if name in _NUMBERS else _quoted(of) for name, of in self.options.items()]
@@ -64,17 +64,19 @@ class IndexedExpression:
 
 
 def expression_node(of: IndexedExpression, schema: pa.Schema) -> Node:
-    """The expression over a table's columns, as a predicate that holds it has it.
+    """The expression as a node over a table's columns, in the form that a predicate with this expression has.
 
-    Raises: Invalid for a column, a function or an option that there is not, and where they do not fit; Unsupported for
-    what Apache Hudi computes and this package does not.
+    Raises: Invalid for an unknown column, function or option, or arguments that do not fit; Unsupported for functions
+    that Apache Hudi computes and this package does not.
     """
     if of.function not in _OPTIONS and of.function not in _NOT_COMPUTED:
         have = ", ".join(sorted([*_OPTIONS, *_NOT_COMPUTED]))
         raise Invalid(f"index on {of.text}: expected a function that an index can be of: {have}")
+
     if of.column not in schema.names:
         have = ", ".join(schema.names) or "none yet"
         raise Invalid(f"index on {of.text}: no column '{of.column}' in the table, whose columns are: {have}")
+
     names = _OPTIONS.get(of.function, ())
     unknown = sorted(set(of.options) - set(names))
     if of.function in _NOT_COMPUTED:
@@ -83,12 +85,15 @@ def expression_node(of: IndexedExpression, schema: pa.Schema) -> Node:
         raise Unsupported(
             f"index on {of.text}: {of.function} with {', '.join(unknown)} is not computed for an index here"
         )
+
     missing = [name for name in names if name not in of.options and (of.function, name) not in _MAY_LACK]
     if missing:
         raise Invalid(f"index on {of.text}: expected the option {', '.join(missing)} of {of.function}")
+
     column = Column((of.column,), canonical_type(schema.field(of.column).type))
     if of.function == IDENTITY:
         return column
+
     literals = [_literal(of, name) for name in names if name in of.options]
     try:
         return fold(call_of(of.function, (column, *literals), _cast_to))
@@ -99,16 +104,17 @@ def expression_node(of: IndexedExpression, schema: pa.Schema) -> Node:
 
 
 def parse_indexed_expression(text: str, schema: pa.Schema) -> IndexedExpression:
-    """An expression in Spark SQL as what an index can be of.
+    """The indexable expression that a text in Spark SQL stands for.
 
     Raises: as `expression_node`; Unsupported for an expression that is not one function of one column.
     """
-    from pyhudi.table.predicate.resolve import parse_value  # brings sqlglot: only a new index needs it
+    from pyhudi.table.predicate.resolve import parse_value  # imports sqlglot, which only a new index needs
 
     try:
         node = parse_value(text, schema)
     except (Invalid, Unsupported) as error:
         raise type(error)(f"index on {str(error).removeprefix('where ')}") from error
+
     found = _described(node)
     if found is None or expression_node(found, schema) != node:
         raise Unsupported(
@@ -122,6 +128,7 @@ def _described(node: Node) -> IndexedExpression | None:
     columns = {column.path for column in columns_in(node)}
     if len(columns) != 1 or len(*columns) != 1:
         return None
+
     ((column,),) = columns
     match node:
         case Column():
@@ -140,7 +147,7 @@ def _described(node: Node) -> IndexedExpression | None:
 
 
 def _quoted(text: str) -> str:
-    """As a literal in Spark SQL."""
+    """A text as a literal in Spark SQL."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -165,10 +172,10 @@ def _literal(of: IndexedExpression, name: str) -> Literal:
 
 
 def has_text(kind: pa.DataType) -> bool:
-    """Whether values of a type have a text that Apache Hudi puts into a Bloom filter, and looks for, alike."""
+    """Whether Apache Hudi spells a value of this type alike when it fills a Bloom filter and when it looks one up."""
     return kind == pa.string() or is_integer(kind)
 
 
 def has_order(kind: pa.DataType) -> bool:
-    """Whether an index keeps bounds of values of this type: floats have NaN, and others are rounded on their way."""
+    """Whether an index keeps bounds for values of this type. Not for floats, which have NaN; others get rounded."""
     return kind in (pa.string(), pa.date32()) or is_integer(kind)

@@ -1,4 +1,4 @@
-"""Splitting the records of a slice by a hash of their key, where all of them at once are too many to hold."""
+"""Splits the records of a slice by a hash of their key, if they are too many to hold at once."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ _SEED = 0x9747B28C
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """The keys of one pass: those whose hash leaves `number` when it is divided by `count`."""
+    """The keys of one pass: those whose hash, divided by `count`, leaves the remainder `number`."""
 
     number: int
     count: int
 
     def mask(self, keys: pa.Array) -> np.ndarray | None:
-        """Which of the keys are of this part; None: all of them. A null is of none. Shape: (n,) bool."""
+        """For each key, whether it belongs to this part. None: all do. A null belongs to no part. Shape: (n,) bool."""
         if self.count == 1:
             return None
         if not pa.types.is_string(keys.type):

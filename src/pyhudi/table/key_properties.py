@@ -1,4 +1,4 @@
-"""What a new table stores of its keys: key generator, key and partition columns, and how times become paths."""
+"""The properties of a new table that describe its keys: key generator, key and partition columns, times in paths."""
 
 from collections.abc import Mapping
 
@@ -22,10 +22,10 @@ _CLASSES = {
         "CUSTOM": "Custom",
     }.items()
 }  # fmt: skip
-"""What tables store that know no kinds: the key generator's class."""
+"""Key generator -> its class. Table versions that do not store the kind store the class."""
 
 SPELLED_ANEW = (*fact_names(Fact.KEY_GENERATOR), *fact_names(Fact.PARTITION_BY))
-"""Options that a new table stores under one name each, whichever of them was given."""
+"""Options with several names, which a new table stores under one name each."""
 
 
 def key_properties(
@@ -33,8 +33,8 @@ def key_properties(
 ) -> dict[str, str]:
     """The properties that say how keys and paths of a new table are spelled.
 
-    `partition_by`: column names, with kinds as in `day:TIMESTAMP` for a custom key generator, which the options may
-    state instead. Seen: 1.0.2 stores the kind of the key generator, and no key columns where it makes keys up.
+    `partition_by`: column names. For a custom key generator they have kinds, as in `day:TIMESTAMP`, unless the options
+    state the kinds. Seen: 1.0.2 stores the kind of the key generator, and no key columns if it generates the keys.
     Spec: format/layout.md section 5. Raises: Invalid for columns that do not fit the key generator.
     """
     fields = _typed_fields(partition_by, options)
@@ -44,15 +44,17 @@ def key_properties(
         "hoodie.table.keygenerator.type" if stored_as_kind else "hoodie.table.keygenerator.class":
         kind if stored_as_kind else _CLASSES[kind]
     }  # fmt: skip
+
     if record_key:
         properties["hoodie.table.recordkey.fields"] = ",".join(record_key)
     if fields:
         stored = fields if stored_as_kind else tuple(map(bare_name, fields))
         properties["hoodie.table.partition.fields"] = ",".join(stored)
+
     is_time_based = kind.startswith("TIMESTAMP") or any(field.endswith(":TIMESTAMP") for field in fields)
     takes_numbers = is_time_based and options.get(TYPE, "").strip().upper() not in ("", *TEXT_TYPES)
     if takes_numbers and not any(name in options for name in (OUTPUT_ZONE, BOTH_ZONES)):
-        properties[OUTPUT_ZONE] = "UTC"  # otherwise it were the zone of whichever machine writes
+        properties[OUTPUT_ZONE] = "UTC"  # else paths would depend on the time zone of the machine that writes
     return properties
 
 
@@ -67,6 +69,7 @@ def _typed_fields(partition_by: tuple[str, ...], options: Mapping[str, str]) -> 
     asked = find_fact(options, Fact.PARTITION_BY)
     if asked is not None and asked != names:
         raise Invalid(f"partition_by={', '.join(names)}: contradicts the options, which say '{show_fact(asked)}'")
+
     kinds: dict[str, str] = {}
     stated = [partition_by, *(split_fields(options.get(name, "")) for name in fact_names(Fact.PARTITION_BY))]
     for field in (field for fields in stated for field in fields):
@@ -84,6 +87,7 @@ def _key_generator(record_key: tuple[str, ...], fields: tuple[str, ...], options
     inferred = _inferred(record_key, fields)
     kind = inferred if named is None else str(named)
     shown = ", ".join(fields) or "none"
+
     match kind:
         case "OTHER":
             raise Unsupported("key generators of your own cannot be called; expected one of Apache Hudi's")

@@ -1,8 +1,9 @@
-"""File groups and files that indexes of record keys rule out, for predicates that name keys, or values that lead to
-them. In doubt they are read.
+"""File groups and files that indexes of record keys rule out. What an index cannot rule out for certain is read.
 
-Such an index tells where keys are now, as merged rows: it says nothing of the past, nor of base files without the logs
-upon them. Of a key it knows one place, in the table or, where it is kept by partition, in each partition.
+Useful for predicates that name record keys, or column values that a secondary index turns into record keys.
+Such an index tells where keys are in the merged rows of today. It says nothing about the past, nor about base files
+read without their logs. It knows one place for a key: one in the table or, if the index is kept by partition, one in
+each partition.
 Spec: format/indexes.md sections 6 and 11.
 """
 
@@ -27,13 +28,13 @@ from pyhudi.table.predicate.allowed import allowed_values
 from pyhudi.table.snapshot import Snapshot
 
 KEYS_MAX: Final = 1_000
-"""Record keys, or values of a column, up to which an index is asked: as a rule more of them are in most files."""
+"""An index is asked for at most so many record keys or column values. More of them are usually in most files."""
 
 PARTITIONS_MAX: Final = 16
-"""Partitions up to which an index that is kept by partition is asked: each of them has file groups of its own."""
+"""An index kept by partition is asked for at most so many partitions, since each has file groups of its own."""
 
 _ONE_SPELLING: Final = (KeyKind.SIMPLE, KeyKind.TIMESTAMP)
-"""Key generators that spell a key of one field in one way. Spec: format/layout.md section 5.1."""
+"""Key generators that spell a key of one column in one way. Spec: format/layout.md section 5.1."""
 
 
 class KeyLocations(Protocol):
@@ -57,7 +58,10 @@ class ValueIndexes(Protocol):
         """The columns whose values lead to record keys, by the names of their indexes."""
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
-        """The record keys of a column's values, which are distinct; None where the index cannot tell."""
+        """The record keys of the rows with these values of a column.
+
+        Values are distinct. None if the index cannot tell.
+        """
 
 
 class KeyFilters(Protocol):
@@ -69,7 +73,7 @@ class KeyFilters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocatedSlices:
-    """The slices that hold the keys. `index`: which one led to them. `files_pruned`: of their partitions the others."""
+    """Slices that may hold the keys. `index`: the one asked. `files_pruned`: the other files of their partitions."""
 
     index: str
     slices: Sequence[FileSlice]
@@ -77,25 +81,31 @@ class LocatedSlices:
 
 
 def sought_keys(snapshot: Snapshot, predicate: Predicate, besides: Collection[str]) -> pa.Array | None:
-    """Every record key that a row may have which is kept, ascending; None: too many to ask for, or any.
+    """Every record key that a matching row may have, ascending. None if any key is possible, or too many are.
 
-    Of the key field alone, or of all key columns, where these are text and whole numbers, of which alone every
-    release has one spelling. `besides`: columns that a query shows otherwise than they are stored.
+    The predicate must bound the stored record key, or every key column. Key columns must be text or whole numbers:
+    every release of Hudi writes them alike. `besides`: columns that the query shows in another form than the stored
+    one.
     """
     if snapshot.config.has_meta_fields and RECORD_KEY not in besides:
         keys = allowed_values(predicate, RECORD_KEY)
         if keys is not None:
             return keys if len(keys) <= KEYS_MAX else None
+
     spec, kind = snapshot.key_spec, snapshot.config.key_kind
     if spec.makes_keys or kind is KeyKind.OTHER or set(spec.record_key) & set(besides):
         return None
+
     values = [_of_one_spelling(allowed_values(predicate, name)) for name in spec.record_key]
     known = [one for one in values if one is not None]
     if len(known) < len(values) or prod(map(len, known)) > KEYS_MAX:
         return None
+
+    # A table may hold both spellings of a key of one column: `7` and `id:7`.
     spellings = [spec]
     if len(known) == 1 and kind not in _ONE_SPELLING:
         spellings.append(replace(spec, is_composite=not spec.is_composite))
+
     keys = pa.concat_arrays([_spelled(known, one) for one in spellings]).unique()
     return keys.take(pc.array_sort_indices(keys))
 
@@ -105,7 +115,7 @@ def _of_one_spelling(values: pa.Array | None) -> pa.Array | None:
 
 
 def _spelled(values: Sequence[pa.Array], spec: KeySpec) -> pa.Array:
-    """The keys of all combinations of these values of the key columns. No row has one that is empty as a whole."""
+    """The keys for every combination of these values of the key columns. Keys that would be all empty are left out."""
     rows = list(product(*(one.to_pylist() for one in values)))
     columns = [pa.array([row[at] for row in rows], one.type) for at, one in enumerate(values)]
     table = pa.table(columns, names=list(spec.record_key))
@@ -125,6 +135,7 @@ def locate_slices(
     located = locations.locate(keys, partitions)
     if located is None:
         return None
+
     found: list[FileSlice] = []
     files_pruned = 0
     for partition in (one for one in partitions if one in located):
@@ -164,15 +175,18 @@ def keys_by_values(
 def match_base_files(
     filters: KeyFilters, keys: pa.Array, slices: Sequence[tuple[str, bool]]
 ) -> npt.NDArray[np.bool_] | None:
-    """Which slices, given as path of the base file and whether logs are read with it, may hold one of the keys.
+    """For each slice, whether it may hold one of the keys.
 
-    One with logs may: a log may hold a key that its base file does not. None where there are no filters.
-    Cost: a look-up a file.
+    `slices`: path of the base file, and whether logs are read with it.
+
+    A slice with logs may hold any key, since a log may have keys that the base file lacks. None: there are no filters.
+    Cost: a look-up for each file.
     """
     plain = np.array([not has_logs for _, has_logs in slices], np.bool_)
     may = filters.may_hold(keys, [path for path, has_logs in slices if not has_logs]) if plain.any() else None
     if may is None:
         return None
+
     result = np.ones(len(slices), np.bool_)
     result[plain] = may
     return result

@@ -18,7 +18,7 @@ class ListedFile:
 
 
 class FileListing(Protocol):
-    """Partitions and their files, whether committed or not. `source`: who knows them, in words."""
+    """Partitions and their files, committed or not. `source`: where the listing comes from, in words."""
 
     @property
     def source(self) -> str: ...
@@ -30,7 +30,7 @@ class FileListing(Protocol):
         """The data and log files of a partition, sorted by name; none for an unknown partition."""
 
     def expect(self, partitions: Iterable[str]) -> None:
-        """The files of these partitions are about to be asked for: read of them together what can be."""
+        """Announces that the files of these partitions will be asked for, so that they can be read together."""
 
 
 class StorageListing:
@@ -49,11 +49,11 @@ class StorageListing:
         return sorted(partition for partition, _ in self._partitions())
 
     def walk(self) -> Iterator[tuple[str, list[ListedFile]]]:
-        """Each partition with its files, which are sorted by name; partitions in any order. Lists every folder once."""
+        """Each partition with its files sorted by name. Partitions come in any order. Lists every folder once."""
         return ((partition, _named(partition, files)) for partition, files in self._partitions())
 
     def _partitions(self) -> Iterator[tuple[str, Iterator[FileInfo]]]:
-        """Each partition with its files; of these no more are listed than are asked for, but to tell a partition."""
+        """Each partition with its files. Files are listed lazily: to tell a partition, up to its metadata file."""
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -67,7 +67,7 @@ class StorageListing:
                 folders += [f for f in self._storage.list_folders(folder) if f.rpartition("/")[2] != HOODIE]
 
     def expect(self, partitions: Iterable[str]) -> None:
-        """Nothing: a folder is a request."""
+        """Does nothing: each folder takes a request of its own anyway."""
 
     def files(self, partition: str) -> list[ListedFile]:
         return _named(partition, self._storage.list(partition))

@@ -1,4 +1,4 @@
-"""What the blocks of a slice's log come to, merged with its base rows."""
+"""Folds the blocks of a slice's log to one record for each key, and merges the records with the base rows."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -27,7 +27,7 @@ JOINED_BYTES: Final = 4 << 20
 """Bytes of Avro blocks that are decoded at once."""
 
 JOINED_ROWS: Final = 8_192
-"""Rows of small blocks that a fold takes in at once: a block of its own costs as much as thousands of rows."""
+"""Rows of small blocks that a fold takes in at once: taking in one block costs as much as thousands of rows."""
 
 
 def merge_blocks(
@@ -40,21 +40,25 @@ def merge_blocks(
     part: KeyPart = ALL_KEYS,
     tally: LogTally | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice: base rows as the log leaves them, then those of the log that meet none.
+    """The rows of a slice: first the base rows as the log leaves them, then the log's rows whose keys are new.
 
-    `base`: all rows of the base file in order, as columns of `schema`. `blocks`: in the order in which they count.
-    `keys`: how record keys are spelled that the rows do not hold. `part`: only the rows of these keys.
+    `base`: all rows of the base file in order, with the columns of `schema`. `blocks`: in the order in which they
+    count. `keys`: how to compute record keys that the rows do not store. `part`: only rows with keys of this part are
+    given.
     """
     found = tally if tally is not None else LogTally()
     folded = fold_blocks(blocks, files, rules, keys, schema, part, found)
     merge = BaseMerge(folded)
+
     position = 0
     for batch in base:
         merged = _only(merge.merge(keyed(batch, keys), position), part)
         position += len(batch)
         if len(merged):
             yield merged
+
     yield from merge.remaining()
+
     counts = merge.counts
     found.updated += counts.updated
     found.inserted += counts.inserted
@@ -70,22 +74,24 @@ def fold_blocks(
     part: KeyPart,
     tally: LogTally,
 ) -> Folded:
-    """What the blocks come to, one record a key. Arguments: as for `merge_blocks`."""
+    """The log folded to one record for each key. Arguments: as for `merge_blocks`."""
     with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
+
     taking = _Taking(fold, schema, keys, files, part)
     for run in _runs(blocks):
         tally.records += taking.take(run)
     taking.hand_over()
+
     folded = fold.finish()
     tally.keys += len(folded)
     return folded
 
 
 class _Taking:
-    """Takes the records of blocks into a fold, in order; rows of small blocks that look alike together.
+    """Takes the records of blocks into a fold, in order. Rows of similar small blocks are taken in together.
 
-    Memory: `JOINED_ROWS` rows, or those of a larger batch.
+    Memory: `JOINED_ROWS` rows, or the rows of one batch if it is larger.
     """
 
     def __init__(
@@ -97,7 +103,10 @@ class _Taking:
         self._is_partial = False
 
     def take(self, run: Sequence[LogBlock]) -> int:
-        """Take the records of the keys in of a run of `_runs`. Returns how many they are."""
+        """Take in the records of a run (see `_runs`), as far as their keys are in the part.
+
+        Returns how many they are.
+        """
         if len(run) > 1:
             taken = self._take_joined(run)
             if taken is not None:
@@ -108,8 +117,10 @@ class _Taking:
         if block.type is BlockType.DELETE:
             self.hand_over()
             return self._take_deletes(block)
+
         row_count, batches = read_counted_batches(held_if_small(block), self._schema.names)
         positions = record_positions(block, row_count) if self._has_positions(block) else None
+
         start = taken = 0
         for batch in batches:
             of = None if positions is None else positions[start : start + len(batch)]
@@ -118,7 +129,10 @@ class _Taking:
         return taken
 
     def _take_joined(self, run: Sequence[LogBlock]) -> int | None:
-        """As `_take_block` of each; None, and nothing is taken, where one is damaged: which one is seen there."""
+        """As `_take_block` for each block.
+
+        If one is damaged: None, nothing taken; `_take_block` then says which one.
+        """
         try:
             joined = join_avro(run)
             if joined is None:
@@ -132,6 +146,7 @@ class _Taking:
             rows = [self._conformed(batch, block) for batch in batches]
         except CorruptFile:
             return None
+
         start = taken = 0
         for batch in rows:
             of = None if positions is None else positions[start : start + len(batch)]
@@ -140,7 +155,7 @@ class _Taking:
         return taken
 
     def hand_over(self) -> None:
-        """Give the fold what waits."""
+        """Add the waiting rows to the fold."""
         if not self._waiting:
             return
         rows = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
@@ -153,7 +168,10 @@ class _Taking:
         return files.base_path is not None and positions_base_instant(block) == files.base_instant
 
     def _conformed(self, batch: pa.RecordBatch, block: LogBlock) -> pa.RecordBatch:
-        """The rows with their keys, as columns of the schema; of a partial block those that it has."""
+        """The rows with their keys, as columns of the schema.
+
+        A partial block's rows keep only the columns they have.
+        """
         wanted = self._schema
         if is_partial(block):
             names = set(batch.schema.names)
@@ -161,7 +179,10 @@ class _Taking:
         return keyed(conform_batch(batch, wanted, path=block.path), self._keys)
 
     def _add(self, rows: pa.RecordBatch, positions: np.ndarray | None, partial: bool) -> int:
-        """Let the rows of the keys wait, behind others that look alike. Returns how many they are."""
+        """Let the rows of the part wait. Rows of another kind that wait already are handed over first.
+
+        Returns how many rows of the batch wait.
+        """
         of_part = self._part.mask(rows.column(RECORD_KEY))
         if of_part is not None:
             rows, positions = rows.filter(pa.array(of_part)), None if positions is None else positions[of_part]
@@ -176,7 +197,7 @@ class _Taking:
         return len(rows)
 
     def _fits(self, rows: pa.RecordBatch, positions: np.ndarray | None, partial: bool) -> bool:
-        """Whether the rows may be joined to those that wait."""
+        """Whether the rows are like the waiting ones, so that they may be joined to them."""
         return (
             sum(map(len, self._waiting)) + len(rows) <= JOINED_ROWS
             and partial == self._is_partial
@@ -199,7 +220,10 @@ class _Taking:
 
 
 def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
-    """The blocks in their order: small Avro blocks that differ in their rows only together, others alone."""
+    """The blocks in order, as runs. Small Avro blocks that differ only in their rows form one run.
+
+    Any other block is a run of its own.
+    """
     run: list[LogBlock] = []
     size_bytes = 0
     for block in blocks:
@@ -213,7 +237,7 @@ def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
 
 
 def _are_alike(one: LogBlock, other: LogBlock) -> bool:
-    """Whether rows of both blocks may be decoded as those of one."""
+    """Whether the rows of both blocks may be decoded together, as the rows of one block."""
     return (
         is_small_avro(one)
         and is_small_avro(other)
@@ -224,7 +248,7 @@ def _are_alike(one: LogBlock, other: LogBlock) -> bool:
 
 
 def keyed(rows: pa.RecordBatch, keys: KeySpec | None) -> pa.RecordBatch:
-    """The rows with their record keys, which are stored as a rule."""
+    """The rows with a column of record keys. `keys`: how to compute them; None: the rows store them."""
     if keys is None:
         return rows
     spelled = one_array(record_keys(pa.Table.from_batches([rows]), keys))

@@ -1,4 +1,4 @@
-"""Where the records of a slice's log stand in its base file: as the log says, or as their keys do."""
+"""Finds each log record's row position in the base file: as the log states it, or by comparing keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,10 @@ from pyhudi.table.slice_log import SliceFiles
 
 @dataclass(frozen=True, slots=True)
 class LogRecords:
-    """A block, and how many records it has. `deletes`: those of a delete block; None of a data block, still encoded."""
+    """A block and its number of records.
+
+    `deletes`: a delete block's records; None for a data block, not decoded yet.
+    """
 
     block: LogBlock
     count: int
@@ -33,7 +36,7 @@ class LogRecords:
 
     @classmethod
     def of(cls, block: LogBlock, row_count: int | None = None) -> Self:
-        """`row_count`: of a data block; None: it is asked for."""
+        """`row_count`: a data block's number of rows. None: it is read."""
         if block.type is not BlockType.DELETE:
             return cls(block, read_row_count(block) if row_count is None else row_count)
         deletes = read_deletes(block)
@@ -41,12 +44,15 @@ class LogRecords:
 
 
 def says_places(blocks: Sequence[LogBlock], files: SliceFiles) -> bool:
-    """Whether each of the blocks says where its records stand in the slice's base file."""
+    """Whether every block states its records' row positions in this slice's base file."""
     return all(positions_base_instant(block) == files.base_instant for block in blocks)
 
 
 def logged_places(records: LogRecords) -> np.ndarray:
-    """The places in the base file of the records of a block that has some. Raises: as `record_positions`."""
+    """The row positions of a block's records in the base file.
+
+    The block must have some. Raises: as `record_positions`.
+    """
     positions = record_positions(records.block, records.count)
     if positions is None:
         raise Bug(f"{records.block.path}: a block that has positions of its base file has none")
@@ -56,11 +62,13 @@ def logged_places(records: LogRecords) -> np.ndarray:
 def find_places(
     base: pq.ParquetFile, path: str, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
 ) -> list[np.ndarray] | None:
-    """For each record of each block a number of its key: its place in the base file, or one behind the last row.
+    """For each block, a number for each record: the row position of its key in the base file.
 
-    None where rows of the base file share a key of the log, or a record has no key, which merging tells of. `base`:
-    the open base file. `log`: of whole rows, and of deletes.
-    Reads the keys of the log and of the base file. Memory: the former, and 16 bytes for each.
+    A key that the base file lacks gets a number behind the last row. Example: a base file of 3 rows with keys a, b, c
+    and log records b, x, b give 1, 3, 1.
+    None if base rows share a key of the log, or if a record has no key: merging reports such tables. `base`: the open
+    base file. `log`: blocks of whole rows and of deletes.
+    Reads the keys of the log and of the base file. Memory: the log's keys, and 16 bytes for each.
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
     schema = pa.schema([stored.field(name) for name in own])
@@ -68,6 +76,7 @@ def find_places(
     every = pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string())
     if every.null_count:
         return None
+
     codes, distinct = encode_keys(every)
     place = np.full(len(distinct), -1, np.int64)
     start = matched = 0
@@ -79,15 +88,17 @@ def find_places(
         place[found[at]] = start + at
         matched += len(at)
         start += len(rows)
+
     new = np.flatnonzero(place < 0)
     if matched > len(place) - len(new):
         return None
+
     place[new] = start + np.arange(len(new))
     return np.split(place[codes], np.cumsum([len(of) for of in keys])[:-1])
 
 
 def _keys(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
-    """The record keys of a block, in its order."""
+    """The record keys of a block, in the block's order."""
     block = records.block
     if records.deletes is not None:
         return pa.chunked_array([one_array(records.deletes.column("record_key"))], pa.string())

@@ -1,4 +1,4 @@
-"""What reading logs takes beside their files: data that travel to tasks, without the decoders.
+"""What reading logs needs besides their files: values that are sent to tasks, without the decoders.
 
 Importing this module must not import numba: a plan names it, and most tasks of a plan read no log.
 """
@@ -15,11 +15,11 @@ LOG_SIZE_BYTES_MAX = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """What reading logs takes beside the files. Picklable.
+    """What reading logs needs besides their files. Picklable.
 
-    `timeline`: says whose blocks a reader may see; its history stays behind: what is archived is committed.
-    `keys`: how rows spell their keys, where the table does not store them (`hoodie.populate.meta.fields=false`).
-    `log_size_bytes_max`: how much of a slice's log may be held at once.
+    `timeline`: tells whose blocks a reader may see. It carries no history: what is archived is committed.
+    `keys`: how to compute record keys, if the table does not store them (`hoodie.populate.meta.fields=false`).
+    `log_size_bytes_max`: how many bytes of a slice's log may be held at once.
     """
 
     rules: MergeRules

@@ -1,4 +1,4 @@
-"""Reading a file slice with logs: its base rows, merged with what the log comes to."""
+"""Reads a file slice with logs: its base rows, merged with the records of its log."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,22 +16,22 @@ from pyhudi.table.parquet_files import read_stored_batches
 from pyhudi.table.slice_log import LogTally, SliceFiles, slice_blocks, slice_files, sources_of_logs
 
 _DECODED = {BlockType.AVRO_DATA: 2, BlockType.PARQUET_DATA: 6, BlockType.HFILE_DATA: 2, BlockType.DELETE: 4}
-"""How many times its stored bytes a block may take in memory, by rule of thumb."""
+"""How many times its stored size a block may take in memory, as a rule of thumb."""
 
 
 ChooseRows = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Leaves rows of a base file out."""
+"""Filters the rows of a base file."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads the rows of slices with logs as they stand. Picklable. `stored`: every column that rows may have."""
+    """Reads the merged rows of slices with logs. Picklable. `stored`: every column that rows may have."""
 
     stored: pa.Schema
     logs: LogReading
 
     def rows(self, storage: Storage, piece: FileSlice, columns: Sequence[str]) -> pa.Table:
-        """These columns of a slice's rows. Memory: they, and as `read_merged`."""
+        """These columns of a slice's merged rows. Memory: the rows, and as `read_merged`."""
         schema = pa.schema([self.stored.field(name) for name in columns])
         files = slice_files(piece)
         batches = read_merged(storage, files, self.logs, self.stored, columns, use_threads=False)
@@ -50,23 +50,25 @@ def read_merged(
     more: Sequence[LogBlock] = (),
     choose: ChooseRows | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The merged rows of a slice, as these columns of the table's and perhaps others that merging needs.
+    """The merged rows of a slice: the asked columns, and perhaps others that merging needs.
 
-    `stored`: every column that rows of the table may have, as of today. `more`: blocks that count after those of the
-    log. `choose`: which rows of the base file there are; log and base meet by their keys then.
-    Memory: what the log comes to (`LogFold`), of the columns that are read, and a batch of the base file. A log that
-    may decode to more than `log_size_bytes_max` is merged in several passes, each over a part of the keys, which reads
-    base file and log once more.
+    `stored`: every column that the table's rows may have today. `more`: blocks that count after the log's blocks.
+    `choose`: filters the base rows; log records then meet them by key, not by row position.
+    Memory: the folded log (`LogFold`), in the columns that are read, and a batch of the base file. If the log may
+    decode to more than `log_size_bytes_max`, it is merged in several passes, one for each part of the keys. Each pass
+    reads the base file and the log again.
     """
     own = () if reading.keys is None else reading.keys.record_key
     names = reading.rules.columns_needed([*columns, *own], stored.names)
     schema = pa.schema([stored.field(name) for name in names])
+
     blocks = [*stored_blocks(storage, files, reading, tally), *more]
     if choose is not None:
-        files = replace(files, base_instant="")  # no block's positions are of the rows that are left
+        files = replace(files, base_instant="")  # filtering shifts the rows: stored positions no longer apply
     if not blocks:
         yield from _base_batches(storage, files, schema, choose, use_threads=use_threads)
         return
+
     for part in key_parts(blocks, reading):
         base = _base_batches(storage, files, schema, choose, use_threads=use_threads)
         yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part, tally)
@@ -75,7 +77,7 @@ def read_merged(
 def stored_blocks(
     storage: Storage, files: SliceFiles, reading: LogReading, tally: LogTally | None = None
 ) -> list[LogBlock]:
-    """The blocks of a slice's log that count for this reader, in the order in which they do.
+    """The blocks of a slice's log that count for this reader, in the order in which they count.
 
     Requests and memory: as `sources_of_logs`.
     """
@@ -83,7 +85,7 @@ def stored_blocks(
 
 
 def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:
-    """The parts of the keys to read a log in, so that what is held of it at once stays within `log_size_bytes_max`."""
+    """The parts of the keys to merge one after the other, each small enough for `log_size_bytes_max`."""
     size_bytes = sum(_DECODED.get(block.type, 1) * block.content_size for block in blocks)
     count = max(1, -(-size_bytes // reading.log_size_bytes_max))
     return [KeyPart(number, count) for number in range(count)]

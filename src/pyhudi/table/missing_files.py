@@ -1,4 +1,4 @@
-"""What to say of a data file that the table counts on and the storage does not have."""
+"""The error for a data file that the table needs and the storage does not have."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from pyhudi.format.names import BaseFileName, LogFileName
 
 @contextmanager
 def told_as_missing(path: str) -> Iterator[None]:
-    """Turn a storage's "no such file" into what it means for the table. `path`: of a base or log file."""
+    """Turn a storage's "no such file" into what it means for the table. `path`: a base or log file."""
     try:
         yield
     except NotFound as error:

@@ -1,4 +1,4 @@
-"""Whether a log's rows are as new as every row of the base file, as footers alone can tell."""
+"""Tells from footers alone whether the rows of a log are at least as new as every row of the base file."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,14 @@ from pyhudi.merge.fold import Folded
 from pyhudi.table.row_groups import alike_leaves
 
 Footer = tuple[pa.Schema, pq.FileMetaData]
-"""The columns of a Parquet file or block as they are stored, and what its end says of it."""
+"""The stored columns of a Parquet file or block, and the metadata in its footer."""
 
 
 def least_ordering(folded: Folded) -> pa.Scalar | None:
-    """The least ordering value of a log's records; None where some have none, or several columns order, or a field of
-    one, or others than integers, dates and timestamps, whose bounds in a footer are exact.
+    """The least ordering value of a log's records. None if footers could not be compared with it.
+
+    That is so if a record has no ordering value, if there are several ordering columns or a struct's field, or if the
+    type is not an integer, date or timestamp: only these have exact bounds in a footer.
     """
     if len(folded.entries.ordering) != 1 or folded.rules.ordering[0] not in folded.schema.names:
         return None
@@ -26,18 +28,18 @@ def least_ordering(folded: Folded) -> pa.Scalar | None:
 
 
 def no_row_exceeds(base: Footer, least: pa.Scalar, field: pa.Field) -> bool:
-    """Whether the footer says that each row has a value in this column, and none a greater one than `least`.
+    """Whether the footer states that every row has a value in this column, and none is greater than `least`.
 
-    False where the file has no such column of this very type, or no rows.
+    False if the file lacks the column, has it in another type, or has no rows.
     """
     bounds = _bounds(base, field)
     return bounds is not None and least.type == field.type and bounds[1] <= _number(least)
 
 
 def all_reach(blocks: Iterable[Footer], base: Footer, field: pa.Field) -> bool:
-    """Whether the footers say that each row has a value in this column, and that those of the blocks are no less than
-    any of the base file. False where one has no such column of this very type, or no rows, or where bounds of such
-    values are not exact.
+    """Whether footers state that every row has a value in this column, and no block's value is less than a base row's.
+
+    False if a file or block lacks the column, has it in another type, has no rows, or has no exact bounds.
     """
     stored = _bounds(base, field)
     found = [_bounds(block, field) for block in blocks]
@@ -45,13 +47,15 @@ def all_reach(blocks: Iterable[Footer], base: Footer, field: pa.Field) -> bool:
 
 
 def _bounds(footer: Footer, field: pa.Field) -> tuple[int, int] | None:
-    """The least and the greatest value of a column, as Parquet counts it; None where the footer does not say, or a row
-    has none.
+    """The least and the greatest value of a column, as the numbers that Parquet stores.
+
+    None if the footer does not tell, or if a row has no value.
     """
     schema, metadata = footer
     leaf = alike_leaves(schema, metadata.schema, pa.schema([field]), (field.name,)).get(field.name)
     if leaf is None or not _is_exact(field.type):
         return None
+
     ends: list[int] = []
     for group in range(metadata.num_row_groups):
         found = metadata.row_group(group).column(leaf).statistics
@@ -68,7 +72,7 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def _number(value: pa.Scalar) -> int:
-    """An integer, date or timestamp as Parquet counts it."""
+    """An integer, date or timestamp as the number that Parquet stores."""
     width = pa.int32() if pa.types.is_date32(value.type) else pa.int64()
     number: int = value.cast(width).as_py()
     return number

@@ -1,4 +1,4 @@
-"""Opening base files, and what to say of those that do not open."""
+"""Opening base files, and the errors for files that do not open."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -17,9 +17,9 @@ _BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 class StoredParquet(pq.ParquetFile):  # type: ignore[misc]  # PyArrow states no types
-    """An open base file. Reading a damaged page of it raises CorruptFile, which names the file.
+    """An open base file. Reading a damaged page raises CorruptFile, which names the file.
 
-    The footer is read when a file is opened, a page when its rows are: only then does a page show that it is damaged.
+    Opening reads the footer only. Damage in a page shows when its rows are read.
     """
 
     def __init__(self, source: Any, path: str) -> None:
@@ -61,7 +61,7 @@ def open_parquet(storage: Storage, path: str) -> pq.ParquetFile:
     with told_as_missing(path):
         source = storage.open_input(path).__enter__()
     try:
-        with told_as_missing(path):  # stores that open a file only when it is read
+        with told_as_missing(path):  # some stores open the file only at the first read
             return StoredParquet(source, path)
     except HudiError:
         raise
@@ -78,9 +78,9 @@ def read_stored_batches(
     use_threads: bool,
     choose: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a base file in their order, of those of the columns that it has, as they are stored.
+    """The rows of a base file in order, as they are stored, with those of the columns that the file has.
 
-    `choose`: which row groups to read, from the open file; None: all.
+    `choose`: picks the row groups to read from the open file. None: all are read.
     Memory: one row group of these columns. Raises: CorruptFile.
     """
     with closing(open_parquet(storage, path)) as file:
@@ -97,7 +97,7 @@ def read_row_groups(
     use_threads: bool,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these row groups of an open file, of these of its columns. Raises: CorruptFile."""
+    """These columns of an open file's rows, from these row groups. Raises: CorruptFile."""
     if len(groups):
         yield from file.iter_batches(batch_rows, groups, columns, use_threads=use_threads)
 

@@ -1,4 +1,4 @@
-"""Which file groups pending table services are about to rewrite."""
+"""File groups that pending table services are about to rewrite."""
 
 from pyhudi.errors import NotFound
 from pyhudi.format.commit import decode_compaction_plan, decode_requested_replace
@@ -12,9 +12,9 @@ FileGroup = tuple[str, str]
 
 
 def read_pending_groups(storage: Storage, timeline: Timeline) -> dict[FileGroup, Instant]:
-    """The file groups in the plans of pending compactions, log compactions and clusterings, and whose they are.
+    """The file groups in the plans of pending compactions, log compactions and clusterings, each with its instant.
 
-    One get a pending service, and one a pending replacecommit: before version 8 it may be a clustering.
+    One get for each pending service and each pending replacecommit, which may be a clustering before version 8.
     """
     return {group: instant for instant in timeline.pending for group in _groups_of(storage, timeline, instant)}
 
@@ -22,7 +22,7 @@ def read_pending_groups(storage: Storage, timeline: Timeline) -> dict[FileGroup,
 def read_planned_logs(storage: Storage, timeline: Timeline) -> dict[FileGroup, frozenset[str]]:
     """The names of the logs that pending compactions will merge into new base files, by file group.
 
-    One get a pending compaction.
+    One get for each pending compaction.
     """
     planned: dict[FileGroup, frozenset[str]] = {}
     for instant in timeline.pending:
@@ -35,7 +35,7 @@ def read_planned_logs(storage: Storage, timeline: Timeline) -> dict[FileGroup, f
 
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a pending instant is a clustering, under whichever name. One get for a replacecommit.
+    """Whether a pending instant is a clustering, whatever its action is called. One get for a replacecommit.
 
     Spec: format/timeline.md section 2; format/actions.md sections 4 and 9.
     """
@@ -57,7 +57,7 @@ def _replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> Req
     path = _plan_path(timeline, instant)
     try:
         return decode_requested_replace(storage.get(path), path=path)
-    except NotFound:  # half rolled back: a plan that nobody can carry out any more
+    except NotFound:  # a rollback has deleted the plan already, so nobody can carry it out
         return RequestedReplaceMetadata()
 
 

@@ -9,11 +9,11 @@ from pyhudi.format.properties import CHECKSUM, decode_table_properties, encode_t
 from pyhudi.storage.protocol import Storage
 
 PROPERTIES_BYTES_MAX: Final = 16 << 20
-"""A few thousand times what a table's properties take: the file is read whole."""
+"""The file is read whole, up to this size. A table's properties take a few kilobytes."""
 
 
 def read_table_properties(storage: Storage) -> dict[str, str]:
-    """The table's properties: the file itself or, while another writer replaces it or after a torn write, its backup.
+    """The table's properties. Read from the backup while another writer replaces the file, or after a torn write.
 
     Raises: NotFound when neither exists: the path is no table. CorruptFile when neither is whole.
     """
@@ -31,6 +31,7 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
         if _is_surely_whole(content, properties):
             return properties
         doubtful = doubtful or properties
+
     if doubtful is not None:
         return doubtful
     if torn is not None:
@@ -45,7 +46,7 @@ def read_table_properties(storage: Storage) -> dict[str, str]:
 
 
 def _with_backup_told(torn: CorruptFile, storage: Storage) -> CorruptFile:
-    """The error, and that the backup is no help where there is one: a whole one would have been read."""
+    """The error. If there is a backup, its hint says that the backup is damaged too: else it would have been read."""
     if torn.path != _shown(storage, PROPERTIES) or storage.head(PROPERTIES_BACKUP) is None:
         return torn
     hint = f"{torn.hint} Its backup, '{PROPERTIES_BACKUP}', is damaged too."
@@ -53,7 +54,7 @@ def _with_backup_told(torn: CorruptFile, storage: Storage) -> CorruptFile:
 
 
 def replace_table_properties(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:
-    """Replace the table's properties; a reader or a crash at any step finds the old or the new ones whole.
+    """Replace the table's properties. At any step, a reader or a crash finds the old or the new properties whole.
 
     Steps: recover a backup that a dead writer left; copy the file to the backup; write the new file;
     read it back; delete the backup. Spec: format/layout.md section 2.2.
@@ -71,11 +72,12 @@ def replace_table_properties(storage: Storage, properties: Mapping[str, str], *,
 
 
 def recover_table_properties(storage: Storage) -> None:
-    """Finish what a writer that died while replacing the properties began. No change where nothing is amiss."""
+    """Finish a replacement of the properties whose writer died. Changes nothing if there is none."""
     try:
         backup = _read(storage, PROPERTIES_BACKUP)
     except NotFound:
         return
+
     try:
         content = _read(storage, PROPERTIES)
         properties = decode_table_properties(content, path=_shown(storage, PROPERTIES))
@@ -83,6 +85,7 @@ def recover_table_properties(storage: Storage) -> None:
     except (NotFound, CorruptFile):
         decode_table_properties(backup, path=_shown(storage, PROPERTIES_BACKUP))
         is_whole = False
+
     if not is_whole:
         storage.put(PROPERTIES, backup)
     storage.delete(PROPERTIES_BACKUP)
@@ -104,9 +107,9 @@ def _is_good(backup: bytes) -> bool:
 
 
 def _is_surely_whole(content: bytes, properties: Mapping[str, str]) -> bool:
-    """Whether nothing hints at a torn write: there is a checksum, which old tables lack, and the last line ends.
+    """Whether nothing hints at a torn write: the file has a checksum, and its last line is ended.
 
-    The checksum covers the table's name only, so that a file may be cut short and still pass it.
+    Old files have no checksum. The checksum covers the table's name only, so a file that was cut short may pass it.
     """
     return CHECKSUM in properties and content.endswith((b"\n", b"\r"))
 

@@ -1,7 +1,7 @@
-"""Partitions and file slices that statistics of the metadata table rule out. In doubt they are read.
+"""Partitions and file slices that statistics of the metadata table rule out. What is not ruled out for certain is read.
 
-A slice is judged by the statistics of all of its files together: merging takes each column of a row from one of them,
-so that what none of them can hold no merged row holds either.
+A slice is judged by the statistics of all its files together. Merging takes each value of a row from one of the files,
+so a value that no file can hold is in no merged row.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +20,7 @@ from pyhudi.table.predicate import Predicate, which_can_match
 from pyhudi.table.predicate.nodes import columns_in
 
 _CHANGING: Final = frozenset(META_FIELDS) - {RECORD_KEY}
-"""Columns that a reader may give otherwise than a file holds them."""
+"""Columns whose values a reader may show differently from a file's."""
 
 
 _SUMMARY: Final = (
@@ -31,7 +31,7 @@ _OVER_FILES: Final = [*((name, of) for name, of, _ in _SUMMARY), ("says", "all")
 
 @dataclass(frozen=True, slots=True)
 class PrunedBy:
-    """What an index spared a scan, of what the ones before it had left. `files`: with the logs of slices."""
+    """What an index spared a scan, after the indexes asked before. `files`: counts log files, too."""
 
     index: str
     partitions: int = 0
@@ -41,7 +41,7 @@ class PrunedBy:
 def match_partitions(
     statistics: PartitionStatistics, predicate: Predicate, partitions: Sequence[str], *, besides: Collection[str]
 ) -> npt.NDArray[np.bool_]:
-    """Which of these distinct partitions may hold a row that is kept. `besides`: columns not to ask for.
+    """For each of these distinct partitions, whether it may hold a matching row. `besides`: columns not to ask for.
 
     Cost: for each column of the predicate a look-up of a key for each partition.
     """
@@ -61,7 +61,7 @@ def match_slices(
     *,
     besides: Collection[str],
 ) -> npt.NDArray[np.bool_]:
-    """Which slices, given as partition and paths of their files, may hold a row that is kept.
+    """For each slice, whether it may hold a matching row. Slices: partition and paths of the files.
 
     Cost: for each column of the predicate a look-up of a key for each file.
     """
@@ -106,19 +106,21 @@ def _columns(predicate: Predicate) -> list[pa.Field]:
 
 
 def _by_slice(found: pa.Table, at: pa.Array, wanted: pa.Array, owner: np.ndarray | None) -> pa.Table:
-    """The statistics of each slice (`owner`: of the wanted; None: each its own), over all of its files.
+    """The statistics of each slice over all of its files. `owner`: the slice of each wanted file; None: one file each.
 
-    Null where one of them does not say: bounds may only be missing where a file has no values at all.
+    A value is null if one of the files does not state it. Bounds may be missing only for a file without values.
     """
     empty = pc.equal(found.column("null_count"), found.column("value_count"))
     says = pc.or_(found.column("is_known"), pc.fill_null(empty, False))
     numbers = pc.and_(pc.is_valid(found.column("null_count")), pc.is_valid(found.column("value_count")))
+
     rows = found.select(["min", "max", "null_count", "value_count"])
     rows = rows.append_column("says", says).append_column("counts", numbers)
     rows = rows.take(pc.index_in(wanted, value_set=at))
     for name in ("says", "counts"):
         place = rows.column_names.index(name)
         rows = rows.set_column(place, name, pc.fill_null(rows.column(name), False))
+
     owners = np.arange(len(wanted)) if owner is None else owner
     merged = rows.append_column("owner", pa.array(owners)).group_by("owner").aggregate(_OVER_FILES).sort_by("owner")
     columns = {}

@@ -24,13 +24,13 @@ _NUMBER: Final = "__pyhudi_number"
 
 _FEW_ROWS: Final = 16_384
 _FEW_SHARE: Final = 8
-"""Where a row group keeps one row of so many at most, its other columns are decoded in steps of `_FEW_ROWS`."""
+"""If at most one row in so many of a row group is kept, its other columns are decoded in steps of `_FEW_ROWS` rows."""
 
 
 def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBatch]:
     """The plan's rows, file after file.
 
-    Memory: one row group of one file, of the columns that are read; what the log of one slice comes to.
+    Memory: one row group of one file, of the columns that are read; the folded log of one slice.
     Raises: CorruptFile for a file that is no Parquet or does not fit the table's schema.
     """
     for file in plan.files:
@@ -38,7 +38,7 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
 
 
 def read_plan_table(storage: Storage, plan: ReadPlan, executor: Executor) -> pa.Table:
-    """The plan's rows, all of them in memory; files are read side by side, and of one alone its columns."""
+    """The plan's rows, all of them in memory. Files are read in parallel; of a single file, columns are."""
     is_alone = len(plan.files) == 1
 
     def read(file: PlannedFile) -> list[pa.RecordBatch]:
@@ -58,12 +58,12 @@ def read_planned(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer.
 
-    `touched_only`: of a slice with logs only what `read_touched` gives; `on_places`: as there.
+    `touched_only`: of a slice with logs, give only the rows of `read_touched`. `on_places`: passed to `read_touched`.
     """
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
     if file.logs:
-        from pyhudi.table.merged_slice import read_merged  # tasks without logs do not need it
+        from pyhudi.table.merged_slice import read_merged  # imported late: tasks without logs do not need it
         from pyhudi.table.touched_rows import read_touched
 
         assert plan.log_reading is not None
@@ -77,6 +77,7 @@ def read_planned(
         batches = read_stored_batches(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
         )
+
     keep = _keeper(plan)
     for batch in batches:
         kept = keep(shown_batch(plan, file, batch, stored))
@@ -85,7 +86,7 @@ def read_planned(
 
 
 def _columns_asked(plan: ReadPlan) -> list[str]:
-    """Of the columns that are read those that tell whether a row is asked for."""
+    """The columns that tell whether a row is part of the answer."""
     asked = set() if plan.predicate is None else set(plan.predicate.columns)
     if asked & set(plan.shown.from_path):
         asked.add(PARTITION_PATH)
@@ -97,19 +98,23 @@ def _columns_asked(plan: ReadPlan) -> list[str]:
 def _read_matching(
     storage: Storage, plan: ReadPlan, file: PlannedFile, asked: list[str], *, use_threads: bool
 ) -> Iterator[pa.RecordBatch]:
-    """As `read_planned`, of a base file: the columns asked are decoded first, and of row groups with rows that are kept
-    the others, up to the last of these rows.
+    """As `read_planned` for a base file, decoding in two steps.
+
+    First the `asked` columns, which tell the rows to keep. Then the other columns, only of row groups with such rows,
+    and only up to the last of them.
     """
     first = pa.schema([plan.stored_schema.field(name) for name in asked])
     others = pa.schema([field for field in plan.schema_read if field.name not in asked])
     with closing(open_parquet(storage, file.path)) as opened:
         read = partial(read_row_groups, opened, use_threads=use_threads)
         present = [[name for name in of.names if name in opened.schema_arrow.names] for of in (first, others)]
+
         for group in matching_row_groups(opened, plan):
             shown = (shown_batch(plan, file, batch, first) for batch in read([group], present[0]))
             kept = _kept_and_numbered(plan, shown, plan.shown.schema(first))
             numbers = kept.column(_NUMBER).to_numpy()
             is_few = len(numbers) * _FEW_SHARE <= opened.metadata.row_group(group).num_rows
+
             more = read([group], present[1], batch_rows=_FEW_ROWS if is_few else BATCH_ROWS)
             for start, stop, batch in _taken(more, numbers) if len(numbers) else ():
                 rest = shown_batch(plan, file, batch, others)
@@ -118,7 +123,7 @@ def _read_matching(
 
 
 def _kept_and_numbered(plan: ReadPlan, batches: Iterable[pa.RecordBatch], shown: pa.Schema) -> pa.Table:
-    """The rows that the plan asks for, and where each of them stands among all. `shown`: the columns of the batches."""
+    """The rows that the plan asks for, each with its row number among all. `shown`: the columns of the batches."""
     schema = shown.append(pa.field(_NUMBER, pa.int64()))
     keep, kept, start = _keeper(plan), [], 0
     for batch in batches:
@@ -131,7 +136,7 @@ def _kept_and_numbered(plan: ReadPlan, batches: Iterable[pa.RecordBatch], shown:
 def _taken(
     batches: Iterable[pa.RecordBatch], numbers: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-    """Rows by their numbers, and which of the numbers they are; batches behind the last are not asked for."""
+    """The rows with these numbers, in batches, with the range of `numbers` in each. Stops after the last such row."""
     start = 0
     for batch in batches:
         low, high = np.searchsorted(numbers, (start, start + len(batch)))
@@ -149,7 +154,7 @@ def _columns(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _keeper(plan: ReadPlan) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """What gives of shown rows those that the plan asks for, with all of their columns."""
+    """A function that filters shown rows: it keeps those that the plan asks for, with all of their columns."""
     wanted = None if plan.commit_times is None else pa.array(sorted(plan.commit_times), pa.string())
 
     def keep(shown: pa.RecordBatch) -> pa.RecordBatch:
@@ -161,5 +166,5 @@ def _keeper(plan: ReadPlan) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
 
 
 def shown_batch(plan: ReadPlan, file: PlannedFile, batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
-    """Rows of a file as the plan's answer shows them. `stored`: the columns that they are to have, of the table's."""
+    """Rows of a file as the plan's answer shows them. `stored`: their columns and types in the table's schema."""
     return plan.shown.batch(conform_batch(batch, stored, path=file.path), file.partition)

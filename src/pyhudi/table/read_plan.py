@@ -27,10 +27,10 @@ from pyhudi.timeline.active import Timeline
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One base file to read: its path relative to the table, its partition, its size; or a slice with logs.
+    """One thing to read: a base file alone, or a file slice with its logs.
 
-    `logs`: paths and sizes of the log files to merge with it, in reading order; `path` is then the base file's, or
-    the first log's where there is none. `base_instant`: the base file's.
+    `path`: relative to the table. `size_bytes`: of all files that are read. `logs`: path and size of each log file to
+    merge, in reading order. If the slice has no base file, `path` is the first log's. `base_instant`: the base file's.
     """
 
     path: str
@@ -50,14 +50,16 @@ class PlannedFile:
 
 
 def planned_slice(piece: FileSlice, *, with_logs: bool) -> PlannedFile | None:
-    """A slice as something to read; None where there is nothing: logs alone, without logs.
+    """What to read for a file slice. None if nothing is left: the slice has only logs, and logs are not read.
 
-    `size_bytes` is that of all its files.
+    `size_bytes` of the result counts all its files.
     """
     logs = [(join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files if with_logs]
+
     base, size_bytes = piece.base_file, sum(size for _, size in logs)
     if base is None and not logs:
         return None
+
     path = logs[0][0] if base is None else join(piece.partition, base.name.format())
     size_bytes += 0 if base is None else base.size_bytes
     return PlannedFile(path, piece.partition, size_bytes, tuple(logs), piece.base_instant)
@@ -65,9 +67,9 @@ def planned_slice(piece: FileSlice, *, with_logs: bool) -> PlannedFile | None:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a scan reads and what pruning spared it. `str()` of it is meant to be read.
+    """What a scan reads and what pruning spared it. `str()` of it is meant to be read by people.
 
-    `indexes`: of the pruned partitions and files those that an index ruled out, in the order they were asked.
+    `indexes`: how many partitions and files each index ruled out, in the order in which the indexes were asked.
     """
 
     query: str
@@ -85,6 +87,7 @@ class Explanation:
         by_values = self.partitions_pruned - sum(one.partitions for one in self.indexes)
         by_index = [f", {one.partitions:,} by {one.index}" for one in self.indexes if one.partitions]
         files_by = [f", {one.files:,} of them by {one.index}" for one in self.indexes if one.files]
+
         lines = [
             f"query       {self.query}",
             f"listed by   {self.listed_by}",
@@ -99,7 +102,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What to read and what to give.
+    """What to read, and the columns and rows of the answer.
 
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
@@ -119,19 +122,21 @@ class ReadPlan:
 
     @property
     def columns_read(self) -> list[str]:
-        """The columns that reading needs: the answer's, the predicate's, the commit time to choose rows by."""
+        """The columns to read: those of the answer, those of the predicate, and the commit time if it chooses rows."""
         needed = set(self.schema.names)
+
         if self.predicate is not None:
             needed |= self.predicate.columns
         if self.commit_times is not None:
             needed.add(COMMIT_TIME)
         if needed & set(self.shown.from_path):
             needed.add(PARTITION_PATH)
+
         return [name for name in self.stored_schema.names if name in needed]
 
     @property
     def schema_read(self) -> pa.Schema:
-        """The same, as they are stored."""
+        """`columns_read` as a schema, with the stored types."""
         return pa.schema([self.stored_schema.field(name) for name in self.columns_read])
 
     @property
@@ -146,7 +151,7 @@ class ReadPlan:
 
 
 def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading | None:
-    """How a query merges the table's logs; None for a table that has none.
+    """How a query merges the table's logs. None for a copy-on-write table, which has no logs.
 
     Raises: Unsupported for rules of merging that only Java code knows.
     """
@@ -158,7 +163,9 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
 
 
 def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
-    """How rows of one key are settled whose columns are these: of an ordering column that they lack no row has a value.
+    """How rows with the same key are merged, for rows with the columns of `schema`.
+
+    Ordering columns that `schema` lacks are dropped from the rules: no row has a value in them.
 
     Raises: Unsupported for rules of merging that only Java code knows.
     """
@@ -181,6 +188,7 @@ def select_columns(
         if isinstance(columns, str):
             raise Invalid(f"columns='{columns}': expected a sequence of column names, such as ['{columns}']")
         names = list(columns)
+
     unknown = [name for name in names if name not in full.names]
     if unknown:
         raise Invalid(
@@ -200,17 +208,19 @@ def plan_snapshot(
     with_logs: bool = True,
     skipping: DataSkipping | None = None,
 ) -> ReadPlan:
-    """Every visible file of the partitions that may hold a matching row. `with_logs`: base files with what logs say.
+    """Plans to read every visible slice that may hold a matching row. `with_logs`: read base files merged with logs.
 
-    Requests: one listing of the partitions, one look-up a partition that is left (none beyond the
-    first where the metadata table lists them), and those of the indexes that are asked.
+    Requests: one listing of the partitions, one look-up for each partition that is kept (if the metadata table lists
+    files, only the first look-up costs requests), and the look-ups in the indexes.
 
-    `skipping`: the indexes of the table as it is at the snapshot, to rule out partitions and slices; None: all are
-    read.
+    `skipping`: the indexes of the table at the time of the snapshot, which rule out partitions and slices. None: no
+    index is asked.
     """
     partitions = snapshot.listing.partitions()
     kept = partitions_that_can_hold(snapshot, predicate, partitions, shown)
     slices: Iterable[FileSlice] = (piece for partition in kept for piece in snapshot.slices(partition))
+
+    # Indexes narrow the partitions and slices first, and the planned files below.
     by_index: SkippingOf | None = None
     if skipping is not None and predicate is not None:
         asked = PrunedQuery(
@@ -220,11 +230,14 @@ def plan_snapshot(
         )  # fmt: skip
         by_index = SkippingOf(skipping, asked)
         kept, slices = by_index.slices(kept)
+
     found = (planned_slice(piece, with_logs=with_logs) for piece in slices)
     files = [file for file in found if file is not None]
+
     if by_index is not None:
         reads = by_index.matching([(file.partition, file.paths, bool(file.logs)) for file in files])
         files = list(compress(files, reads.tolist()))
+
     pruned = () if by_index is None else tuple(by_index.pruned)
     plan = make_plan(
         snapshot, files, schema=schema, predicate=predicate, where=where, query=query, commit_times=None,
@@ -235,7 +248,7 @@ def plan_snapshot(
 
 
 def _is_merged_by_columns(snapshot: Snapshot, *, with_logs: bool) -> bool:
-    """Whether each value of a row comes from one of the files of its slice: not where a merger makes it up."""
+    """Whether each value of a merged row is a value of some file of the slice. A merger may compute values instead."""
     try:
         reading = log_reading(snapshot) if with_logs else None
     except Unsupported:  # only a slice with logs makes this an error, when it is read
@@ -258,15 +271,21 @@ def make_plan(
     shown: ShownColumns = AS_STORED,
     logs_as_of: Timeline | None = None,
 ) -> ReadPlan:
-    """A plan over the given files, with its explanation. `logs_as_of`: whose blocks count; None: the snapshot's."""
+    """A plan over the given files, with its explanation.
+
+    `logs_as_of`: a timeline; only log blocks of instants that it shows are merged. None: the snapshot's timeline.
+    """
     chosen = tuple(sorted(files, key=lambda file: file.path))
+
     logged = next((file for file in chosen if file.logs), None)
     merges = log_reading(snapshot, logs_as_of) if logged is not None else None
+    # Only a merge-on-read table says how to merge logs.
     if logged is not None and merges is None:
         raise CorruptFile(
             logged.logs[0][0], 0, expected="no log that counts in a table of type COPY_ON_WRITE", found="a log",
             hint="Correct hoodie.table.type in .hoodie/hoodie.properties: a table of logs is MERGE_ON_READ.",
         )  # fmt: skip
+
     explanation = Explanation(
         query=query,
         partitions=partitions,
@@ -287,13 +306,16 @@ def partitions_that_can_hold(
 ) -> list[str]:
     """The partitions that may hold a row that the predicate keeps, in their order.
 
-    Cost: nothing a partition where the predicate names no partition column.
+    Cost: if the predicate names no partition column, it is evaluated once, whatever the number of partitions.
     """
     if predicate is None:
         return list(partitions)
+
     spec, schema = snapshot.key_spec, shown.schema(snapshot.schema)
     told = set(spec.partition_by).difference(unknown_to_paths(spec, shown)) & set(predicate.columns)
     kinds = {field.name: field.type for field in schema if field.name in told}
+
+    # No partition column is asked for, so that all partitions get the same answer.
     if not kinds:
         return list(partitions) if partition_can_match(predicate, {}) else []
     values = [known_values(partition, spec, kinds) for partition in partitions]

@@ -1,4 +1,4 @@
-"""Which row groups of base files can hold a row that a query keeps, by the statistics in their footers."""
+"""The row groups of base files that can hold a matching row, by the statistics in the files' footers."""
 
 from collections.abc import Collection
 from contextlib import closing
@@ -16,7 +16,7 @@ from pyhudi.table.read_plan import PlannedFile, ReadPlan
 
 
 def matching_row_groups(file: pq.ParquetFile, plan: ReadPlan) -> list[int]:
-    """The numbers of those that may hold a row of the answer. Reads nothing but the footer, which is open."""
+    """The numbers of the row groups that may hold a row of the answer. Reads nothing: the footer is open already."""
     every = range(file.metadata.num_row_groups)
     shown_otherwise = {*plan.shown.texts, *plan.shown.from_path}
     if plan.predicate is None and plan.commit_times is None:
@@ -27,9 +27,9 @@ def matching_row_groups(file: pq.ParquetFile, plan: ReadPlan) -> list[int]:
 
 
 def without_unmatched_files(storage: Storage, plan: ReadPlan, executor: Executor) -> ReadPlan:
-    """The plan without files that hold no row of its answer, as their footers say. Slices with logs stay.
+    """The plan without base files that hold no row of its answer, as their footers tell. Slices with logs stay.
 
-    Requests: the footer of each file, and none where every row is asked for.
+    Requests: the footer of each file; none if every row is asked for.
     """
     if plan.predicate is None and plan.commit_times is None:
         return plan
@@ -54,17 +54,18 @@ def without_unmatched_files(storage: Storage, plan: ReadPlan, executor: Executor
 def alike_leaves(
     schema: pa.Schema, columns: pq.ParquetSchema, stored: pa.Schema, names: Collection[str]
 ) -> dict[str, int]:
-    """Path -> number of the Parquet columns below these columns, where the file has the table's type of today.
+    """Path -> number of each Parquet column below the columns `names`, if the file has the table's type of today.
 
-    `schema`, `columns`: those of the file, as Arrow and as Parquet has them.
+    `schema`, `columns`: the file's schema in Arrow's and in Parquet's form.
 
-    Values of other types are cast when they are read, and what their bounds become is not asked here.
+    Columns of another type are left out: their values are cast when read, and their bounds are not to be compared.
     """
     alike = {
         name
         for name in names
         if name in stored.names and name in schema.names and schema.field(name).type == stored.field(name).type
     }
+
     leaves = {}
     for number in range(len(columns)):
         column = columns.column(number)
@@ -87,6 +88,7 @@ def _can_match(
         low, high = known.min, known.max
         if not any(low <= time <= high for time in commit_times):
             return False
+
     return predicate is None or statistics_can_match(predicate, ranges)
 
 

@@ -1,6 +1,6 @@
 """Tables whose columns were renamed, or dropped and added again, by schema-on-read evolution.
 
-Their files hold columns under names of then: only the history of the schema says which column is which.
+Their older files hold columns under the names of that time. Only the history of the schema tells which column is which.
 """
 
 import json
@@ -12,23 +12,25 @@ from pyhudi.format.names import HOODIE, join
 from pyhudi.storage.protocol import Storage
 
 LATEST_SCHEMA = "latest_schema"
-"""What a write states whose table has such a history."""
+"""The key under which a write to a table with such a history states its schema."""
 
 _FOLDER = join(HOODIE, ".schema")
 _SUFFIX = ".schemacommit"
 
 
 def refuse_renamed_columns(storage: Storage) -> None:
-    """Refuse a table in whose history a column had two names, or a name two columns. One list request and one get.
+    """Refuse a table in which a column had two names, or a name meant two columns. One list request and one get.
 
     Raises: Unsupported, naming the column; CorruptFile for a history that does not read.
     """
     files = [file.path for file in storage.list(_FOLDER) if file.path.endswith(_SUFFIX)]
     if not files:
         return
+
     path = max(files)
     names: dict[int, str] = {}
     columns: dict[str, int] = {}
+
     try:
         for schema in json.loads(storage.get(path))["schemas"]:
             for number, name in _columns(schema["fields"], ""):
@@ -43,7 +45,7 @@ def refuse_renamed_columns(storage: Storage) -> None:
 
 
 def _columns(fields: Sequence[Mapping[str, Any]], prefix: str) -> list[tuple[int, str]]:
-    """Number and full name of each column, those within structs too."""
+    """Number and full name of each column, fields of structs included."""
     found = []
     for field in fields:
         name = f"{prefix}{field['name']}"

@@ -1,4 +1,4 @@
-"""Columns that a query shows otherwise than they are stored: those that time-based key generators make paths of.
+"""Columns that a query shows in another form than the stored one: the source columns of time-based partition paths.
 
 Seen: on versions 8 and 9 the TIMESTAMP key generator makes Apache Hudi 1.0.2 and 1.2.0 show its partition column as
 text, as Spark casts the stored value; the CUSTOM one changes nothing. On version 6 queries of base files alone
@@ -20,9 +20,9 @@ from pyhudi.table.config import KeyKind, TableConfig
 
 @dataclass(frozen=True, slots=True)
 class ShownColumns:
-    """`texts`: columns shown as the text of their values. `from_path`: columns shown as their partition's text.
+    """`texts`: columns shown as the text of their values. `from_path`: columns shown as the partition path's text.
 
-    `keys`: how paths are spelled; None where nothing is shown otherwise.
+    `keys`: how partition paths are formed. None if all columns are shown as stored.
     """
 
     texts: tuple[str, ...] = ()
@@ -35,11 +35,12 @@ class ShownColumns:
         return pa.schema([pa.field(f.name, pa.string()) if f.name in changed else f for f in stored])
 
     def batch(self, stored: pa.RecordBatch, partition: str) -> pa.RecordBatch:
-        """Rows of a partition as they are shown. The batch itself where nothing changes."""
+        """Rows of a partition as they are shown. Returns the same batch if nothing changes."""
         schema = self.schema(stored.schema)
         if schema.equals(stored.schema) and not any(name in schema.names for name in self.from_path):
             return stored
         told = partition_values(partition, self.keys) if self.keys is not None else {}
+
         columns = []
         for name, column in zip(stored.schema.names, stored.columns, strict=True):
             if name in self.from_path and name in told:
@@ -55,21 +56,22 @@ AS_STORED = ShownColumns()
 
 
 def shown_columns(config: TableConfig, keys: KeySpec, stored: pa.Schema, *, query: str) -> ShownColumns:
-    """What a query shows otherwise than it is stored. `query`: snapshot, read_optimized or incremental. Pure."""
+    """The columns that a query shows in another form than stored. `query`: snapshot, read_optimized or incremental."""
     names = [name for name in config.time_based if name in stored.names]
     if not names:
         return AS_STORED
+
     is_timestamp = config.key_kind is KeyKind.TIMESTAMP
     if config.version.shown_times is ShownTimes.TEXT:
         return ShownColumns(texts=tuple(names), keys=keys) if is_timestamp else AS_STORED
     if query == "incremental" or (query == "snapshot" and config.table_type == "MERGE_ON_READ"):
         return AS_STORED
-    # A custom key generator's column keeps its type: the path's text is only shown where that is a text.
+    # Under a custom key generator a column keeps its type, so only a text column can show the path's text.
     return ShownColumns(from_path=tuple(n for n in names if is_timestamp or _is_text(stored, n)), keys=keys)
 
 
 def unknown_to_paths(keys: KeySpec, shown: ShownColumns) -> Iterable[str]:
-    """Partition columns whose values, as they are shown, a path does not tell."""
+    """Partition columns whose shown values cannot be told from a path."""
     return (name for name in keys.time_based if name not in shown.from_path)
 
 

@@ -1,4 +1,4 @@
-"""The slices that a write may touch, made out as they are needed: of file groups, or of partitions."""
+"""The file slices that a write may touch, looked up when they are needed: for file groups or whole partitions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import overload
@@ -8,9 +8,9 @@ from pyhudi.table.snapshot import Snapshot
 
 
 class SliceCatalog(Sequence[FileSlice]):
-    """The newest slices of what was brought in, numbered in the order in which they came.
+    """The newest slices of all partitions and file groups that were brought in, numbered in that order.
 
-    A number stays the same while more are brought in. Requests: of the listing, once a partition.
+    A slice keeps its number when more are brought in. Requests: the listing of each partition, once.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -21,16 +21,16 @@ class SliceCatalog(Sequence[FileSlice]):
 
     @property
     def by_partition(self) -> dict[str, list[FileSlice]]:
-        """What was brought in of each partition."""
+        """The slices that were brought in, by partition."""
         return {partition: list(of.values()) for partition, of in self._brought.items() if of}
 
     def bring(self, partitions: Iterable[str]) -> None:
-        """Have the slices of these partitions among the others; one that the table does not have has none."""
+        """Add the slices of these partitions. A partition that the table does not have adds none."""
         for partition, of in self.whole(partitions).items():
             self._number(partition, of)
 
     def bring_groups(self, groups: Mapping[str, Collection[str]]) -> None:
-        """Have the slices of these file groups, by partition, among the others; one that is not there has none."""
+        """Add the slices of these file groups, given by partition. A group that does not exist adds none."""
         self._snapshot.listing.expect(groups)
         for partition, file_ids in groups.items():
             self._number(partition, self._snapshot.slices(partition, file_ids))
@@ -39,7 +39,7 @@ class SliceCatalog(Sequence[FileSlice]):
         self.bring(self._snapshot.listing.partitions())
 
     def whole(self, partitions: Iterable[str]) -> dict[str, list[FileSlice]]:
-        """All slices of each of these partitions, brought in or not."""
+        """All slices of each of these partitions, whether they were brought in or not."""
         asked = list(dict.fromkeys(partitions))
         fresh = [partition for partition in asked if partition not in self._whole]
         self._snapshot.listing.expect(fresh)

@@ -20,10 +20,10 @@ log = logging.getLogger("pyhudi")
 DATA_TYPES = (BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA)
 
 ONE_GET_SIZE_MAX: Final = 1 << 20
-"""Bytes up to which a whole file is cheaper than ranges of it."""
+"""A file of at most so many bytes is read whole: several reads of ranges would cost more."""
 
 WHOLE_LOG_BYTES_MAX: Final = 64 << 10
-"""Bytes up to which a scan reads a log at once: so much its first request brings anyway."""
+"""A scan reads a log of at most so many bytes at once: its first request fetches as much anyway."""
 
 HELD_BYTES_MAX: Final = 16 << 20
 """Bytes of a slice's small logs that a scan holds."""
@@ -35,7 +35,7 @@ Blocks = Mapping[str, Sequence[LogBlock]]
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """A log file by ranges of it. One request a read."""
+    """A log file that is read in ranges, with one request for each read."""
 
     storage: Storage
     path: str
@@ -46,7 +46,7 @@ class StoredLog:
 
 
 def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSource, int]:
-    """A log file as `slice_blocks` takes it: a small one read at once, a large one by ranges."""
+    """A log file in the form that `slice_blocks` takes. A small file is read at once, a large one in ranges."""
     if size_bytes > ONE_GET_SIZE_MAX:
         return path, StoredLog(storage, path), size_bytes
     with told_as_missing(path):
@@ -60,18 +60,20 @@ def log_sources(storage: Storage, piece: FileSlice) -> Iterator[tuple[str, LogSo
 
 
 def sources_of_logs(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[tuple[str, LogSource, int]]:
-    """Log files (path, bytes) as `slice_blocks` takes them: small ones are read at once, as far as the memory goes.
+    """Log files (path, bytes) in the form that `slice_blocks` takes. Small ones are read at once, up to a memory limit.
 
-    Requests: one for each small log, from a distant store several at once; of the others none yet.
-    Memory: `HELD_BYTES_MAX`, as long as a block of theirs lives.
+    Requests: one for each small log, several at a time from a distant store. None yet for the other logs.
+    Memory: `HELD_BYTES_MAX`, as long as one of their blocks is referenced.
     """
     held: list[tuple[str, int]] = []
     left_bytes = HELD_BYTES_MAX
+
     for path, size_bytes in logs:
         if len(MAGIC) <= size_bytes <= min(WHOLE_LOG_BYTES_MAX, left_bytes):
             held.append((path, size_bytes))
             left_bytes -= size_bytes
     contents = dict(zip((path for path, _ in held), _get_whole(storage, held), strict=True))
+
     for path, size_bytes in logs:
         content = contents.get(path)
         source = StoredLog(storage, path) if content is None else MemoryLog(content)
@@ -102,11 +104,11 @@ class SliceFiles:
 
 @dataclass(slots=True)
 class LogTally:
-    """What reading a slice found in its log and made of it, added up while it is read.
+    """Counts of what a reader found in a slice's log and made of it, added up while it reads.
 
-    `blocks`: of rows and deletes, those that were rolled back or replaced among them. `records`: taken in of the
-    blocks that count; `keys`: what they come to. `updated`, `inserted`, `deleted`: rows of the answer that the log
-    changed or added; keys that it deleted, stored or not.
+    `blocks`: blocks of rows and deletes, including those that were rolled back or replaced. `records`: records of the
+    blocks that count. `keys`: distinct keys of these records. `updated`, `inserted`: rows of the answer that the log
+    changed or added. `deleted`: keys that the log deleted, whether a row with the key was stored or not.
     """
 
     blocks: int = 0
@@ -132,22 +134,24 @@ def slice_files(piece: FileSlice) -> SliceFiles:
 def slice_blocks(
     logs: Iterable[tuple[str, LogSource, int]], is_visible: Callable[[str], bool], tally: LogTally | None = None
 ) -> list[LogBlock]:
-    """The data and delete blocks to merge, in the order in which they count; contents stay in the files.
+    """The data and delete blocks to merge, in the order in which they count. Their contents stay in the files.
 
     `logs`: path, source and bytes of each log file, in reading order. `is_visible`: whether a reader may see what an
-    instant wrote. Blocks that were rolled back are left out, and those that a log compaction merged into another
-    block, which stands in for them. A torn block, as a writer leaves that died, is passed over with a warning.
-    A log too small for a block is not looked at. Seen: a rollback of 0.15.0 lists the logs that markers name with a
-    size of 1, whether or not they were ever written (`MarkerBasedRollbackStrategy`).
+    instant wrote. Left out are blocks that were rolled back, and blocks that a log compaction merged into a new block:
+    the new block stands in for them. A torn block, left by a writer that died, is passed over with a warning.
+    A log too small for a block is not read. Seen: a rollback of 0.15.0 lists the logs that markers name with a size of
+    1, whether or not they were ever written (`MarkerBasedRollbackStrategy`).
 
-    Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dead writer
+    Requests: as `scan_log`. Spec: format/log-format.md section 5. Raises: CorruptFile for damage that no dying writer
     leaves.
     """
     found = tally if tally is not None else LogTally()
     by_instant: dict[str, list[LogBlock]] = {}
+
     for path, source, size_bytes in logs:
         if size_bytes < len(MAGIC):
             continue
+
         for block in scan_log(source, size_bytes, path=path):
             if block.damage is not None:
                 if not block.damage.is_torn:
@@ -162,32 +166,38 @@ def slice_blocks(
             elif block.type in (*DATA_TYPES, BlockType.DELETE) and is_visible(instant_time(block)):
                 found.blocks += 1
                 by_instant.setdefault(instant_time(block), []).append(block)
+
     whole = {instant: _of_best_attempt(blocks) for instant, blocks in by_instant.items()}
     return [block for instant in _compacted_order(whole) for block in whole[instant]]
 
 
 def _of_best_attempt(blocks: list[LogBlock]) -> list[LogBlock]:
-    """The blocks of one attempt: that with the most, where a retried task of 0.14 wrote them more than once."""
+    """The blocks of the attempt that wrote most blocks. A task of 0.14 that was retried wrote its blocks repeatedly."""
     attempts = [block_identifier(block) for block in blocks]
     if any(one is None for one in attempts):
         return blocks
+
     by_attempt: dict[int, dict[int, LogBlock]] = {}
     for one, block in zip(attempts, blocks, strict=True):
         assert one is not None
         by_attempt.setdefault(one[0], {})[one[1]] = block
+
     best = max(by_attempt, key=lambda attempt: len(by_attempt[attempt]))
     return [by_attempt[best][number] for number in sorted(by_attempt[best])]
 
 
 def _compacted_order(blocks: Blocks) -> list[str]:
-    """The instants whose blocks count, oldest first: a log compaction stands where the newest of its sources stood.
+    """The instants whose blocks count, oldest first. A log compaction takes the place of its newest source.
 
-    One whose sources are all gone stands for itself. Spec: format/log-format.md section 5, step 4.
+    Example: writes 1, 2 and 3, then a log compaction 4 of 1 and 2: the order is 4, 3. A log compaction whose sources
+    are all gone keeps its own place. Spec: format/log-format.md section 5, step 4.
     """
+    # Newest first, so that a log compaction which was itself compacted leads to the last one.
     into: dict[str, str] = {}
     for instant in reversed(list(blocks)):
         for source in compacted_instants(blocks[instant][0]):
             into.setdefault(source, into.get(instant, instant))
+
     own: dict[str, int] = {}
     by_source: dict[str, int] = {}
     for place, instant in enumerate(blocks):

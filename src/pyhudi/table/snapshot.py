@@ -30,7 +30,7 @@ OpenListing: TypeAlias = Callable[[Storage, TableConfig, Timeline, tzinfo], File
 class Snapshot:
     """One consistent view of a table. Immutable; files are listed when first asked for.
 
-    `zone`: of instants. `timeline`: ends where the reader stands (`Timeline.until`).
+    `zone`: the time zone of instants. `timeline`: ends at the moment the reader looks at (`Timeline.until`).
     """
 
     storage: Storage
@@ -41,17 +41,17 @@ class Snapshot:
 
     @cached_property
     def schema_text(self) -> str | None:
-        """The Avro schema of rows, without meta fields; None before anybody has said."""
+        """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one."""
         return read_schema_text(self.storage, self.timeline, self.config.create_schema)
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of rows, without meta fields; none before anybody has said."""
+        """The columns of rows, without meta fields. No columns before a schema is stated."""
         return arrow_from_avro(self.schema_text) if self.schema_text is not None else pa.schema([])
 
     @cached_property
     def schema_with_meta(self) -> pa.Schema:
-        """The columns of an answer: the meta fields first, where the table fills them."""
+        """The columns of an answer. The meta fields come first, if the table fills them."""
         if not self.config.has_meta_fields:
             return self.schema
         return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *self.schema])
@@ -65,11 +65,17 @@ class Snapshot:
         return key_spec(self.config)
 
     def shown_columns(self, query: str) -> ShownColumns:
-        """Columns that a query (snapshot, read_optimized, incremental) shows otherwise than they are stored."""
+        """Columns that a query shows in another form than the stored one.
+
+        Queries: snapshot, read_optimized, incremental.
+        """
         return shown_columns(self.config, self.key_spec, self.schema, query=query)
 
     def slices(self, partition: str, groups: Collection[str] | None = None) -> list[FileSlice]:
-        """The newest visible slice of each file group of a partition, sorted by file id. `groups`: of these alone."""
+        """The newest visible slice of each file group of a partition, sorted by file id.
+
+        `groups`: only these groups.
+        """
         files = self.listing.files(partition)
         if groups is not None:
             files = [file for file in files if group_named(file.name) in groups]
@@ -84,11 +90,15 @@ class Snapshot:
         )
 
     def _valid_tokens(self, partition: str, files: list[ListedFile]) -> dict[tuple[str, str], str]:
-        """Which of several files of one group and instant the commit names (the others are lost task attempts)."""
+        """The write tokens that commits name, where a file group has several files of one instant.
+
+        (File id, requested time) -> write token. Files with other tokens were left by lost task attempts.
+        """
         seen: dict[tuple[str, str], set[str]] = {}
         for file in files:
             if name := BaseFileName.parse(file.name):
                 seen.setdefault((name.file_id, name.requested), set()).add(name.write_token)
+
         doubtful = {requested for (_, requested), tokens in seen.items() if len(tokens) > 1}
         valid: dict[tuple[str, str], str] = {}
         for instant in self._writes_at(doubtful):
@@ -100,21 +110,24 @@ class Snapshot:
         return valid
 
     def _lost_logs(self, partition: str, files: list[ListedFile]) -> set[str]:
-        """Of several logs of one group, instant and version those that the commit does not name: of lost attempts.
+        """Logs that lost task attempts left: the same group, instant and version as another log, but not in the commit.
 
-        Before version 8 a log's name does not tell the instant, and its blocks do; of such logs, which an upgraded
-        table has, the commit of that instant names none.
+        Before version 8 a log's name tells its slice, not its write, so that no commit of that instant names such logs.
+        An upgraded table has them. They are lost only if the commit names a log beside them.
         """
         if self.config.version.log_naming is LogNaming.AFTER_SLICE:
             return set()
+
         alike: dict[tuple[str, str, int, str], list[str]] = {}
         for file in files:
             if name := LogFileName.parse(file.name):
                 alike.setdefault((name.instant, name.file_id, name.version, name.suffix), []).append(file.name)
+
         doubtful: dict[str, list[set[str]]] = {}
         for (instant, *_), names in alike.items():
             if len(names) > 1:
                 doubtful.setdefault(instant, []).append(set(names))
+
         lost: set[str] = set()
         for write in self._writes_at(set(doubtful)):
             stats = read_commit(self.storage, self.timeline, write).partition_to_write_stats.get(partition, ())
@@ -123,21 +136,21 @@ class Snapshot:
         return lost
 
     def _writes_at(self, requested_times: set[str]) -> list[Instant]:
-        """The completed writes of these requested times; the history is asked for those that are not active."""
+        """The completed writes with these requested times. Times that are not active are looked up in the history."""
         found = [i for i in self.timeline.completed_writes if i.requested in requested_times]
         for requested in sorted(requested_times - {i.requested for i in found}):
             found += self.timeline.archived_writes(requested_from=requested, requested_until=requested)
         return found
 
     def at(self, requested: str) -> "Snapshot":
-        """The table as a reader at this requested time sees it; the listing is shared."""
+        """The table as it was at this requested time. The listing is shared."""
         return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
 
 
 def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
-    """The table as it is now. Two gets or so, one list request; partitions are listed on demand.
+    """The table as it is now. About two gets and one list request; partitions are listed when they are asked for.
 
-    While a restore is pending it shows the table as that will leave it, for one get more.
+    While a restore is pending, the table is shown as the restore will leave it. That costs one more get.
 
     Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
     """
@@ -148,7 +161,7 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
 
 
 def log_slicing(config: TableConfig) -> LogSlicing:
-    """How log files find their slice, by what the table calls them after."""
+    """How log files find their slice. It depends on whether the table names logs after their write or their slice."""
     match config.version.log_naming:
         case LogNaming.AFTER_WRITE:
             return SliceByCompletion()
@@ -158,7 +171,7 @@ def log_slicing(config: TableConfig) -> LogSlicing:
 
 
 def key_spec(config: TableConfig) -> KeySpec:
-    """How the table spells keys and paths.
+    """How the table forms record keys and partition paths.
 
     Seen: a complex key generator with one field spells its key `field:value` on version 9, bare with 1.0.2 on
     version 8. Spec: format/layout.md section 5.1.

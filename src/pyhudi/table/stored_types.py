@@ -1,4 +1,4 @@
-"""Files by the types in which they hold their columns, for readers that do not convert all of them themselves."""
+"""Groups files by the stored types of their columns, for readers that cannot convert every type themselves."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,7 +14,7 @@ from pyhudi.table.parquet_files import open_parquet
 
 @dataclass(frozen=True, slots=True)
 class FilesOfTypes:
-    """Files that hold the same types. `schema`: the wanted columns, each in the type that these files have.
+    """Files with equal types. `schema`: the wanted columns, with the types that these files have.
 
     `files`: path relative to the table, and bytes.
     """
@@ -26,10 +26,10 @@ class FilesOfTypes:
 def group_by_stored_types(
     storage: Storage, files: Sequence[tuple[str, int]], wanted: pa.Schema, executor: Executor
 ) -> list[FilesOfTypes]:
-    """The files in groups of equal types, those of the wanted types first; no group without files.
+    """The files, grouped by equal types. The group with the wanted types is first. No group is empty.
 
-    A column that a file lacks counts as the wanted one: readers give nulls.
-    Requests: one footer for each instant that wrote one of the files, since a write has one schema.
+    A column that a file lacks counts as having the wanted type: readers fill it with nulls.
+    Requests: one footer for each instant that wrote one of the files, since all files of a write have one schema.
     """
     by_instant: dict[str, list[tuple[str, int]]] = {}
     for path, size_bytes in files:
@@ -48,7 +48,7 @@ def group_by_stored_types(
 
 
 def stored_types(found: pa.Schema, wanted: pa.Schema) -> pa.Schema:
-    """The wanted columns, with the types that a file has where these are to be converted."""
+    """The wanted columns. A column that must be converted has the type that the file stores."""
     fields = []
     for field in wanted:
         at = found.get_field_index(field.name)
@@ -57,7 +57,10 @@ def stored_types(found: pa.Schema, wanted: pa.Schema) -> pa.Schema:
 
 
 def _stored_type(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
-    """The wanted type where it differs in nullability and names of elements only, or in units of time."""
+    """The stored type if values must be converted, else the wanted type.
+
+    Differences in nullability, element names and time units need no conversion.
+    """
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         present = [field for field in wanted if found.get_field_index(field.name) >= 0]
         types = [_stored_type(found.field(field.name).type, field.type) for field in present]
@@ -75,7 +78,7 @@ def _stored_type(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
 
 
 def _is_converted(kind: pa.DataType) -> bool:
-    """Whether values of this type may belong to a column that has become of another."""
+    """Whether a column stored in this type may have a wider type today, by evolution of the schema."""
     return (
         pa.types.is_int32(kind)
         or pa.types.is_int64(kind)

@@ -1,7 +1,8 @@
-"""The rows of a slice that its log touches, apart from all others, which a reader may take as they are stored.
+"""Finds the rows of a slice that its log touches. A reader may take all other rows as they are stored.
 
-A base row is touched if a record of the log is of its key or, where the log has positions, of its place: whatever
-becomes of it. What is left of the touched rows, with the log's own, and the untouched rows are the rows of the slice.
+A base row is touched if a log record has its key or, if the log has row positions, its position; whether the row
+changes does not matter. The slice's rows are: what merging leaves of the touched rows, the log's new rows, the
+untouched rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,16 +26,17 @@ from pyhudi.table.slice_log import LogTally, SliceFiles
 
 
 def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, stored: pa.Schema) -> np.ndarray:
-    """The places in the base file of the rows that the log touches, ascending.
+    """The row positions in the base file of the rows that the log touches, ascending.
 
-    Reads no rows where every block has positions; otherwise the keys of the log and of the base file.
-    Memory: the keys of the log, and 8 bytes for each row that is touched.
+    If every block has positions, no rows are read. Otherwise the keys of the log and of the base file are read.
+    Memory: the keys of the log, and 8 bytes for each touched row.
     """
     blocks = stored_blocks(storage, files, reading)
     if not blocks or files.base_path is None:
         return np.zeros(0, np.int64)
     if says_places(blocks, files):
         return np.unique(np.concatenate([logged_places(LogRecords.of(block)) for block in blocks]))
+
     by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
     found = []
     for part in key_parts(blocks, by_key):
@@ -53,11 +55,11 @@ def read_touched(
     use_threads: bool,
     on_places: Callable[[np.ndarray], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """What is left of the rows of `find_touched`, and the log's rows that meet none. Otherwise as `read_merged`.
+    """What merging leaves of the rows of `find_touched`, and the log's rows with new keys. Otherwise as `read_merged`.
 
-    `on_places`: told where in the base file the rows stand, ascending, some after the others.
-    Reads of the base file what decides, and other columns only of row groups of which a value stays.
-    Memory: as `read_merged`, and 18 bytes for each row that is touched.
+    `on_places`: called with the row positions of the touched base rows, ascending, once for each part of the keys.
+    Of the base file, first reads the columns that decide the merge; other columns only of row groups that keep a value.
+    Memory: as `read_merged`, and 18 bytes for each touched row.
     """
     blocks = stored_blocks(storage, files, reading)
     for part in key_parts(blocks, reading) if blocks else ():
@@ -68,7 +70,7 @@ def read_touched(
 
 
 class _TouchedRows:
-    """The touched rows of the keys of a part. `met`: at their places in the base file."""
+    """The touched rows with keys of one part. `met`: how each merges, with its position in the base file."""
 
     def __init__(
         self,
@@ -86,19 +88,22 @@ class _TouchedRows:
         self._storage, self._files, self._keys, self._use_threads = storage, files, reading.keys, use_threads
         own = () if reading.keys is None else reading.keys.record_key
         self._schema = pa.schema([stored.field(name) for name in rules.columns_needed([*columns, *own], stored.names)])
+
         ordering = (name.partition(".")[0] for name in rules.ordering)
         deciding = {rules.key, *own, *ordering}
         self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
+
         self._merge = BaseMerge(fold_blocks(blocks, files, rules, reading.keys, self._schema, part, LogTally()))
         self._group_ends = np.zeros(1, np.int64)
         self.met = self._find()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """What is left of them, then the log's rows that met none."""
+        """What merging leaves of the touched rows, then the log's rows that met no base row."""
         needs_base = self._merge.needs_base(self.met)
         replaced = self.met.take(np.flatnonzero(~needs_base))
         for start in range(0, len(replaced.at), BATCH_ROWS):
             yield self._merge.replacements(replaced.take(np.arange(start, min(start + BATCH_ROWS, len(replaced.at)))))
+
         yield from self._settled(self.met.take(np.flatnonzero(needs_base)))
         yield from self._merge.remaining()
 
@@ -111,15 +116,17 @@ class _TouchedRows:
         return Met.joined(found)
 
     def _settled(self, met: Met) -> Iterator[pa.RecordBatch]:
-        """These rows merged, with their values in the base file, of which only row groups that have one are read."""
+        """These rows merged with their values in the base file. Only row groups with such rows are read."""
         if not len(met.at):
             return
+
         ends = self._group_ends
         group_of = np.searchsorted(ends, met.at, side="right") - 1
         groups = np.unique(group_of)
         sizes = np.diff(ends)[groups]
-        starts = np.cumsum(sizes) - sizes  # of the chosen groups, one after the other, as they are read
+        starts = np.cumsum(sizes) - sizes  # where each chosen group starts, as they are read one after the other
         places = met.at - ends[group_of] + starts[np.searchsorted(groups, group_of)]
+
         start = 0
         for batch in self._base_batches(self._schema, groups.tolist()):
             low, high = np.searchsorted(places, [start, start + len(batch)])
@@ -130,7 +137,7 @@ class _TouchedRows:
             start += len(batch)
 
     def _base_batches(self, schema: pa.Schema, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
-        """Base rows with their keys, of these row groups or all."""
+        """Base rows with their keys, from these row groups. None: from all."""
 
         def choose(file: pq.ParquetFile) -> Sequence[int]:
             footer = file.metadata

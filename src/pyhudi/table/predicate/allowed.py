@@ -1,4 +1,4 @@
-"""The values that a column may have in the rows that a predicate keeps: what indexes of values are asked for."""
+"""The values that a column may have in matching rows: what an index of values is asked for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pyhudi.table.predicate.types import canonical_type, is_integer
 
 
 def allowed_values(predicate: Predicate, column: str) -> pa.Array | None:
-    """Every value that a column of text, whole numbers or dates has in a row that is kept, and maybe more; distinct.
+    """Distinct values that include every value the column has in a matching row. None: it may have any value, or null.
 
-    None: it may have any, or null; always for another type, a field of a struct and an Arrow expression, which does
-    not tell what it compares. Equalities and IN lists bound a column, AND and OR join what they say.
+    Example: for `city = 'oslo' OR city IN ('bergen', 'oslo')`, the answer for `city` is bergen and oslo.
+    Equalities and IN lists bound a column; AND intersects, OR unites. Columns of text, whole numbers and dates only:
+    None for other types, for a struct's field, and for an Arrow expression, which does not show what it compares.
     """
     if predicate.condition is None or isinstance(predicate.condition, pc.Expression):
         return None
@@ -27,11 +28,11 @@ def allowed_values(predicate: Predicate, column: str) -> pa.Array | None:
     values = _allowed(predicate.condition, Column((column,), kind))
     if values is None:
         return None
-    return pa.array(sorted(values), kind)  # type: ignore[type-var]  # of one type, in which they have an order
+    return pa.array(sorted(values), kind)  # type: ignore[type-var]  # values of one type, which has an order
 
 
 def _allowed(node: Node, column: Column) -> frozenset[object] | None:
-    """The values with which the node may be true, which is never with a null; None: any."""
+    """The values with which the node may be true. None: any. A null never makes it true, unless the answer is None."""
     match node:
         case And():
             left, right = _allowed(node.left, column), _allowed(node.right, column)

@@ -1,4 +1,4 @@
-"""CAST as Spark does it with ANSI mode off, over Arrow arrays: what does not fit is NULL.
+"""CAST over Arrow arrays, as Spark computes it with ANSI mode off: a value that does not fit becomes NULL.
 
 Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 """
@@ -36,7 +36,7 @@ _MICROSECONDS = 1_000_000
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether `cast_array` knows this cast. Text from a float is left out: it is Java's spelling."""
+    """Whether `cast_array` can compute this cast. Float to text is left out: Java's spelling is not known here."""
     if source in (target, pa.null()):
         return True
     if target == pa.string():
@@ -56,12 +56,13 @@ def _is_exact(kind: pa.DataType) -> bool:
 
 
 def canonical_array(values: pa.Array) -> pa.Array:
-    """The same values in the canonical type of their column."""
+    """The same values in the canonical type (`canonical_type`)."""
     target = canonical_type(values.type)
     if values.type == target:
         return values
     if types.is_dictionary(values.type):
         return canonical_array(values.dictionary_decode())
+
     if types.is_timestamp(values.type) and values.type.unit == "ns":
         nanoseconds = values.cast(pa.int64())
         remainder = pc.subtract(nanoseconds, pc.multiply(pc.divide(nanoseconds, 1000), 1000))
@@ -71,17 +72,19 @@ def canonical_array(values: pa.Array) -> pa.Array:
 
 
 def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The values in `target`; NULL where Spark gives NULL. The border asks `can_cast` first."""
+    """The values as type `target`. NULL where Spark gives NULL. The caller must have asked `can_cast`."""
     source = values.type
     assert can_cast(source, target), f"{source} to {target}"
     if source == target:
         return values
     if source == pa.null():
         return pa.nulls(len(values), target)
+
     if source == pa.string():
         return _from_text(values, target)
     if target == pa.string():
         return _to_text(values)
+
     if types.is_decimal(target):
         return _to_decimal(values, target)
     if is_datetime(source) or is_datetime(target):
@@ -121,7 +124,7 @@ def _to_text(values: pa.Array) -> pa.Array:
 
 
 def _between_datetimes(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Dates, timestamps, and a timestamp's whole seconds, rounded down."""
+    """Casts between dates and timestamps, and between a timestamp and its whole seconds, which are rounded down."""
     if is_integer(target):
         return _floor_divide(values.cast(pa.int64()), _MICROSECONDS).cast(target, safe=False)
     if is_integer(values.type):
@@ -152,7 +155,7 @@ def _to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Decimals rounded half away from zero to the target's scale; NULL where they have too many digits."""
+    """Decimals rounded half away from zero to the target's scale. NULL where the result has too many digits."""
     scale = max(values.type.scale, target.scale)
     wide_type = pa.decimal256(76, scale)
     wide = values.cast(wide_type)
@@ -166,7 +169,7 @@ def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _from_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """The nearest float, which takes a detour through text; towards zero to an integer, which wraps."""
+    """A decimal as the nearest float, by way of text; or as an integer, cut towards zero, where overflow wraps."""
     if is_float(target):
         return values.cast(pa.string()).cast(target)
     whole = pc.trunc(values).cast(pa.decimal128(38, values.type.scale)).cast(pa.decimal256(76, 0))
@@ -177,7 +180,7 @@ def _from_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _float_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Java's rules: NaN is 0, what is too large is the largest, small types take the low bits of int."""
+    """Java's rules: NaN becomes 0, a number out of range the nearest limit; small types keep an int's low bits."""
     wide = pa.int64() if target == pa.int64() else pa.int32()
     limits = np.iinfo(wide.to_pandas_dtype())
     numbers = np.nan_to_num(
@@ -186,8 +189,10 @@ def _float_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
         posinf=np.inf,
         neginf=-np.inf,
     )
+
     high, low = numbers >= float(limits.max), numbers <= float(limits.min)
     inner = np.where(high | low, 0.0, numbers).astype(np.int64)
     result = np.where(high, limits.max, np.where(low, limits.min, inner))
+
     mask = pc.is_null(values).to_numpy(zero_copy_only=False)
     return pa.array(result, pa.int64(), mask=mask).cast(target, safe=False)

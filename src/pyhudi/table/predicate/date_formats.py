@@ -1,8 +1,8 @@
-"""Printing times by the date patterns of Spark SQL (`from_unixtime`, `date_format`), in UTC, over Arrow columns.
+"""Prints times by Spark SQL's date patterns (`from_unixtime`, `date_format`), in UTC, over Arrow columns.
 
-Letters that print digits alone: of `y` four, of `M d H m s` one or two, of `S` up to six; text in quotes, and signs.
-Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`): a year beyond 9999 has a sign before it, and the
-year before 1 is 0.
+Supported are letters that print digits only: four `y`, one or two of `M d H m s`, up to six `S`; quoted text; signs.
+Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`): a year beyond 9999 is printed with a sign, and the
+year before year 1 is year 0.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _MICROS_DIGITS: Final = 6
 
 
 class FormatError(ValueError):
-    """A pattern that is not printed here; the text says why."""
+    """A pattern that cannot be printed here. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A pattern as its tokens."""
+    """A date pattern, parsed to tokens."""
 
     tokens: tuple[Text | Letters, ...]
 
 
 def parse_date_format(pattern: str) -> DateFormat:
-    """Raises: FormatError for what Spark refuses, and for letters that are not printed here."""
+    """The pattern, parsed. Raises: FormatError for what Spark refuses, and for letters that cannot be printed here."""
     try:
         tokens = parse_date_pattern(pattern, option="pattern").tokens
     except Invalid as error:
@@ -55,7 +55,7 @@ def parse_date_format(pattern: str) -> DateFormat:
 
 
 def print_micros(micros: pa.Array, by: DateFormat) -> pa.Array:
-    """Microseconds since the epoch as text; null for null. Shape: (n,) int64 -> (n,) text."""
+    """Microseconds since 1970 as text. Null stays null. Shape: (n,) int64 -> (n,) text."""
     values = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
     days = np.floor_divide(values, _DAY_US)
     of_day = values - days * _DAY_US
@@ -80,12 +80,13 @@ def _printed(of: Letters, days: Numbers, of_day: Numbers) -> pa.Array:
             return _digits(of_day // 60_000_000 % 60, of.width)
         case "s":
             return _digits(of_day // 1_000_000 % 60, of.width)
+
     assert of.letter == "S"
     return _digits(of_day % 1_000_000 // 10 ** (_MICROS_DIGITS - of.width), of.width)
 
 
 def _civil(days: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Year, month and day of days since the epoch, in the calendar that was never changed."""
+    """Year, month and day of days since 1970, by today's calendar rules for all times (proleptic Gregorian)."""
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     since = months.astype(np.int64)
@@ -94,7 +95,7 @@ def _civil(days: Numbers) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _years(years: Numbers) -> pa.Array:
-    """Years in four digits, those before the year 0 with a sign; more digits have one, too."""
+    """Years with at least four digits. Years below 0 and years with more digits have a sign."""
     counted = pa.array(years)
     texts = pc.utf8_lpad(pc.abs(counted).cast(pa.string()), 4, "0")
     signs = pc.if_else(pc.greater(counted, 9_999), "+", pc.if_else(pc.less(counted, 0), "-", ""))

@@ -1,4 +1,4 @@
-"""The functions of a predicate that print dates, read them, or count days: what they accept, and what they compute.
+"""The functions that format dates, read them, or count days: which arguments they accept, and what they compute.
 
 In UTC, with ANSI mode off. Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 """
@@ -49,8 +49,10 @@ def date_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
             if len(arguments) > 1 or kind not in (pa.date32(), TIMESTAMP, TIMESTAMP_NTZ):
                 raise NotBuilt("unix_timestamp of text, or by a pattern")
             return Call(name, (cast_to(first, TIMESTAMP),), pa.int64())
+
     assert name in ("date_add", "date_sub")
     _require_date(name, kind)
+
     days = type_of(arguments[1])
     if not is_integer(days):
         raise NotBuilt(f"{name} of {days}")
@@ -67,11 +69,12 @@ def run_date_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
             pattern = call.arguments[1]
             assert isinstance(pattern, Literal)
             micros = first.cast(pa.int64())
-            if call.name == "from_unixtime":  # as Java multiplies: what is beyond 64 bits wraps around
+            if call.name == "from_unixtime":  # like Java's multiplication, which wraps around beyond 64 bits
                 micros = pc.multiply(micros, _SECOND_US)
             return print_micros(micros, parse_date_format(pattern.value.as_py()))
-        case "unix_timestamp":  # towards zero: half a second before the epoch is second 0
+        case "unix_timestamp":  # rounds towards zero: half a second before 1970 is second 0
             return pc.divide(first.cast(pa.int64()), _SECOND_US)
+
     assert call.name in ("date_add", "date_sub")
     count = pc.add if call.name == "date_add" else pc.subtract
     return count(first.cast(pa.int32()), arguments[1]).cast(pa.date32())

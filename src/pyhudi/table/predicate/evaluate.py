@@ -30,19 +30,19 @@ from pyhudi.table.predicate.nodes import (
 )
 from pyhudi.table.predicate.types import is_float
 
-# One value a row, or one value for all rows.
+# One value for each row, or one value for all rows.
 Values: TypeAlias = pa.Array | pa.Scalar
 
 _ONE_ROW = pa.record_batch({"": pa.nulls(1)})
 
 
 def evaluate(node: Node, batch: pa.RecordBatch) -> pa.Array:
-    """The node's value in every row. Memory: one column a node on the path from the leaf to the root."""
+    """The node's value in every row. Memory: one column for each node on the path from a leaf to the root."""
     return _as_array(_values(node, batch), batch.num_rows)
 
 
 def fold(node: Node) -> Node:
-    """A node without columns as the literal that it always gives; any other node as it is."""
+    """A node without columns is computed and becomes a literal. Any other node stays as it is."""
     if isinstance(node, Literal) or next(columns_in(node), None) is not None:
         return node
     result = evaluate(node, _ONE_ROW)
@@ -99,9 +99,11 @@ def compare(operator: ComparisonOperator, left: Values, right: Values) -> Values
         return compare("<" if operator == ">" else "<=", right, left)
     if left.type == pa.null():
         return pc.equal(left, right).cast(pa.bool_())
+
     if not is_float(left.type):
         function = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal}[operator]
         return function(left, right)
+
     if operator == "=":
         return pc.or_kleene(pc.equal(left, right), pc.and_kleene(pc.is_nan(left), pc.is_nan(right)))
     if operator == "<=":
@@ -110,7 +112,7 @@ def compare(operator: ComparisonOperator, left: Values, right: Values) -> Values
 
 
 def _in_list(node: InList, batch: pa.RecordBatch) -> Values:
-    """One hash look-up where every value is a literal that hashes as it compares."""
+    """IN over a list. If all values are literals of a type whose equality is plain, one hash look-up does it."""
     operand = evaluate(node.operand, batch)
     literals = [value.value for value in node.values if isinstance(value, Literal)]
     if len(literals) < len(node.values) or is_float(operand.type) or operand.type == pa.null():
@@ -118,6 +120,7 @@ def _in_list(node: InList, batch: pa.RecordBatch) -> Values:
         for value in node.values:
             result = pc.or_kleene(result, compare("=", operand, _values(value, batch)))
         return result
+
     known = pa.array([literal.as_py() for literal in literals if literal.is_valid], operand.type)
     found = pc.is_in(operand, value_set=known)
     missing = pa.scalar(None, pa.bool_()) if len(known) < len(literals) else pa.scalar(False)
@@ -125,10 +128,11 @@ def _in_list(node: InList, batch: pa.RecordBatch) -> Values:
 
 
 def _arithmetic(node: Arithmetic, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Integers wrap around; a division or remainder by zero is NULL."""
+    """Integers wrap around. A division or remainder by zero is NULL."""
     if node.operator in ("/", "%", "div"):
         is_zero = pc.equal(right, pa.scalar(0, right.type))
         right = pc.if_else(is_zero, pa.scalar(None, right.type), right)
+
     if types.is_decimal(node.type):
         return _decimal_arithmetic(node, left, right)
     match node.operator:
@@ -161,7 +165,7 @@ def division_scale(left: pa.DataType, right: pa.DataType, result: pa.DataType) -
 
 
 def _decimal_arithmetic(node: Arithmetic, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Exact in 76 digits, then rounded to the type that Spark gives."""
+    """Computed exactly in 76 digits, then rounded to the type that Spark gives."""
     kind = left.type
     wide_right = right.cast(pa.decimal256(right.type.precision, right.type.scale))
     if node.operator == "/":

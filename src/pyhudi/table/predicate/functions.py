@@ -1,4 +1,4 @@
-"""The functions that a predicate may call: what they accept, and what they compute.
+"""The functions that a predicate may call: which arguments they accept, and what they compute.
 
 Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 """
@@ -33,7 +33,7 @@ _ARGUMENT_COUNTS = (
 
 
 def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
-    """A call, or what it comes to, with its arguments cast as Spark casts them.
+    """A call with its arguments cast as Spark casts them. Some calls are other nodes: to_date is a cast.
 
     Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse.
     """
@@ -42,6 +42,7 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     low, high = _ARGUMENT_COUNTS[name]
     if not low <= len(arguments) <= high:
         raise SignatureError(f"{name} takes {low} to {high} arguments, found {len(arguments)}")
+
     if name in date_functions.ARGUMENT_COUNTS:
         return date_call(name, arguments, cast_to)
     if name in regex_functions.ARGUMENT_COUNTS:
@@ -57,6 +58,7 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     if name == "isnan":
         kind = type_of(arguments[0])
         return Call(name, (cast_to(arguments[0], kind if is_float(kind) else pa.float64()),), pa.bool_())
+
     if name in _DAY_PARTS:
         return Call(name, (_day(arguments[0], cast_to, name),), pa.int32())
     if name in _TIME_PARTS:
@@ -87,6 +89,7 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
     if name == "length":
         target = pa.binary() if kinds[0] == pa.binary() else pa.string()
         return Call(name, (cast_to(arguments[0], target),), pa.int32())
+
     if pa.binary() in kinds:
         raise NotBuilt(f"{name} of binary")
     if name == "substring":
@@ -94,11 +97,13 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
         if not all(isinstance(place, Literal) and place.value.is_valid for place in places):
             raise NotBuilt("substring at places that are not literals")
         return Call(name, (cast_to(arguments[0], pa.string()), *places), pa.string())
+
     texts = tuple(cast_to(argument, pa.string()) for argument in arguments)
     if name in _TEXT_TESTS:
         if not isinstance(texts[1], Literal):
             raise NotBuilt(f"{name} with a text that is not a literal")
         return Call(name, texts, pa.bool_())
+
     if name in _TRIMS and not all(isinstance(of, Literal) and of.value.is_valid for of in texts[1:]):
         raise NotBuilt(f"{name} of characters that are not a literal")
     return Call(name, texts, pa.string())
@@ -111,6 +116,7 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         return run_date_call(call, arguments)
     if call.name in regex_functions.ARGUMENT_COUNTS:
         return regex_functions.run_regex_call(call, first)
+
     match call.name:
         case "coalesce":
             return pc.coalesce(*arguments)
@@ -153,7 +159,7 @@ def _text_test(name: str, text: pa.Array, pattern: Node) -> pa.Array:
 
 
 def _substring(text: pa.Array, position: int, length: int = 2**31 - 1) -> pa.Array:
-    """Positions count from 1, 0 is 1, and negative ones count from the end."""
+    """Positions count from 1; 0 means 1 as well; negative positions count from the end."""
     if length <= 0:
         return pc.utf8_slice_codeunits(text, 0, 0)
     start = position - 1 if position > 0 else position
@@ -164,8 +170,10 @@ def _substring(text: pa.Array, position: int, length: int = 2**31 - 1) -> pa.Arr
 
 
 def _change_case(text: pa.Array, name: str) -> pa.Array:
-    """Full Unicode mapping (ß to SS). Arrow maps one character to one, so only ASCII goes through it;
-    each distinct other text goes through Python once."""
+    """Upper or lower case by the full Unicode mapping: ß becomes SS.
+
+    Arrow maps one character to one, so only ASCII texts go through Arrow. Each distinct other text is mapped by Python.
+    """
     is_ascii = pc.fill_null(pc.string_is_ascii(text), True)
     ascii_result = pc.call_function(f"ascii_{name}", [text])
     if pc.all(is_ascii).as_py():

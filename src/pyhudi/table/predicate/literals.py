@@ -1,4 +1,4 @@
-"""Number literals: their types, and how Spark compares those beyond 64 bits."""
+"""Number literals: their types, and how Spark compares numbers beyond 64 bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONG_MIN, _LONG_MAX = Decimal(-(2**63)), Decimal(2**63 - 1)
 
 
 _LONG_DIGITS_MAX = 4_000
-"""Python refuses to read longer whole numbers."""
+"""Python refuses to parse longer whole numbers."""
 
 
 class LiteralError(ValueError):
@@ -22,9 +22,9 @@ class LiteralError(ValueError):
 
 
 def parse_number(text: str) -> Literal:
-    """A number as Spark types it: int or bigint where it fits; a point makes a decimal, an exponent a double.
+    """A number as Spark types it: an int, or a bigint if it needs one. A point makes a decimal, an exponent a double.
 
-    Raises: LiteralError
+    Raises: LiteralError for a number out of range.
     """
     if "e" in text.lower():
         if float(text) in (float("inf"), float("-inf")):
@@ -34,6 +34,7 @@ def parse_number(text: str) -> Literal:
         for kind, bits in ((pa.int32(), 31), (pa.int64(), 63)):
             if -(2**bits) <= int(text) < 2**bits:
                 return Literal(pa.scalar(int(text), kind), kind)
+
     value = Decimal(text)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
@@ -45,9 +46,9 @@ def parse_number(text: str) -> Literal:
 
 
 def decided_comparison(operator: ComparisonOperator, left: Node, right: Node) -> bool | None:
-    """What Spark makes of an order of an integer and a decimal literal beyond 64 bits; None otherwise.
+    """The result of `<`, `<=`, `>` or `>=` between an integer and a decimal literal beyond 64 bits, else None.
 
-    Seen: PySpark 4.3.0 decides it while planning, so that it is true or false for NULL as well.
+    Seen: PySpark 4.3.0 decides such a comparison while planning, so it is true or false even for NULL.
     """
     if operator in ("=", "<=>"):
         return None
@@ -57,6 +58,7 @@ def decided_comparison(operator: ComparisonOperator, left: Node, right: Node) ->
         is_less, side = operator in (">", ">="), right
     else:
         return None
+
     value = side.value.as_py()
     if value is None or _LONG_MIN <= value <= _LONG_MAX:
         return None
@@ -64,7 +66,7 @@ def decided_comparison(operator: ComparisonOperator, left: Node, right: Node) ->
 
 
 def decimal_of_operand(node: Node, other: Node) -> pa.DataType:
-    """The decimal type of an operand; an integer literal has as many digits as it is written with."""
+    """The decimal type of an operand. An integer literal gets as many digits as it is written with."""
     kind = type_of(node)
     if kind in (pa.string(), pa.null()):
         kind = type_of(other)

@@ -1,4 +1,4 @@
-"""A predicate as a typed tree. Every node knows its type; nothing here computes."""
+"""A predicate as a tree of typed nodes. Every node knows its type; nothing is computed here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Both sides have one type: what Spark would cast is a `Cast` node by now."""
+    """Both sides have the same type: where Spark would cast, there is a `Cast` node."""
 
     operator: ComparisonOperator
     left: Node
@@ -60,7 +60,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """`operand` and all `values` have one type; a NULL among the values turns false into NULL."""
+    """`operand` and all `values` have the same type. With a NULL among the values, the result is never false."""
 
     operand: Node
     values: tuple[Node, ...]
@@ -68,7 +68,7 @@ class InList:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The text holds a match of the RE2 `pattern`; every such text starts with `prefix`."""
+    """Whether the text contains a match of the RE2 `pattern`. Every text that does starts with `prefix`."""
 
     operand: Node
     pattern: str
@@ -111,7 +111,7 @@ def type_of(node: Node) -> pa.DataType:
 
 
 def children_of(node: Node) -> tuple[Node, ...]:
-    """The nodes right below, in the order of the text."""
+    """The child nodes, in the order of the text."""
     match node:
         case Column() | Literal():
             return ()
@@ -136,7 +136,7 @@ def columns_in(node: Node) -> Iterator[Column]:
 
 
 def conjuncts_of(node: Node) -> Iterator[Node]:
-    """The parts that must all be true, left to right."""
+    """The parts that AND joins, left to right: all must be true."""
     if isinstance(node, And):
         yield from conjuncts_of(node.left)
         yield from conjuncts_of(node.right)

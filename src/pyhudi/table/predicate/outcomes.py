@@ -1,9 +1,10 @@
-"""The truth values that a predicate can take, given bounds on the columns: true, false, NULL or several.
+"""The truth values that a predicate can take if its columns lie within known bounds: true, false, NULL or several.
 
-Of one file or row group (scalars), or of many at once (arrays): both broadcast.
+Example: `price > 10` can be true or false if `price` lies in 5 to 20. In 5 to 8 it can only be false. If some prices
+are missing, it can be NULL, too.
+Works for one file or row group (scalars) or for many at once (arrays), by broadcasting.
 
-A set of outcomes is always a superset of what the rows really give, so that a predicate without TRUE
-among its outcomes keeps no row.
+The computed set of outcomes may be too large, never too small. So a predicate that cannot be TRUE keeps no row.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ FALSE: Final = 2
 NULL: Final = 4
 
 Outcomes: TypeAlias = npt.NDArray[np.uint8]
-"""Sets of outcomes, as bits."""
+"""Sets of outcomes as bits: TRUE, FALSE and NULL, or-ed together."""
 
 Flags: TypeAlias = npt.NDArray[np.bool_] | np.bool_
 
@@ -53,9 +54,9 @@ _YES: Final = np.True_
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Every value that is not NULL lies in `low` to `high` (None, or null: no bound), both of the node's type.
+    """Bounds of a node's values: each is NULL or lies in `low` to `high`. None or null: no bound. Both have its type.
 
-    A scalar holds for every place, an array has a bound for each of them.
+    A scalar is one bound for all files, an array has a bound for each file.
     """
 
     low: pa.Array | pa.Scalar | None = None
@@ -70,7 +71,7 @@ _OUTCOMES: Final = {state: outcome for outcome, state in _STATES.items()}
 
 
 def outcomes_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
-    """Every outcome that a row within the known bounds can give. Keys are column paths."""
+    """Every outcome that a row within the known bounds can give. `known`: bounds by column path."""
     match node:
         case And():
             return _AND[outcomes_of(node.left, known), outcomes_of(node.right, known)]
@@ -102,7 +103,7 @@ def _joined(left: bool | None, right: bool | None, *, is_and: bool) -> int:
 
 
 def _pairs(*, is_and: bool) -> Outcomes:
-    """The outcomes of AND or OR over every pair of outcomes of its sides, for each pair of sets."""
+    """A table of AND or OR over sets of outcomes: row and column are the sets of the two sides."""
     table = np.zeros((8, 8), np.uint8)
     for left, right, one, other in product(range(8), range(8), _STATES, _STATES):
         if left & one and right & other:
@@ -128,7 +129,7 @@ def _is_null_outcomes(node: IsNull, known: Mapping[tuple[str, ...], Bounds]) -> 
 
 
 def bounds_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Bounds:
-    """The bounds of a node's values."""
+    """Bounds of a node's values, derived from the bounds of its column."""
     match node:
         case Column():
             return known.get(node.path, _UNKNOWN)
@@ -149,7 +150,7 @@ def _point(value: pa.Scalar) -> Bounds:
 
 
 def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
-    """Casts that never give NULL or turn two values around."""
+    """Whether a cast gives no NULL and keeps the order of any two values, so that it may be applied to bounds."""
     if is_integer(source):
         return is_float(target) or (is_integer(target) and target.bit_width >= source.bit_width)
     if source == pa.float32():
@@ -166,7 +167,7 @@ def _cast_bound(bound: pa.Array | pa.Scalar | None, target: pa.DataType) -> pa.A
 
 
 def compare_outcomes(operator: ComparisonOperator, left: Bounds, right: Bounds) -> Outcomes:
-    """The outcomes of a comparison of any two values within the bounds."""
+    """The outcomes of comparing any value within `left` with any value within `right`."""
     if operator == "<=>":
         return _null_safe_outcomes(left, right)
     if operator in (">", ">="):
@@ -178,6 +179,7 @@ def compare_outcomes(operator: ComparisonOperator, left: Bounds, right: Bounds) 
         always, never = _surely("<", left.high, right.low), _surely("<=", right.high, left.low)
     else:
         always, never = _surely("<=", left.high, right.low), _surely("<", right.high, left.low)
+
     both = left.may_have_value & right.may_have_value
     null = _bits(left.may_be_null | right.may_be_null, NULL)
     return null | _bits(both & ~never, TRUE) | _bits(both & ~always, FALSE)
@@ -192,21 +194,21 @@ def _null_safe_outcomes(left: Bounds, right: Bounds) -> Outcomes:
 def _surely(
     operator: ComparisonOperator, left: pa.Array | pa.Scalar | None, right: pa.Array | pa.Scalar | None
 ) -> Flags:
-    """Where the comparison holds; not where a side has no bound."""
+    """Where the comparison certainly holds: both sides must have a bound."""
     if left is None or right is None:
         return _NO
     return _flags(pc.and_(pc.and_(pc.is_valid(left), pc.is_valid(right)), compare(operator, left, right)))
 
 
 def _flags(values: pa.Array | pa.Scalar) -> Flags:
-    """What is surely true."""
+    """Where the value is true, not false or null."""
     if isinstance(values, pa.Scalar):
         return np.bool_(values.as_py() is True)
     return np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
-    """As the OR of the equalities; with a NULL operand every one of them is NULL."""
+    """As for an OR of equalities. If the operand is NULL, every equality is NULL."""
     operand = bounds_of(node.operand, known)
     literals = [value.value for value in node.values if isinstance(value, Literal)]
     kind = type_of(node.operand)
@@ -219,10 +221,11 @@ def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> 
 
 
 def _in_literals_outcomes(operand: Bounds, literals: Sequence[pa.Scalar]) -> Outcomes:
-    """Whether one of these values lies within the bounds, by where the bounds stand among them."""
+    """The outcomes of IN with literals: looks up where the bounds stand in the sorted list of literals."""
     values = sorted(_orderable(value) for value in literals if value.is_valid)
     first = _places(operand.low, lambda bound: bisect_left(values, bound), unknown=0)
     end = _places(operand.high, lambda bound: bisect_right(values, bound), unknown=len(values))
+
     may_hold = end > first
     is_one = _surely("<=", operand.high, operand.low)
     missing = FALSE if len(values) == len(literals) else NULL
@@ -231,7 +234,7 @@ def _in_literals_outcomes(operand: Bounds, literals: Sequence[pa.Scalar]) -> Out
 
 
 def _places(bound: pa.Array | pa.Scalar | None, place: Callable[[Any], int], *, unknown: int) -> npt.NDArray[np.int64]:
-    """Where a bound stands, or each of many."""
+    """The place of a bound in the list, or of each of many bounds."""
     if bound is None:
         return np.array(unknown)
     if isinstance(bound, pa.Scalar):
@@ -240,13 +243,16 @@ def _places(bound: pa.Array | pa.Scalar | None, place: Callable[[Any], int], *, 
 
 
 def _orderable(value: pa.Scalar) -> Any:
-    """A value as Python orders it; times as numbers, for not all of them are ones that Python has."""
+    """A value that Python can order. Times are taken as numbers, since Python's own times have a smaller range."""
     is_time = pa.types.is_timestamp(value.type) or pa.types.is_date32(value.type)
     return value.value if is_time else value.as_py()
 
 
 def _match_outcomes(node: Match, known: Mapping[tuple[str, ...], Bounds]) -> Outcomes:
-    """No text within the bounds begins with the prefix: they end before it, or start after its last text."""
+    """The outcomes of a pattern with a known prefix, such as LIKE 'ab%'.
+
+    It never matches if the upper bound ends before the prefix, or the lower bound begins with something greater.
+    """
     bounds = bounds_of(node.operand, known)
     never: Flags = _NO
     prefix = node.prefix.encode()
@@ -255,5 +261,6 @@ def _match_outcomes(node: Match, known: Mapping[tuple[str, ...], Bounds]) -> Out
     if prefix and bounds.low is not None:
         start = pc.binary_slice(pc.cast(bounds.low, pa.binary()), 0, len(prefix))
         never = never | _flags(pc.greater(start, prefix))
+
     null = _bits(bounds.may_be_null, NULL)
     return null | _bits(bounds.may_have_value, FALSE) | _bits(bounds.may_have_value & ~never, TRUE)

@@ -1,4 +1,4 @@
-"""The `where` of a scan, ready to filter Arrow data."""
+"""The `where` of a scan, parsed and ready to filter Arrow data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What rows to keep: a typed tree of Spark SQL, an Arrow expression, or None for all rows.
+    """Which rows to keep, as a typed tree of Spark SQL, as an Arrow expression, or None for all rows.
 
-    `columns` are the top-level columns that it reads, spelled as in the schema it was parsed for. Data
-    that are filtered need these columns, in any order and among others.
+    `columns`: the top-level columns that the predicate reads, spelled as in the schema it was parsed for. Data to be
+    filtered must have these columns, in any order and among others.
     """
 
     condition: Node | pc.Expression | None
@@ -33,13 +33,13 @@ class Predicate:
 
     @property
     def portable_text(self) -> str:
-        """The text as every supported Spark understands it alike."""
-        from pyhudi.table.predicate.syntax import portable_text  # brings sqlglot: tasks do not need it
+        """The text in a form that every supported Spark reads alike."""
+        from pyhudi.table.predicate.syntax import portable_text  # imports sqlglot, which tasks do not need
 
         return portable_text(self.text)
 
     def mask(self, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
-        """Which rows are kept: true or false a row, false where the predicate is NULL."""
+        """For each row, whether it is kept. A row for which the predicate is NULL is not kept."""
         if self.condition is None:
             return pa.repeat(pa.scalar(True), rows.num_rows)
         if isinstance(self.condition, pc.Expression):
@@ -55,7 +55,7 @@ class Predicate:
 
 def _expression_mask(expression: pc.Expression, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-    import pyarrow.dataset as ds  # brings pandas along where it is installed: not at import
+    import pyarrow.dataset as ds  # imports pandas if it is installed, so not at the top
 
     scanner = ds.InMemoryDataset(table).scanner(columns={"mask": expression})
     mask = scanner.to_table().column("mask").combine_chunks()
@@ -74,14 +74,14 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
         return Predicate(where, _expression_columns(where, schema), str(where), schema)
     if not isinstance(where, str):
         raise Invalid(f"where: expected text or a pyarrow.compute.Expression, found {type(where).__name__}")
-    from pyhudi.table.predicate.resolve import parse_text  # brings sqlglot: tasks do not need it
+    from pyhudi.table.predicate.resolve import parse_text  # imports sqlglot, which tasks do not need
 
     root = parse_text(where, schema)
     return Predicate(root, frozenset(column.path[0] for column in columns_in(root)), where, schema)
 
 
 def _expression_columns(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:
-    """The columns without which the expression does not bind: Arrow has no call that lists them."""
+    """The columns that the expression reads: without one of them it does not bind. Arrow has no call to list them."""
     _require_boolean(expression, schema)
     return frozenset(
         field.name

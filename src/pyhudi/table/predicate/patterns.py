@@ -1,6 +1,6 @@
-"""LIKE patterns and Java regular expressions as RE2, which Arrow runs.
+"""Translates LIKE patterns and Java regular expressions to RE2, which Arrow runs.
 
-Only what means the same in both is translated; the rest is refused rather than guessed.
+Only patterns with the same meaning in both are translated; others are refused rather than guessed.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Java's "." stops at each of these, and its "$" also matches before a last one.
+# Java's "." matches none of these characters, and its "$" also matches before one of them at the end.
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _ANY = f"[^{_LINE_ENDS}]"
 _END = rf"(?:\r\n|[{_LINE_ENDS}])?\z"
@@ -36,9 +36,9 @@ class LikePattern:
 
 
 def parse_like(text: str, escape: str = "\\") -> LikePattern:
-    """A LIKE pattern as RE2, with the plain text that it starts with.
+    """A LIKE pattern as RE2, and the literal text that it starts with.
 
-    Raises: PatternError where Spark refuses: the escape at the end, or before an ordinary character.
+    Raises: PatternError where Spark refuses: an escape character at the end, or before an ordinary character.
     """
     parts: list[str] = []
     prefix: str | None = None
@@ -59,6 +59,7 @@ def parse_like(text: str, escape: str = "\\") -> LikePattern:
         plain += char
         parts.append(_quoted(char))
         position += 1
+
     return LikePattern(rf"(?s)\A{''.join(parts)}\z", plain if prefix is None else prefix)
 
 
@@ -69,8 +70,8 @@ def _quoted(char: str) -> str:
 def parse_java_regex(text: str) -> str:
     """A Java regular expression as RE2.
 
-    Raises: PatternError for what RE2 lacks (lookaround, back references, possessive counts) and for
-    what it reads differently (flags, word boundaries, nested classes).
+    Raises: PatternError for what RE2 lacks (lookaround, back references, possessive counts) and for what RE2 reads
+    differently (flags, word boundaries, nested classes).
     """
     parts: list[str] = []
     position = 0
@@ -81,7 +82,7 @@ def parse_java_regex(text: str) -> str:
 
 
 def translate_at(text: str, position: int) -> tuple[str, int]:
-    """The part that starts at `position`, translated, and where the next one starts."""
+    """The translation of the part that starts at `position`, and where the next part starts."""
     char = text[position]
     following = text[position + 1 : position + 2]
     if char == "\\":
@@ -90,14 +91,17 @@ def translate_at(text: str, position: int) -> tuple[str, int]:
         return _character_class(text, position)
     if char == ".":
         return _ANY, position + 1
+
     if char == "$":
         if following not in ("", ")", "|"):
             raise PatternError("'$' before the end of an alternative")
         return _END, position + 1
+
     if char == "(" and following == "?":
         if text[position + 2 : position + 3] != ":":
             raise PatternError(f"the group {text[position : position + 4]!r}")
         return "(?:", position + 3
+
     if char in "*+?":
         return char, _end_of_count(text, position + 1)
     if char == "{":
@@ -105,6 +109,7 @@ def translate_at(text: str, position: int) -> tuple[str, int]:
         if count is None:
             raise PatternError("'{' that opens no count")
         return count.group(), _end_of_count(text, count.end())
+
     if char in "()|^":
         return char, position + 1
     if char == "]" or char == "}":
@@ -113,7 +118,7 @@ def translate_at(text: str, position: int) -> tuple[str, int]:
 
 
 def _end_of_count(text: str, position: int) -> int:
-    """Skip a lazy mark, which cannot change whether there is a match."""
+    """Skips a lazy mark: it cannot change whether there is a match."""
     following = text[position : position + 1]
     if following == "+":
         raise PatternError("a possessive count")
@@ -134,6 +139,7 @@ def _character_class(text: str, position: int) -> tuple[str, int]:
     if text[position : position + 1] == "^":
         parts.append("^")
         position += 1
+
     first = position
     while position < len(text):
         char = text[position]

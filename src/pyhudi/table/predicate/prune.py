@@ -1,4 +1,4 @@
-"""Which partitions and files can hold a row that a predicate keeps. In doubt: all of them."""
+"""Which partitions and files may hold a row that a predicate keeps. What is not ruled out for certain is kept."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ Value: TypeAlias = object
 
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """What is known of a column's values in a file or row group; None where it is not known.
+    """What is known about a column's values in a file or row group. None: not known.
 
-    `min` and `max` bound the values that are neither NULL nor NaN; they may lie outside of them (cut-off
-    text: the caller passes a maximum only if it was rounded up). Unless `nan_count` is 0, a float column
+    `min` and `max` bound the values that are neither NULL nor NaN. They may be wider than the values, since long texts
+    are cut off; a caller passes a cut-off maximum only if it was rounded up. Unless `nan_count` is 0, a float column
     has no upper bound: Spark orders NaN after every number.
     """
 
@@ -78,10 +78,10 @@ def partition_can_match(predicate: Predicate, values: Mapping[str, Value]) -> bo
 
 
 def partitions_in_doubt(predicate: Predicate, values: Sequence[Mapping[str, Value]]) -> list[bool]:
-    """Which partitions `partition_can_match` is worth asking about: not those that one condition alone rules out.
+    """For each partition, False if a single condition rules it out. `partition_can_match` then need not be asked.
 
-    All partitions at once, by columns: only conditions on columns whose value is known in each of them count. Memory:
-    a value a partition and column.
+    Evaluates each condition for all partitions at once, over columns. A condition counts only if every partition states
+    the value of each of its columns. Memory: a value for each partition and column.
     """
     keep = np.ones(len(values), np.bool_)
     if predicate.condition is None or isinstance(predicate.condition, pc.Expression) or not values:
@@ -93,7 +93,7 @@ def partitions_in_doubt(predicate: Predicate, values: Sequence[Mapping[str, Valu
         try:
             held = {path[0]: pa.array([of[path[0]] for of in values], kind) for path, kind in columns.items()}
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            continue  # of another type than the column: one partition after the other tells
+            continue  # a value has another type than its column: `partition_can_match` judges each partition
         is_true = evaluate(condition, pa.record_batch(held))
         keep &= pc.fill_null(is_true, False).to_numpy(zero_copy_only=False)
     return keep.tolist()
@@ -115,10 +115,11 @@ def statistics_can_match(predicate: Predicate, statistics: Mapping[str, ColumnRa
 
 
 def which_can_match(predicate: Predicate, statistics: Mapping[str, pa.Table], count: int) -> npt.NDArray[np.bool_]:
-    """Of `count` files (slices, partitions) those that may hold a row that is kept: False only where none can be.
+    """For each of `count` files (or slices, partitions): False only if no row of it can be kept.
 
-    `statistics`: by column name as above a row for each of them: `min`, `max` (null: not known; of the column's
-    type; the maximum of a float column says nothing of NaN), `null_count`, `value_count` (with nulls; null: unknown).
+    `statistics`: for each column (named as for `partition_can_match`) a row for each file: `min` and `max` of the
+    column's type (null: not known; the maximum of a float column says nothing about NaN), `null_count`, `value_count`
+    (nulls included; null: not known).
     """
     if predicate.condition is None:
         return np.ones(count, np.bool_)
@@ -145,15 +146,18 @@ def _bounds_of_columns(kind: pa.DataType, table: pa.Table) -> Bounds:
     may_have_value = pc.fill_null(pc.less(nulls, values), True).to_numpy(zero_copy_only=False)
     if is_float(kind):
         low = pc.if_else(pc.is_nan(low), pa.scalar(None, kind), low)
-        high = pa.nulls(len(high), kind)  # of NaN, the greatest value, nothing is known
+        high = pa.nulls(len(high), kind)  # no upper bound: a file may hold NaN, the greatest value
+
+    # Bounds in the wrong order come from a faulty writer: they are not believed.
     in_order = compare("<=", low, high)
     is_wrong = pc.fill_null(pc.invert(in_order), False)
     low, high = (pc.if_else(is_wrong, pa.scalar(None, kind), bound) for bound in (low, high))
+
     return Bounds(low, high, may_be_null, may_have_value)
 
 
 def _partition_scalar(column: Column, values: Mapping[str, Value]) -> pa.Scalar | None:
-    """The column's value in its type; None where it is unknown or does not convert."""
+    """The column's value in the column's type. None if it is unknown or cannot be converted."""
     name = ".".join(column.path)
     if name not in values:
         return None
@@ -163,7 +167,7 @@ def _partition_scalar(column: Column, values: Mapping[str, Value]) -> pa.Scalar 
 
 
 def _scalar(value: Value, kind: pa.DataType) -> pa.Scalar | None:
-    """The value in this type, as text is cast by Spark; None where that loses anything."""
+    """The value in this type; text is cast as Spark casts it. None if the conversion would lose anything."""
     try:
         array = canonical_array(pa.array([value.as_py() if isinstance(value, pa.Scalar) else value]))
         if array.type == kind:
@@ -178,7 +182,7 @@ def _scalar(value: Value, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _substituted(node: Node, constants: Mapping[tuple[str, ...], pa.Scalar]) -> Node:
-    """The tree with known columns replaced, and what became constant computed."""
+    """The tree with known columns replaced by their values. Parts that became constant are computed."""
 
     def inside(child: Node) -> Node:
         return _substituted(child, constants)
@@ -217,7 +221,7 @@ def _bounds_of_range(column: Column, known: ColumnRange) -> Bounds:
     low, high = (None if bound is None else _scalar(bound, column.type) for bound in (known.min, known.max))
     if is_float(column.type):
         low, high = (None if _is_nan(bound) else bound for bound in (low, high))
-        # Parquet has no word on NaN, and NaN is the greatest value.
+        # Parquet statistics do not count NaN, and NaN is the greatest value.
         high = high if known.nan_count == 0 else None
     if low is not None and high is not None and not compare("<=", low, high).as_py():
         low = high = None
@@ -233,7 +237,7 @@ def _field(name: str) -> pc.Expression:
 
 
 def _typed(schema: pa.Schema, name: str, value: Value) -> pa.Scalar | None:
-    """The value in the type of the column: Arrow simplifies only between equal types."""
+    """The value in the column's type. Needed because Arrow simplifies comparisons only between equal types."""
     if value is None or name not in schema.names:
         return None
     return _scalar(value, schema.field(name).type)
@@ -263,7 +267,7 @@ def _within(schema: pa.Schema, name: str, known: ColumnRange) -> pc.Expression |
 def _expression_can_match(
     predicate: Predicate, guarantees: Sequence[pc.Expression | None], known: Mapping[str, object]
 ) -> bool:
-    """Arrow's own simplification: a fragment with this guarantee, dropped by the filter or not. No I/O."""
+    """Lets Arrow decide: would its filter drop a data fragment with these guaranteed values? No I/O."""
     given = [guarantee for guarantee in guarantees if guarantee is not None]
     if not given or not (predicate.columns & {name.split(".")[0] for name in known}):
         return True
@@ -275,7 +279,7 @@ def _expression_can_match(
 
 
 def _fragment_is_kept(predicate: Predicate, guarantee: pc.Expression) -> bool:
-    import pyarrow.dataset as ds  # brings pandas along where it is installed: not at import
+    import pyarrow.dataset as ds  # imports pandas if it is installed, so not at the top
 
     storage, file_format = fs.LocalFileSystem(), ds.ParquetFileFormat()
     fragment = file_format.make_fragment("never-opened", storage, partition_expression=guarantee)

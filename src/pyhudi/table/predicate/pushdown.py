@@ -1,4 +1,4 @@
-"""The part of a predicate that Arrow's own scan may apply: it keeps every row that Spark keeps, and more."""
+"""The part of a predicate that Arrow's own scan may apply. It keeps at least every row that the predicate keeps."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _FUNCTIONS: dict[str, Callable[[pc.Expression, pa.Scalar], pc.Expression]] = {
 
 
 def as_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression | None:
-    """A filter for a scan of data with this schema, for row groups to be skipped by; None if there is none.
+    """A filter that lets a scan of data with this schema skip row groups. None if the predicate has no usable part.
 
-    Conjuncts that compare one column with a literal, in the type that the column has in `schema` (a
-    file's schema may differ from the table's). Its rows must still be filtered by the predicate.
+    Usable are AND-ed parts that compare one column with literals, in the column's type in `schema`: a file's schema may
+    differ from the table's. The rows must still be filtered by the predicate.
     """
     if predicate.condition is None:
         return None
@@ -75,7 +75,7 @@ def _expression_of(node: Node, schema: pa.Schema) -> pc.Expression | None:
 
 
 def _physical_type(column: Column, schema: pa.Schema) -> pa.DataType | None:
-    """The column's type in the data, if it is a top-level column there of the type that was resolved."""
+    """The column's type in the data. None if it is no top-level column there, or has another type than the table's."""
     if len(column.path) > 1 or schema.get_all_field_indices(column.path[0]) == []:
         return None
     physical = schema.field(column.path[0]).type
@@ -93,13 +93,13 @@ def _comparison(comparison: str, side: Node, literal: Literal, schema: pa.Schema
     if physical is None or not value.is_valid:
         return None
     if is_float(column.type) and (pc.is_nan(value).as_py() or comparison in (">", ">=")):
-        return None  # Spark orders NaN after every number; Arrow keeps no NaN
+        return None  # Spark orders NaN after every number, but Arrow's comparisons drop NaN
     typed = _in_physical_type(value, physical)
     return None if typed is None else _FUNCTIONS[comparison](pc.field(column.path[0]), typed)
 
 
 def column_and_value(side: Node, literal: Literal) -> tuple[Column, pa.Scalar] | None:
-    """The column and a literal of its type, where the comparison of a widened column is the same as this."""
+    """The column, and the literal in the column's type. Undoes a widening cast if the comparison stays the same."""
     match side:
         case Column():
             return side, literal.value

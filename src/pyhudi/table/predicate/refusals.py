@@ -1,9 +1,9 @@
-"""Why a function of a predicate is not called: its caller says where."""
+"""Errors for calls of functions in a predicate. The caller adds the place in the text."""
 
 
 class SignatureError(ValueError):
-    """The arguments do not fit; the text says why."""
+    """The arguments do not fit the function. The text says why."""
 
 
 class NotBuilt(ValueError):
-    """Spark accepts these arguments, this package does not."""
+    """Spark accepts these arguments, but this package does not."""

@@ -1,5 +1,6 @@
-"""`regexp_extract` and `regexp_replace`, where RE2 finds what Java's regular expressions find: the same text of each
-match and of each of its groups. Everything else is refused rather than guessed.
+"""`regexp_extract` and `regexp_replace`, for patterns where RE2 and Java find the same text of each match and group.
+
+Other patterns are refused rather than guessed.
 
 Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 """
@@ -20,12 +21,12 @@ from pyhudi.table.predicate.refusals import NotBuilt, SignatureError
 ARGUMENT_COUNTS = {"regexp_extract": (2, 3), "regexp_replace": (3, 3)}
 _GROUP = "found"
 _GROUPS_MAX = 9
-"""Of so many a replacement may hold the text, in RE2."""
+"""In RE2, a replacement may refer to at most so many groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A pattern in parts. `groups`: which of the parts open a group that captures, in their order."""
+    """A pattern, cut into parts. `groups`: the numbers of the parts that open a capturing group, in order."""
 
     parts: tuple[str, ...]
     groups: tuple[int, ...]
@@ -35,7 +36,7 @@ class Search:
         return "".join(self.parts)
 
     def capturing(self, group: int) -> str:
-        """The pattern with this group, 0 for all of it, as its only one, which has a name."""
+        """The pattern in which only this group captures, under a name. Group 0 is the whole pattern."""
         if group == 0:
             return f"(?P<{_GROUP}>{''.join(self._without_groups())})"
         parts = self._without_groups()
@@ -48,10 +49,10 @@ class Search:
 
 @lru_cache(maxsize=64)
 def parse_search(text: str) -> Search:
-    """A Java regular expression as RE2 that finds the same.
+    """A Java regular expression as RE2 that finds the same texts.
 
-    Raises: PatternError for what RE2 lacks or reads differently: beside what patterns that only match may not have,
-    `$`, which is more than a place in RE2, and a repeated group that captures, which keeps other text there.
+    Raises: PatternError for what RE2 lacks or reads differently. That is all that `parse_java_regex` refuses, and `$`,
+    which finds other texts in RE2, and a repeated group that captures, which keeps another repetition in RE2.
     """
     parts: list[str] = []
     groups: list[int] = []
@@ -61,11 +62,13 @@ def parse_search(text: str) -> Search:
         char = text[position]
         if char == "$":
             raise PatternError("'$' where text is searched for")
+
         part, following = translate_at(text, position)
         if char in "*+?{" and following - position > len(part):
             part += "?"  # lazy
         elif part == "(":
             groups.append(len(parts))
+
         if char == "(":
             open_groups.append(part == "(")
         elif char == ")":
@@ -74,15 +77,16 @@ def parse_search(text: str) -> Search:
                 raise PatternError("a repeated group that captures")
             if open_groups:
                 open_groups[-1] |= captures
+
         parts.append(part)
         position = following
     return Search(tuple(parts), tuple(groups))
 
 
 def parse_replacement(text: str, group_count: int) -> str:
-    """What Java puts in place of a match, as RE2 writes it: `$1` is a group's text, what follows a backslash itself.
+    """A Java replacement in RE2's spelling. `$1` is a group's text; a backslash makes the next character literal.
 
-    Raises: SignatureError for what Java refuses; PatternError for groups by name, and more than nine.
+    Raises: SignatureError for what Java refuses; PatternError for named groups and for a group beyond the ninth.
     """
     parts: list[str] = []
     position = 0
@@ -103,7 +107,10 @@ def parse_replacement(text: str, group_count: int) -> str:
 
 
 def _group_at(text: str, position: int, group_count: int) -> tuple[int, int]:
-    """As many digits as make a group that there is, one at least."""
+    """The group number at `position`, and where the text goes on. Takes as many digits as make an existing group.
+
+    Example: with 3 groups, `12` means group 1, followed by the digit 2.
+    """
     first = text[position : position + 1]
     if first == "{":
         raise PatternError("a group by its name")
@@ -112,6 +119,7 @@ def _group_at(text: str, position: int, group_count: int) -> tuple[int, int]:
     group, position = int(first), position + 1
     while text[position : position + 1] in tuple("0123456789") and int(f"{group}{text[position]}") <= group_count:
         group, position = int(f"{group}{text[position]}"), position + 1
+
     if group > group_count:
         raise SignatureError(f"the replacement {text!r} names the group {group}, of {group_count}")
     if group > _GROUPS_MAX:
@@ -124,7 +132,7 @@ def _literally(char: str) -> str:
 
 
 def regex_call(name: str, arguments: tuple[Node, ...], cast_to: Callable[[Node, pa.DataType], Node]) -> Call:
-    """Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse."""
+    """The call, checked. Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse."""
     if name == "regexp_extract" and len(arguments) == 2:
         arguments = (*arguments, Literal(pa.scalar(1, pa.int32()), pa.int32()))
     kinds = (pa.string(), pa.string(), pa.int32() if name == "regexp_extract" else pa.string())
@@ -140,7 +148,7 @@ def regex_call(name: str, arguments: tuple[Node, ...], cast_to: Callable[[Node, 
 
 
 def run_regex_call(call: Call, text: pa.Array) -> pa.Array:
-    """Shape: (n,) -> (n,). No match is an empty text for `regexp_extract`."""
+    """The call's texts. Shape: (n,) -> (n,). `regexp_extract` gives an empty text if there is no match."""
     pattern, last = (_value(argument) for argument in call.arguments[1:])
     search = parse_search(str(pattern))
     if call.name == "regexp_extract":

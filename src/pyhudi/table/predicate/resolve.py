@@ -72,7 +72,7 @@ def parse_text(text: str, schema: pa.Schema) -> Node:
 
 
 def parse_value(text: str, schema: pa.Schema) -> Node:
-    """The tree of any expression. Raises: as `parse_text`, of which this is no predicate."""
+    """The tree of any expression, boolean or not. Raises: as `parse_text`."""
     return _resolved(text, schema)[0]
 
 
@@ -96,7 +96,7 @@ class _Resolver:
         raise Unsupported(f"{place_of(tree, self.text)}: {what} is not supported in a predicate here")
 
     def resolve(self, tree: exp.Expr) -> Node:
-        """The typed node of any expression, folded to a literal where it has no columns."""
+        """The typed node of any expression. An expression without columns is computed: it becomes a literal."""
         kind = type(tree)
         if kind in COMPARISONS or kind in INEQUALITIES:
             return self.comparison(tree)
@@ -124,7 +124,7 @@ class _Resolver:
         return self.cast_to(tree, node, pa.bool_())
 
     def operand(self, tree: exp.Expr) -> Node:
-        """An operand of a comparison. Spark and sqlglot bind chains of them differently."""
+        """An operand of a comparison. Refuses `a < b < c`: Spark and sqlglot group such chains differently."""
         if isinstance(tree, PREDICATES) and not isinstance(tree, exp.Func):
             self.unsupported(tree, "a comparison of comparisons without parentheses")
         return self.resolve(tree)
@@ -151,6 +151,7 @@ class _Resolver:
         parts = [part.name for part in tree.parts] if isinstance(tree, exp.Column | exp.Dot) else []
         if isinstance(tree, exp.Dot) and not all(isinstance(p, exp.Identifier) for p in tree.parts):
             self.unsupported(tree, "a field of an expression")
+
         fields: list[pa.Field] = list(self.schema)
         path: list[str] = []
         for part in parts:
@@ -164,23 +165,28 @@ class _Resolver:
                 self.invalid(tree, f"{part!r} is ambiguous: {', '.join(repr(f.name) for f in found)}")
             path.append(found[0].name)
             fields = list(found[0].type) if types.is_struct(found[0].type) else []
+
         return Column(tuple(path), canonical_type(_type_at(self.schema, path)))
 
     def arithmetic(self, tree: exp.Expr) -> Node:
         for side in (tree.this, tree.expression):
             if isinstance(side, exp.DPipe):
                 self.unsupported(tree, "arithmetic next to '||' without parentheses")
+
+        # A text counts as a double, a null as the other side's type.
         operator = ARITHMETIC[type(tree)]
         left, right = self.resolve(tree.this), self.resolve(tree.expression)
         kinds = [pa.float64() if type_of(n) == pa.string() else type_of(n) for n in (left, right)]
         kinds = [kinds[1 - i] if kinds[i] == pa.null() else kinds[i] for i in (0, 1)]
         kinds = [pa.float64() if kind == pa.null() else kind for kind in kinds]
+
         if not (is_numeric(kinds[0]) and is_numeric(kinds[1])):
             if any(types.is_temporal(kind) for kind in kinds):
                 self.unsupported(tree, "arithmetic with dates and times")
             self.invalid(tree, f"{type_of(left)} {operator} {type_of(right)} has no meaning")
         if any(map(types.is_decimal, kinds)) and not any(map(is_float, kinds)):
             return self.decimal_arithmetic(tree, operator, left, right)
+
         common = wider_number(kinds[0], kinds[1])
         if operator == "/":
             common = pa.float64()
@@ -309,6 +315,7 @@ class _Resolver:
             escape, tree = tree.expression.name, tree.this
             if type(tree) is not exp.Like or len(escape) != 1:
                 self.unsupported(tree, "ESCAPE here")
+
         is_regex = type(tree) is exp.RegexpLike
         operand = self.cast_to(tree, self.operand(tree.this), pa.string())
         pattern = self.cast_to(tree, self.operand(tree.expression), pa.string())
@@ -334,7 +341,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _probed(node: Match) -> Match:
-    """The node, after the pattern was compiled once."""
+    """The node, after its pattern was compiled once: a pattern that RE2 cannot compile fails here, not in a task."""
     fold(Match(Literal(pa.scalar("", pa.string()), pa.string()), node.pattern))
     return node
 
@@ -347,7 +354,7 @@ def _type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType:
 
 
 def _arguments_of(tree: exp.Expr) -> list[exp.Expr]:
-    """The arguments in their order; sqlglot wraps those of the date functions."""
+    """The arguments in order, as in the text. sqlglot wraps those of the date functions in a node of its own."""
     values: list[exp.Expr] = []
     for key in ARGUMENTS.get(type(tree), ("this", "start", "length", "expression", "expressions")):
         value = tree.args.get(key)
@@ -356,7 +363,7 @@ def _arguments_of(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _fits_wide_decimal(operator: str, left: pa.DataType, right: pa.DataType, result: pa.DataType) -> bool:
-    """Whether Arrow's 76 digits hold the exact result."""
+    """Whether the exact result fits into the 76 digits that Arrow's widest decimal has."""
     if operator == "*":
         return bool(left.precision + right.precision + 1 <= 76)
     if operator in ("+", "-"):

@@ -1,4 +1,4 @@
-"""Predicate text to sqlglot's syntax tree, with places for messages."""
+"""Parses predicate text to sqlglot's syntax tree, and names places in the text for messages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pyhudi.errors import Invalid, Unsupported
 
 _DIALECT = Dialect.get_or_raise("spark")
 _AS_WRITTEN = ("FROM_UNIXTIME", "DATE_FORMAT", "TO_DATE", "UNIX_TIMESTAMP", "DATE_ADD", "DATE_SUB")
-"""Functions whose calls sqlglot would rewrite for other dialects, patterns of dates among them."""
+"""Functions that sqlglot would rewrite for other dialects, their date patterns included."""
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
 SHOWN_MAX = 300
-"""Characters of a predicate that a message shows."""
+"""A message shows at most so many characters of a predicate."""
 
 
 class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
@@ -32,7 +32,7 @@ class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
 def parse_syntax(text: str) -> exp.Expr:
     """The tree of one Spark SQL predicate.
 
-    Raises: Invalid with the place of the first token that does not fit.
+    Raises: Invalid, with the place of the first token that does not fit.
     """
     try:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)
@@ -57,12 +57,12 @@ def nested_too_deeply(text: str) -> Invalid:
 
 
 def shown(text: str) -> str:
-    """A predicate in a message: a long one by its beginning."""
+    """A predicate as a message shows it. Of a long predicate only the beginning is shown."""
     return repr(text) if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]!r}…"
 
 
 def portable_text(text: str) -> str:
-    """The same predicate without doubled quotes within literals, which Spark before 4.0 drops."""
+    """The same predicate without doubled quotes in literals: Spark before 4.0 drops such quotes."""
     parts: list[str] = []
     start = 0
     for one, other in pairwise(_DIALECT.tokenize(text)):
@@ -73,7 +73,7 @@ def portable_text(text: str) -> str:
 
 
 def _is_doubled_quote(one: Token, other: Token, text: str) -> bool:
-    """Whether one literal, by a doubled quote in it, was taken for two."""
+    """Whether two tokens are one literal that has a doubled quote in it, as in 'it''s'."""
     both_text = one.token_type == TokenType.STRING == other.token_type
     return both_text and one.end + 1 == other.start and text[one.start] == text[other.start]
 
@@ -88,7 +88,7 @@ def _syntax_message(text: str, error: ParseError) -> str:
 
 
 def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens with string literals unescaped as Spark does, and a doubled quote kept as one quote."""
+    """The tokens, with string literals unescaped as in Spark. A doubled quote in a literal becomes one quote."""
     joined: list[Token] = []
     for token in tokens:
         if text[token.start : token.end + 1] == "::":
@@ -96,6 +96,7 @@ def _joined_strings(tokens: list[Token], text: str) -> list[Token]:
         if token.token_type != TokenType.STRING:
             joined.append(token)
             continue
+
         quote, content = text[token.start], unescape(text[token.start + 1 : token.end])
         last = joined[-1] if joined else None
         if last is not None and _is_doubled_quote(last, token, text):
@@ -118,7 +119,7 @@ def _string_token(token: Token, content: str, end: int) -> Token:
 
 
 def unescape(content: str) -> str:
-    """What a Spark string literal means; `\\%` and `\\_` keep their backslash for LIKE."""
+    """The text that a Spark string literal stands for. `\\%` and `\\_` keep their backslash, which LIKE needs."""
 
     def meaning(match: re.Match[str]) -> str:
         short, long, octal, char = match.groups()

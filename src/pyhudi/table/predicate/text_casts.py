@@ -1,4 +1,4 @@
-"""Text to other types, by Spark's rules with ANSI mode off: what does not parse is NULL.
+"""Casts of text to other types, by Spark's rules with ANSI mode off: text that does not parse becomes NULL.
 
 Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 """
@@ -38,7 +38,7 @@ Booleans = npt.NDArray[np.bool_]
 
 
 def trimmed(values: pa.Array) -> pa.Array:
-    """Without blanks and control characters at both ends."""
+    """The texts without blanks and control characters at both ends."""
     return pc.utf8_trim(values, characters=_BLANKS)
 
 
@@ -49,13 +49,14 @@ def text_to_boolean(values: pa.Array) -> pa.Array:
 
 
 def text_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """A fraction is cut off; an exponent, or a value out of range, is NULL."""
+    """A fraction is cut off. A text with an exponent, or out of range, becomes NULL."""
     parts = pc.extract_regex(trimmed(values), _INTEGER)
     whole = pc.struct_field(parts, "whole")
     short = pc.utf8_ltrim(whole, characters="0")
     digits = pc.if_else(pc.equal(pc.utf8_length(short), 0), "0", short)
     digits = pc.if_else(pc.less_equal(pc.utf8_length(digits), 19), digits, None)
     sign = pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), "-", "")
+
     numbers = pc.binary_join_element_wise(sign, digits, "").cast(pa.decimal128(38, 0))
     limits = np.iinfo(target.to_pandas_dtype())
     low, high = (pa.scalar(int(limit), pa.int64()).cast(pa.decimal128(38, 0)) for limit in (limits.min, limits.max))
@@ -68,6 +69,7 @@ def text_to_float(values: pa.Array, target: pa.DataType) -> pa.Array:
     _refuse(text, _HEXADECIMAL, "a hexadecimal number")
     plain = pc.if_else(pc.match_substring_regex(text, _FLOAT), text, None)
     numbers = pc.utf8_rtrim(plain, characters="dDfF").cast(target)
+
     lowered = pc.utf8_lower(text)
     for name, value in _SPECIAL_FLOATS.items():
         is_special = pc.fill_null(pc.equal(lowered, name), False)
@@ -77,7 +79,7 @@ def text_to_float(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def text_to_wide_decimal(values: pa.Array) -> pa.Array:
-    """Text as decimals of 38 whole digits and 38 after the point; more of these are cut off."""
+    """Texts as decimals with 38 digits before and 38 after the point. Further digits after the point are cut off."""
     numbers = pc.if_else(pc.match_substring_regex(values, _DECIMAL), values, None)
     numbers = pc.replace_substring_regex(numbers, r"^([+-]?)0+([0-9])", r"\1\2")
     cut = pc.replace_substring_regex(numbers, r"^([+-]?[0-9]*\.[0-9]{38})[0-9]+$", r"\1")
@@ -97,28 +99,33 @@ def text_to_date(values: pa.Array) -> pa.Array:
 
 
 def text_to_timestamp(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Zone offsets are honoured for TIMESTAMP and ignored for TIMESTAMP_NTZ; no zone means UTC.
+    """A zone offset shifts a TIMESTAMP and is ignored for a TIMESTAMP_NTZ. Text without a zone is in UTC.
 
-    Raises: Unsupported for a region name such as Europe/Oslo and for a time without a day, which
-    Spark reads as today.
+    Raises: Unsupported for a region name such as Europe/Oslo, and for a time without a day, which Spark takes as
+    a time of today.
     """
     text = trimmed(values)
     _refuse(text, _REGION, "a zone given by name")
     if target == TIMESTAMP:
         _refuse(text, _TIME_ONLY, "a time without a day")
+
     parts = pc.extract_regex(text, _TIMESTAMP)
     days, is_valid = _days_of(parts)
     hour, minute, second = (_integers(parts, name, 0) for name in ("h", "m", "s"))
     is_valid &= (hour < 24) & (minute < 60) & (second < 60)
+
     fraction = pc.utf8_slice_codeunits(pc.struct_field(parts, "f"), 0, 6)
     micros = _as_integers(pc.utf8_rpad(pc.fill_null(fraction, ""), 6, "0"), 0)
+
     total = ((days * 24 + hour) * 60 + minute) * 60 + second
     offset_hours, offset_minutes, offset_seconds = (_integers(parts, name, 0) for name in ("oh", "om", "os"))
     offset = (offset_hours * 60 + offset_minutes) * 60 + offset_seconds
     is_valid &= (offset <= 18 * 3600) & (offset_minutes < 60) & (offset_seconds < 60)
+
     if target == TIMESTAMP:
         is_west = pc.fill_null(pc.equal(pc.struct_field(parts, "sign"), "-"), False)
         total = total - np.where(is_west.to_numpy(zero_copy_only=False), -offset, offset)
+
     is_valid &= np.abs(total) < 9_000_000_000_000
     micros = np.where(is_valid, total, 0) * 1_000_000 + micros
     return pa.array(micros, pa.int64(), mask=~is_valid).cast(target)
@@ -133,7 +140,7 @@ def _refuse(text: pa.Array, pattern: str, what: str) -> None:
 
 
 def _days_of(parts: pa.Array) -> tuple[Integers, Booleans]:
-    """Days since 1970 of the parsed year, month and day, and whether there is such a day."""
+    """Days since 1970 for the parsed year, month and day, and whether that day exists."""
     year, month, day = (_integers(parts, name, 1) for name in ("year", "month", "day"))
     is_valid = pc.is_valid(parts).to_numpy(zero_copy_only=False).astype(np.bool_)
     is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
@@ -141,7 +148,8 @@ def _days_of(parts: pa.Array) -> tuple[Integers, Booleans]:
     is_month = (month >= 1) & (month <= 12)
     length = lengths[np.where(is_month, month, 0)] + ((month == 2) & is_leap)
     is_valid = is_valid & is_month & (day >= 1) & (day <= length)
-    # The count of days in a calendar whose years begin in March.
+
+    # Days are counted in years that begin in March, so that a leap day is the last day of its year.
     march_year = year - (month <= 2)
     era = march_year // 400
     year_of_era = march_year - era * 400

@@ -1,4 +1,4 @@
-"""The types of Spark SQL, spelled as Arrow types, and the common type of two of them (ANSI mode off).
+"""The types of Spark SQL, as Arrow types, and the common type of two types (ANSI mode off).
 
 Seen: PySpark 4.3.0, in analyzed plans and by `tests/spark/test_predicate_like_spark.py`.
 """
@@ -25,7 +25,7 @@ _UNSIGNED = {
 
 
 def canonical_type(declared: pa.DataType) -> pa.DataType:
-    """The one type that stands for all physical spellings of it: large, dictionary, view, other units."""
+    """The one Arrow type that stands for all its variants: large, dictionary and view types, other time units."""
     if types.is_dictionary(declared):
         return canonical_type(declared.value_type)
     if types.is_string(declared) or types.is_large_string(declared) or types.is_string_view(declared):
@@ -34,6 +34,7 @@ def canonical_type(declared: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_fixed_size_binary(declared):
         return pa.binary()
+
     if types.is_timestamp(declared):
         return TIMESTAMP_NTZ if declared.tz is None else TIMESTAMP
     if types.is_date(declared):
@@ -71,7 +72,7 @@ def decimal_for(kind: pa.DataType) -> pa.DataType:
 
 
 def wider_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The decimal that holds both; beyond 38 digits the fraction gives way."""
+    """The decimal that holds both types. Beyond 38 digits, digits of the fraction are dropped."""
     scale = max(left.scale, right.scale)
     whole = max(left.precision - left.scale, right.precision - right.scale)
     if whole + scale <= DECIMAL_DIGITS_MAX:
@@ -91,6 +92,7 @@ def decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.D
         assert operator == "/"
         scale = max(6, s1 + p2 + 1)
         precision = p1 - s1 + s2 + scale
+
     if precision > DECIMAL_DIGITS_MAX:
         kept_scale_min = min(scale, 6)
         scale = max(DECIMAL_DIGITS_MAX - (precision - scale), kept_scale_min)
@@ -101,7 +103,7 @@ def decimal_result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.D
 def wider_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The common type of two numeric types.
 
-    Seen: bigint and float meet at float; a decimal and a float at double.
+    Seen: bigint and float give float; a decimal and a float give double.
     """
     assert is_numeric(left)
     assert is_numeric(right)
@@ -123,22 +125,25 @@ def _wider_datetime(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def compared_type(left: pa.DataType, right: pa.DataType, *, equality: bool) -> pa.DataType | None:
-    """The type in which Spark compares the two, None where it refuses to.
+    """The type in which Spark compares the two types. None if Spark refuses to compare them.
 
-    Text gives way to the other side: it is cast to it, and text that does not parse is NULL.
-    Seen: text meets a decimal at double; a boolean meets a number only for equality.
+    Text gives way to the other type: the text is cast, and is NULL if it does not parse.
+    Seen: text and a decimal are compared as double; a boolean and a number can only be tested for equality.
     """
     if not (is_comparable(left) and is_comparable(right)):
         return None
     if left == right or pa.null() in (left, right):
         return right if left == pa.null() else left
+
     if pa.string() in (left, right):
         other = right if left == pa.string() else left
         return pa.float64() if types.is_decimal(other) else other
+
     if is_numeric(left) and is_numeric(right):
         return wider_number(left, right)
     if is_datetime(left) and is_datetime(right):
         return _wider_datetime(left, right)
+
     if equality and left == pa.bool_() and is_numeric(right):
         return right
     if equality and right == pa.bool_() and is_numeric(left):
@@ -147,15 +152,17 @@ def compared_type(left: pa.DataType, right: pa.DataType, *, equality: bool) -> p
 
 
 def listed_type(kinds: Iterable[pa.DataType]) -> pa.DataType | None:
-    """The common type of an IN list or of coalesce's arguments, None where Spark refuses.
+    """The common type of an IN list or of coalesce's arguments. None if Spark refuses them.
 
     Seen: unlike in a comparison, text wins here: `day IN ('2026-01-01')` compares as text.
     """
     known = [kind for kind in kinds if kind != pa.null()]
     common = known[0] if known else pa.null()
+
     if pa.string() in known:
         texts = all(k == pa.string() or is_numeric(k) or is_datetime(k) for k in known)
         return pa.string() if texts else None
+
     for kind in known[1:]:
         if kind == common:
             continue

@@ -1,4 +1,4 @@
-"""Which of sqlglot's nodes mean what here: operators, functions, types."""
+"""What sqlglot's node classes mean in a predicate: operators, functions, types."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpExtract: ("this", "expression", "group"),
     exp.RegexpReplace: ("this", "expression", "replacement"),
 }
-"""Where sqlglot keeps the arguments of a function, other than most."""
+"""Functions whose arguments sqlglot keeps under other names than usual."""
 NOT_BUILT_ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpReplace: ("position", "occurrence", "modifiers"),
     exp.RegexpExtract: ("position", "occurrence", "parameters"),
