@@ -171,7 +171,7 @@ def _by_secondary(
         values = allowed_values(predicate, column) if column not in besides else None
         if values is not None and len(values) <= KEYS_MAX:
             allowed.append((len(values), index, predicate.schema.field(column), values))
-    if not allowed or indexes.is_by_partition:  # rows in several partitions may share a key: an entry tells one of them
+    if not allowed or indexes.is_by_partition:  # an entry would stand for rows of a key in several partitions
         return None
     _, index, column, values = min(allowed, key=lambda one: one[:2])
     return index, indexes.keys_of(index, column, values)
