@@ -144,7 +144,7 @@ def _by_payload_before_8(
         rules = event_time(ordering=ordering, marks=marks)
     else:
         rules = _by_payload_from_8(payload, ordering, marks, path=path)
-    # Seen: in 0.15 these classes let a log row that is marked as deleted win, whatever the ordering values are.
+    # Seen: in 0.15 these classes let a log row that is marked as deleted win over any base row, by no ordering value.
     row_deletes_win = payload in ("EventTimeAvroPayload", "PartialUpdateAvroPayload")
     return replace(rules, deletes=DeleteRule.ARRIVAL, row_deletes_win=row_deletes_win)
 

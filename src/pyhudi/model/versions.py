@@ -91,8 +91,7 @@ class TimelineKind:
     number: Literal[1, 2]
     # The timeline has its own folder below `.hoodie`, and its history a folder below that. layout.md section 1.
     has_own_folder: bool
-    # Names of completed files carry the completion time. Else the file's modification time is it. timeline.md section
-    # 3.
+    # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
     # timeline.md section 4.
     commits: CommitForm

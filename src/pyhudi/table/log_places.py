@@ -66,8 +66,8 @@ def find_places(
 
     A key that the base file lacks gets a number behind the last row. Example: a base file of 3 rows with keys a, b, c
     and log records b, x, b give 1, 3, 1.
-    None if base rows share a key of the log, or if a record has no key: merging reports such tables. `base`: the open
-    base file. `log`: blocks of whole rows and of deletes.
+    None if base rows share a key of the log, or if a record has no key: merging then reports the record. `base`: the
+    open base file. `log`: blocks of whole rows and of deletes.
     Reads the keys of the log and of the base file. Memory: the log's keys, and 16 bytes for each.
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key

@@ -142,7 +142,7 @@ def _all_win(
     value than any base row. False if the footers do not tell, or if a block has another type for the ordering column.
     """
     told = set(rules.ordering).difference(rules.mark_columns)
-    # Columns beside the ordering, such as a delete flag, can make a row lose.
+    # Any other compared column may mark a row as a delete, which footers do not tell.
     if not _are_distinct(places) or not told.issuperset(compared.names):
         return False
     if not compares_base(rules):
