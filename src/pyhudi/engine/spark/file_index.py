@@ -1,7 +1,7 @@
-"""A native Parquet scan of given files, for which Spark asks the storage nothing.
+"""A native Parquet scan of given files, planned without a request to the storage.
 
-`spark.read.parquet(*paths)` looks at each path, and lists more than 32 of them with a job of one task a path. The
-driver knows names and sizes already: they go to the JVM as one byte array, into Spark's own file index.
+`spark.read.parquet(*paths)` looks at each path; more than 32 paths are listed by a job with one task per path. The
+driver knows names and sizes already. They go to the JVM as one byte array, and from there into Spark's own file index.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,28 +26,33 @@ def scan_known_files(
     options: Mapping[str, str],
     times_ms: Sequence[int] = (),
 ) -> DataFrame:
-    """The rows of Parquet files, as (URI, bytes); needs the gateway to the driver's JVM.
+    """The rows of Parquet files. Needs the gateway to the driver's JVM.
 
-    `times_ms`: what `_metadata.file_modification_time` is to say of each file; none: 1970.
-    Filters and projections are pushed down as in any scan of Spark's. The index stands under a made-up root named
-    after its content: two scans are equal to Spark only if they read the same files, and no refresh of a path
-    that exists lists them anew.
+    `files`: URI and size in bytes of each file. `times_ms`: the value of `_metadata.file_modification_time` for each
+    file; without it, 1970. Filters and projections are pushed down as in any scan of Spark.
+
+    The file index has an invented root path that contains a hash of the list of files. Two scans are therefore equal to
+    Spark only if they read the same files, and refreshing a real path does not list these files anew.
     """
     session = spark._jsparkSession
     content = encode_statuses(files, times_ms or [0] * len(files))
     statuses = _decoded(spark, content, len(files))
+
     python = java_class(spark, "org.apache.spark.api.python.PythonUtils")
     nothing = java_class(spark, "scala.Option").empty()
     root = java_class(spark, "org.apache.hadoop.fs.Path")(f"file:///pyhudi-scan/{sha256(content).hexdigest()}")
+
+    # Spark's index takes its files from the cache, so that it lists nothing. The cache can be emptied afterwards.
     cache = java_class(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
     cache.putLeafFiles(root, statuses)
-    # With a recursive lookup Spark takes all files of the root, and infers no partition columns from their folders.
+    # With a recursive lookup Spark takes all files of the root, and infers no partition columns from folder names.
     lookup = python.toScalaMap({"recursiveFileLookup": "true"})
     roots = python.toSeq([root])
     index = java_class(spark, f"{_SOURCES}.InMemoryFileIndex")(session, roots, lookup, nothing, cache, nothing, nothing)
     cache.invalidateAll()
     if index.allFiles().size() != len(files):
         raise Bug(f"a scan of {len(files):,} files was given {index.allFiles().size():,} by Spark's file index")
+
     relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         session.parseDataType(_NO_COLUMNS),
@@ -61,9 +66,10 @@ def scan_known_files(
 
 
 def encode_statuses(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> bytes:
-    """Files and their modification times as Hadoop's `ArrayWritable` of `FileStatus` spells them.
+    """Files and their modification times as the bytes of Hadoop's `ArrayWritable` of `FileStatus`.
 
-    A count, then each one's length and protobuf.
+    Layout: the count of files, 4 bytes, big endian; then for each file the length of its message, 4 bytes, and the
+    protobuf message.
     """
     parts = [len(files).to_bytes(4, "big")]
     for (uri, size_bytes), time_ms in zip(files, times_ms, strict=True):

@@ -1,4 +1,4 @@
-"""Small tables of the driver's as DataFrames that cost no job: their rows are part of the plan."""
+"""Small tables of the driver as DataFrames. They cost no job, because their rows are part of the plan."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ Cell = str | int | list[int] | list[str]
 
 
 def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: str) -> DataFrame:
-    """The rows under a schema such as `path string, bucket int`; at least one row.
+    """The rows as a DataFrame with a schema such as `path string, bucket int`. There must be at least one row.
 
-    As literals of the plan up to `INLINE_ROWS_MAX`; beyond that they travel as data.
+    Up to `INLINE_ROWS_MAX` rows are literals of the plan; more rows are sent as data.
     """
     assert rows
     if len(rows) > INLINE_ROWS_MAX:
