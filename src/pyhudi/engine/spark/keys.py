@@ -67,7 +67,7 @@ def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
     """A column's text for the partition path, before it is encoded; null if a time-based value is no time."""
     if name not in spec.time_based:
         return key_text(name, schema, spec)
-    assert spec.times is not None  # a spec to write by has it
+    assert spec.times is not None  # a spec made for writing has it
     kind = schema.field(name).type
     micros = micros_of(name, schema) if pa.types.is_timestamp(kind) else None
     return time_partition_text(f.col(quoted(name)), micros, kind, name, spec.times)

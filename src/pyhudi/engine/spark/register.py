@@ -151,7 +151,7 @@ def _dataframe(writer: Any) -> DataFrame:
     if not type(writer).__module__.startswith("pyspark.sql.connect"):
         return writer._df
     kind = importlib.import_module("pyspark.sql.connect.dataframe").DataFrame
-    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a method
+    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a class method
     return make(writer._df, writer._spark)
 
 

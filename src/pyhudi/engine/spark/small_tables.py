@@ -19,7 +19,7 @@ def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: s
         return spark.createDataFrame(list(rows), schema)
     fields = [field.split(" ") for field in schema.split(", ")]
     names = ", ".join(name for name, _ in fields)
-    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in fields)  # a list may be empty
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in fields)  # an empty list has no type
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
     return spark.sql(f"SELECT {typed} FROM VALUES {values} AS small_table({names})")
 
@@ -27,7 +27,7 @@ def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: s
 def _literal(cell: Cell) -> str:
     match cell:
         case str():
-            return f"CAST(X'{cell.encode().hex()}' AS STRING)"  # no quoting to get wrong
+            return f"CAST(X'{cell.encode().hex()}' AS STRING)"  # hex digits need no quoting
         case int():
             return str(cell)
         case list():

@@ -191,8 +191,8 @@ def _greatest(lookup: Lookup) -> DataFrame:
 def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFrame:
     """The input's keys that the record index knows, with the partition and the position of their slice.
 
-    `compares`: add the input's and the stored ordering value, for keys that lie in another partition than their row.
-    That takes one more job, and reads only slices that hold such keys.
+    `compares`: add the input's and the stored ordering value. Stored values matter only for keys that lie in another
+    partition than their row, so only slices with such keys are read. One more job.
     """
     keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
     hits = locate_in_tasks(
@@ -369,7 +369,7 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
     """The keys, brought to this process, by partition; None if this release of Spark cannot hand over Arrow data."""
     if hasattr(keys, "toArrow"):
         table = keys.toArrow()
-    else:  # classic before 4.0
+    else:  # classic sessions before Spark 4.0
         collect: Callable[[], list[pa.RecordBatch]] | None = getattr(keys, "_collect_as_arrow", None)
         if collect is None:
             return None

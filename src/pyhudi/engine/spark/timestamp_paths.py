@@ -39,7 +39,7 @@ def partition_text(column: Column, micros: Column | None, kind: pa.DataType, nam
         text = f.coalesce(column, f.lit(spec.null_text))
         wall = _bound(text, lambda text: f.coalesce(*(_wall_of_text(text, pattern, spec) for pattern in spec.inputs)))
         return print_wall(wall, spec.output)
-    assert spec.output_zone is not None  # refused for numbers
+    assert spec.output_zone is not None  # `refuse_type` refuses numbers without it
     return print_wall(local_ms(_millis(column, micros, kind, spec), spec.output_zone), spec.output)
 
 
@@ -146,7 +146,7 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
     is_right = fits & year.between(1, 9999) & month.between(1, 12) & hour.between(0, 23)
     is_right &= minute.between(0, 59) & second.between(0, 59)
 
-    # Letters for other clocks than 0 to 23: k is 1 to 24, K is 0 to 11 and h is 1 to 12, with a half of the day.
+    # Letters for other clocks than 0 to 23: k is 1 to 24; K is 0 to 11 and h is 1 to 12, both maybe with AM or PM.
     if "k" in parts:
         hour = number("k", 0) % 24
         is_right &= number("k", 0).between(1, 24)

@@ -36,7 +36,7 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
         path = timeline.layout.path(Instant(instant.requested, "rollback", "REQUESTED"))
         try:
             plan = decode_rollback_plan(storage.get(path), path=path)
-        except NotFound:  # half removed: nobody can carry it out any more
+        except NotFound:  # the rollback is half removed, and nobody can carry it out any more
             continue
 
         _refuse_nameless_logs(plan, path)
