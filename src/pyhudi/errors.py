@@ -37,7 +37,7 @@ __all__ = [
 _SECRET = r"(?:passw|secret|token|credential|(?:api|access|account)[._-]?key|\bsas\b|_sas_|sas_)"
 
 _HIDDEN = (
-    # user and password of a URL; a container of Azure's stands in the same place, and is none
+    # user and password of a URL; an Azure container stands in the same place of a URL, and is shown
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)(?![^/\s'\"]*@[^/\s'\"]*\.core\.windows\.net)[^/\s'\"]*@"), r"\1***@"),
     # the query of a URL: signatures and tokens
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*[^\s'\":;,)]"), r"\1?***"),
@@ -47,12 +47,12 @@ _HIDDEN = (
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of an option says that its value is for nobody's eyes."""
+    """Whether the name of an option says that its value is secret."""
     return re.search(_SECRET, name, re.IGNORECASE) is not None
 
 
 def shown_cause(error: BaseException) -> BaseException | None:
-    """The error of a library as the cause of ours; None for one whose text shows what ours hides."""
+    """The error of a library, to be the cause of ours; None if its text shows a secret that our errors hide."""
     return error if hide_secrets(str(error)) == str(error) else None
 
 
@@ -60,13 +60,14 @@ def hide_secrets(text: str) -> str:
     """The text without users, passwords and queries of URLs, and without the values of options that are secret."""
     if "://" not in text and "'='" not in text:
         return text
+
     for pattern, shown in _HIDDEN:
         text = pattern.sub(shown, text)
     return text
 
 
 class HudiError(Exception):
-    """Anything that pyhudi raises on purpose. Its text shows no secrets of URLs and options."""
+    """Any error that pyhudi raises on purpose. Its text shows no secrets of URLs and options."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(hide_secrets(one) if isinstance(one, str) else one for one in args))

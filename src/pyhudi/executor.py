@@ -1,4 +1,4 @@
-"""How work is spread: run these tasks, give back their values. The engines are in `engine/`."""
+"""The protocol by which work is spread: run these tasks, return their values. Implementations are in `engine/`."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -13,9 +13,10 @@ class Executor(Protocol):
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         """The function's value for each task, in the order of the tasks.
 
-        `function` is of module level, and tasks and values are frozen values or Arrow data: they may travel.
+        `function` must be a module-level function. Tasks and values must be frozen values or Arrow data, because they
+        may be sent to other processes.
         Order of execution: any, and several at once.
         Memory: all tasks and all values.
-        Raises: what a task raised, once no other task is running any more; tasks that had not begun are
-        not begun. Of several that failed, the one that stands first among the tasks.
+        Raises: what a task raised, once no other task is running. Tasks that had not begun are not begun. If several
+        tasks failed, the error of the first among them in the order of the tasks.
         """

@@ -1,10 +1,10 @@
-"""Where the command `pyhudi` starts; `python -m pyhudi.cli` is the same."""
+"""The entry point of the command `pyhudi`; `python -m pyhudi.cli` is the same command."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line; say what to install where typer or rich is not there."""
+    """Run the command line. If typer or rich is missing, print what to install."""
     try:
         from pyhudi.cli.app import app
     except ModuleNotFoundError as error:
@@ -12,6 +12,7 @@ def main() -> None:
             raise
         print("pyhudi: the command line needs typer and rich: pip install 'pyhudi[cli]'", file=sys.stderr)
         sys.exit(1)
+
     app()
 
 

@@ -1,4 +1,4 @@
-"""The commands, put together. Nothing that takes long to import is imported before a command needs it."""
+"""The command line app with all its commands. Modules that take long to import are imported by the command itself."""
 
 from typing import Annotated
 

@@ -18,7 +18,7 @@ TableOptions = Annotated[
 
 
 def pairs(texts: Sequence[str] | None, *, option: str) -> dict[str, str]:
-    """`NAME=VALUE` texts as a mapping. The text itself is not shown in the error: it may be a secret."""
+    """`NAME=VALUE` texts as a mapping. An error does not show the text itself, because it may be a secret."""
     found: dict[str, str] = {}
     for number, text in enumerate(texts or (), start=1):
         name, separator, value = text.partition("=")

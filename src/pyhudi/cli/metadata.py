@@ -1,4 +1,4 @@
-"""`pyhudi metadata`: make, update, delete, read, time and validate the metadata table."""
+"""The commands `pyhudi metadata ...`: make, update, delete, read, time and validate the metadata table."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -86,6 +86,7 @@ def list_files(
     """Files with their sizes in bytes, by partition."""
     output = Output(json)
     wanted = ["" if name == "." else name for name in partition] if partition else None
+
     with output.errors():
         of = _open(path, storage_option)
         files, source = _listed(
@@ -94,6 +95,7 @@ def list_files(
         if json:
             output.document({"source": source, "files": files.to_pylist()})
             return
+
         for batch in files.to_batches():
             columns = (batch.column(name).to_pylist() for name in ("partition", "name", "size_bytes"))
             for folder, name, size_bytes in zip(*columns, strict=True):
@@ -109,6 +111,7 @@ def stats(path: Path, storage_option: StorageOptions = None, json: Json = False)
         if json:
             output.document(asdict(found))
             return
+
         headings = ("partition", "file groups", "base files", "bytes", "log files", "bytes")
         output.table("Metadata partitions", headings, [tuple(asdict(of).values()) for of in found.partitions])
         output.line(f"File counts: files={found.data_files:,}, partitions={found.data_partitions:,}")
@@ -136,6 +139,7 @@ def lookup(
     output = Output(json)
     with output.errors():
         found = _open(path, storage_option).lookup(keys, metadata_partition=partition)
+
         if json:
             output.document(found)
         else:
@@ -143,6 +147,7 @@ def lookup(
                 output.line(f"{key}: {'-' if record is None else ''}")
                 for name, value in (record or {}).items():
                     _show_entry(output, name, value)
+
         if any(record is None for record in found.values()):
             raise typer.Exit(DIFFERENT)
 
@@ -160,10 +165,12 @@ def perf(
         of = _open(path, storage_option)
         with output.progress("Timing") as on_progress:
             times = of.time_listings(partitions_max=partitions, on_progress=on_progress)
+
         if json:
             rows = [{**asdict(row), "difference_percent": row.difference_percent} for row in times.rows]
             output.document({**asdict(times), "rows": rows})
             return
+
         output.line(f"Manifest total size: {sum(size for _, size in times.manifest):,}")
         output.line(f"Manifest total files: {len(times.manifest):,}")
         output.line("Manifest paths/sizes:")
@@ -172,6 +179,7 @@ def perf(
         output.line(f"File counts: files={times.files:,}, partitions={times.partitions:,}")
         output.line(f"Files/partition (avg): files={times.files / max(1, times.partitions):,.2f}")
         output.line(f"Opening the metadata table: {times.open_ms:,.2f} msec; {times.partitions_timed} partitions timed")
+
         output.table(
             "Performance (milliseconds)",
             ("", "", "existing", "with metadata", "difference %"),
@@ -187,6 +195,7 @@ def validate(path: Path, storage_option: StorageOptions = None, json: Json = Fal
         of = _open(path, storage_option)
         with output.progress("Comparing") as on_progress:
             found = of.validate(on_progress=on_progress)
+
         if json:
             output.document({"is_valid": found.is_valid, **asdict(found)})
         else:
@@ -202,6 +211,7 @@ def validate(path: Path, storage_option: StorageOptions = None, json: Json = Fal
             output.line(f"Compared: {', '.join(found.checked)}: {'no difference' if found.is_valid else 'different'}")
             if found.pending_cleans:
                 output.line(f"Pending cleans, whose files may be gone already: {', '.join(found.pending_cleans)}")
+
         if found.not_checked:
             output.warn(f"not compared by this release: {', '.join(found.not_checked)}")
         if not found.is_valid:
@@ -230,9 +240,13 @@ def _change(
 def _listed(
     output: Output, from_storage: bool, falls_back: bool, ask: "Callable[[ListedBy], T]"
 ) -> "tuple[T, ListedBy]":
-    """The answer and who gave it. Only who asked for it gets the storage's instead of the metadata table's."""
+    """The answer, and its source. The storage answers only if the user asked for that.
+
+    `from_storage`: ask the storage at once. `falls_back`: ask the storage if the metadata table is missing or damaged.
+    """
     if from_storage:
         return ask("storage"), "storage"
+
     try:
         return ask("metadata"), "metadata"
     except (CorruptFile, NotFound) as error:
@@ -243,7 +257,7 @@ def _listed(
 
 
 def _show_entry(output: Output, name: str, value: object) -> None:
-    """A field of a record: lists and mappings an entry a line."""
+    """Print a field of a record. A list or a mapping takes one line per entry."""
     if isinstance(value, dict):
         for inner, of in value.items():
             output.line(f"    {inner}: {of:,}" if isinstance(of, int) else f"    {inner}: {of}")

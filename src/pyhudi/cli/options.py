@@ -1,4 +1,4 @@
-"""`pyhudi options`: what becomes of each option of Apache Hudi."""
+"""The command `pyhudi options`: what pyhudi does with each option of Apache Hudi."""
 
 from dataclasses import asdict
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What commands say: tables for people, one JSON document for programs, errors with an exit code of their kind."""
+"""What commands print: tables for people, or one JSON document for programs. Each kind of error has an exit code."""
 
 import json
 import re
@@ -43,17 +43,17 @@ _COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """`is_json`: the answer is one JSON document on standard output and nothing else is."""
+    """Where a command prints. `is_json`: standard output gets one JSON document and nothing else."""
 
     is_json: bool
 
     def document(self, value: object) -> None:
-        """The answer for programs."""
+        """Print the answer for programs."""
         assert self.is_json
         typer.echo(printable(json.dumps(value, indent=2, ensure_ascii=False)))
 
     def table(self, title: str | None, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Rows for people; numbers stand to the right."""
+        """Print rows as a table for people. Columns of numbers are aligned to the right."""
         from rich.markup import escape
         from rich.table import Table
 
@@ -70,12 +70,15 @@ class Output:
         _console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def warn(self, text: str) -> None:
-        """To standard error, for both."""
+        """Print a warning to standard error, for people and programs alike."""
         typer.echo(printable(f"warning: {text}"), err=True)
 
     @contextmanager
     def progress(self, what: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar on standard error, where that is a terminal; calls tell how much of how much is done."""
+        """Show a progress bar on standard error, if that is a terminal.
+
+        The block gets a function `(done, total)`, to be called as the work goes on.
+        """
         from rich.console import Console
         from rich.progress import Progress
 
@@ -86,7 +89,7 @@ class Output:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turn errors into one message and an exit code; a bug keeps its traceback."""
+        """Turn an error of pyhudi into one message and an exit code. Any other exception keeps its traceback."""
         try:
             yield
         except HudiError as error:
@@ -102,14 +105,16 @@ class Output:
 
 
 def printable(text: str) -> str:
-    """The text with what commands a terminal, or turns the order of letters round, as escapes: a partition path or a
-    key may have been made to be printed. New lines stay.
+    """The text with dangerous characters as escapes. New lines stay.
+
+    Dangerous are characters that command a terminal, or that reverse the order of letters. Somebody may have put them
+    into a partition path or a key to deceive whoever prints it. Example: the escape character becomes `\\u001b`.
     """
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def shown_value(value: Any) -> str:
-    """A value as people read it: numbers with separators, an empty path as `.`-less quotes."""
+    """A value as people read it. Example: 1234567 becomes `1,234,567`, True becomes `yes`, None becomes `-`."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
@@ -120,7 +125,7 @@ def shown_value(value: Any) -> str:
 
 
 def _console() -> "Console":
-    """Wide where nobody looks: lines of a pipe are not broken."""
+    """The console for tables. If the output is no terminal but a pipe, it is wide, so that lines are not broken."""
     from rich.console import Console
 
     console = Console(highlight=False)

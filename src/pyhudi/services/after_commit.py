@@ -1,5 +1,7 @@
-"""What follows a commit: cleaning, then archiving, while its writer still holds the table; then, when others may
-have it, compaction."""
+"""The services that follow a commit.
+
+Cleaning and archiving run while the writer still holds the table. Compaction runs after the writer has let go of it.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -32,7 +34,7 @@ class AfterCommitSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """Raises: Invalid for a value that cannot be one."""
+        """The settings that options ask for. Raises: Invalid for a bad value."""
         asked = cls(
             CleanSettings.from_options(options),
             ArchiveSettings.from_options(options),
@@ -41,7 +43,7 @@ class AfterCommitSettings:
         return asked if OptionValues(options).flag(SERVICES_ENABLED, True) else asked.without_services()
 
     def without_services(self) -> Self:
-        """No service follows a commit by itself; each can still be called."""
+        """The same settings, with no service that follows a commit. Each service can still be called."""
         return replace(
             self,
             clean=replace(self.clean, is_automatic=False),
@@ -53,8 +55,8 @@ class AfterCommitSettings:
 def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> None:
     """Run the services that are due after this session's commit.
 
-    The guard is still held, so nobody writes between the commit and its clean and no second turn is waited for. The
-    commit has landed: whatever fails here is logged, stays pending, and is finished after a later commit.
+    The guard is still held: nobody writes between the commit and its clean, and the clean needs no second turn. The
+    commit has landed, so a service that fails is only logged. It stays pending and is finished after a later commit.
     """
     uri = session.access.location.uri
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
@@ -71,7 +73,8 @@ def run_after_turn(
 ) -> None:
     """Run the compactions that are due, once the writer has let go of the table; pending ones first.
 
-    As after a commit nothing fails here. `snapshot`: the table as it is; asked for where compactions are wanted only.
+    A failure is only logged, as in `run_after_commit`. `snapshot`: gives the table's current state; called only if the
+    settings ask for compactions.
     """
     base, logs = CompactionKind.BASE, CompactionKind.LOG
     if not (settings.is_inline or settings.is_scheduled_inline or settings.logs_inline):
@@ -92,7 +95,7 @@ def run_after_turn(
 def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:
     try:
         run()
-    except Exception as error:  # of any kind: the write has succeeded, and must not be repeated for this
+    except Exception as error:  # of any kind: the write has succeeded, and a failed service must not make it fail
         log.warning(
             "%s: the commit landed, the %s after it failed and is tried again after the next one: %s: %s",
             uri, what, type(error).__name__, error,

@@ -1,8 +1,9 @@
-"""Archiving: old instants move from the active timeline into the history, of a table and of its metadata table.
+"""Archiving: moving old instants from the active timeline into the history, for a table and its metadata table.
 
-Order: the history has an instant before the timeline loses it; of the timeline's files those of pending states go
-first, then the completed ones, oldest first. A crash at any step leaves every instant on the timeline, in the
-history, or in both, which readers count once; the next archival finds what is in both and only deletes.
+Order: an instant is put into the history before it is deleted from the timeline. On the timeline the files of pending
+states are deleted first, then the completed files, oldest first. A crash at any step leaves every instant on the
+timeline, in the history, or in both. Readers count an instant that is in both once. The next archival finds such an
+instant and only deletes it from the timeline.
 """
 
 import logging
@@ -32,9 +33,10 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """What an archival did: instants that left the active timeline of the table, and of its metadata table.
+    """What an archival did.
 
-    `reason`: why none of the table's did; empty otherwise.
+    `archived`, `metadata_archived`: how many instants left the active timeline of the table, and of its metadata table.
+    `reason`: why no instant of the table was archived; empty otherwise.
     """
 
     archived: int
@@ -43,7 +45,7 @@ class ArchiveResult:
 
 
 def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
-    """What follows a commit of this session. No request while the timeline has no more writes than it may."""
+    """Archive after a commit of this session, if the timeline has too many writes. Otherwise no request is made."""
     writes = len(session.snapshot.timeline.completed_writes) + 1
     if writes <= settings.commits_max:
         return ArchiveResult(0, 0, f"{writes} completed writes: expected more than {settings.commits_max}")
@@ -51,9 +53,9 @@ def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> Archiv
 
 
 def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
-    """Archive what the settings allow, of the table as it is now, under the session's guard.
+    """Archive what the settings allow, from the table's current state, under the session's guard.
 
-    Cost: two or three gets and as many deletes an instant, a dozen requests for the history, and as much again for
+    Cost: two or three gets and as many deletes per instant, a dozen requests for the history, and as much again for
     the metadata table.
     """
     access, confirm = session.access, session.hold.confirm
@@ -61,10 +63,12 @@ def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResu
     keep = _keep(snapshot, settings, now_ms=access.clock.now_ms())
     if not is_due(snapshot.timeline, keep):
         return ArchiveResult(0, 0, plan_archival(snapshot.timeline, keep, ()).reason)
+
     plan = _plan(snapshot, settings, keep)
     carry_out_archival(
         snapshot.storage, snapshot.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm
     )
+
     in_metadata = 0
     if snapshot.config.has_metadata_table:
         in_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in plan.instants}, settings, confirm)
@@ -109,9 +113,10 @@ def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | No
 def _archive_metadata_table(
     snapshot: Snapshot, gone: set[tuple[str, str]], settings: ArchiveSettings, confirm: Callable[[], None]
 ) -> int:
-    """Archive the metadata table's timeline as far as the data table's begins now. Returns how many instants went.
+    """Archive the metadata table's timeline up to where the data table's begins now. Returns how many instants went.
 
-    It keeps one write more than the data table. Seen: 1.0.2, 1.2.0 (`HoodieMetadataWriteUtils`).
+    The metadata table keeps one write more than the data table. Seen: 1.0.2, 1.2.0 (`HoodieMetadataWriteUtils`).
+    `gone`: keys of the instants that have just left the data table's timeline.
     """
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     data = Timeline(snapshot.timeline.layout, tuple(i for i in snapshot.timeline if instant_key(i) not in gone))
@@ -120,6 +125,7 @@ def _archive_metadata_table(
         archive_plan.compaction_barrier(table.timeline, settings.metadata_deltacommits_max),
         archive_plan.data_barrier(data, is_beyond_savepoint=settings.is_beyond_savepoint),
     ]
+
     keep = Keep(settings.commits_min + 1, settings.commits_max + 1)
     plan = plan_archival(table.timeline, keep, _present(barriers))
     carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm)
@@ -139,18 +145,20 @@ def carry_out_archival(
     *,
     confirm: Callable[[], None],
 ) -> None:
-    """Move instants, by requested time, from the timeline into the history; then tidy the history up.
+    """Move instants from the timeline into the history, then tidy the history up. `instants`: by requested time.
 
-    `confirm` raises where the table is no longer ours: asked before each step that others could see.
+    `confirm` raises when the table is no longer ours. It is called before each step that others could see.
     """
     if not instants:
         return
+
     files = _files_of(storage, layout, instants)
     target = archive_target(storage, layout, zone, confirm)
     known = target.known(instants)
     new = [i for i in instants if instant_key(i) not in known]
     if new:
         target.append(new, files)
+
     confirm()
     _remove_markers(storage, instants)
     storage.delete_many(layout.path(i) for key in map(instant_key, instants) for i in files[key] if not i.is_completed)
@@ -158,6 +166,7 @@ def carry_out_archival(
         for state in files[instant_key(instant)]:
             if state.is_completed:
                 storage.delete(layout.path(state))
+
     target.tidy(settings)
     log.info("%s: archived %s instants up to '%s'", storage.location.uri, len(instants), instants[-1].requested)
 
@@ -165,7 +174,7 @@ def carry_out_archival(
 def _files_of(
     storage: Storage, layout: TimelineLayout, instants: Sequence[Instant]
 ) -> dict[tuple[str, str], list[Instant]]:
-    """The files of each instant on the timeline, one a state. One list request."""
+    """The files of each instant on the timeline, one per state. One list request."""
     files: dict[tuple[str, str], list[Instant]] = {instant_key(i): [] for i in instants}
     for file in storage.list(layout.folder):
         found = layout.parse(file.path.rpartition("/")[2])
@@ -175,7 +184,7 @@ def _files_of(
 
 
 def _remove_markers(storage: Storage, instants: Sequence[Instant]) -> None:
-    """Markers that a dead writer left of instants that completed. One list request."""
+    """Delete markers that dead writers left of instants that completed. One list request."""
     gone = {marker_folder(instant.requested) for instant in instants}
     for folder in storage.list_folders(TEMP):
         if folder in gone:

@@ -1,4 +1,4 @@
-"""What stays on the active timeline, and how the history is kept: options as typed settings."""
+"""The settings of archiving: what stays on the active timeline, and how the history is kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from pyhudi.services.clean_settings import CleanSettings
 class ArchiveSettings:
     """Settings of the archiving service; the defaults are Apache Hudi's.
 
-    `is_automatic`: archiving follows each write when it is due. `commits_max`: completed writes on the active
-    timeline beyond which it is due; `commits_min`: how many it leaves, at least. `is_beyond_savepoint`: a savepoint
-    holds its own commit only, not every later one. `waits_for_clean`: nothing goes that the last clean retained.
-    `deltacommits_max`: those that make a compaction of a merge-on-read table due, which have to stay;
-    `metadata_deltacommits_max`: the same of the metadata table.
-    `files_per_merge`: files of one layer of the history that are merged into one of the next;
-    `file_size_max_bytes`: a merge takes no more files once it is larger. `manifests_kept`: states of the history
-    that stay for readers who began with them. `clean`: what cleaning retains stays on the timeline.
+    `is_automatic`: archiving follows each write when it is due. `commits_max`: archiving is due when the active
+    timeline has more completed writes. `commits_min`: how many completed writes archiving leaves, at least.
+    `is_beyond_savepoint`: a savepoint holds its own commit only, not every later commit. `waits_for_clean`: what the
+    last clean retained stays. `deltacommits_max`: how many delta commits make a compaction of a merge-on-read table
+    due; so many stay. `metadata_deltacommits_max`: the same for the metadata table.
+    `files_per_merge`: how many files of one layer of the history are merged into one file of the next layer.
+    `file_size_max_bytes`: a merge takes no more files once their size exceeds this. `manifests_kept`: how many older
+    states of the history stay for readers that began with them. `clean`: what cleaning retains stays on the timeline.
     Spec: format/actions.md section 10; format/timeline.md section 5.
     """
 
@@ -38,9 +38,9 @@ class ArchiveSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The settings that options ask for; options of other concerns are left alone.
+        """The settings that options ask for. Options that are not about archiving or cleaning are ignored.
 
-        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
+        Raises: Invalid for a bad value, naming the option, what was found and what was expected.
         """
         o, d = OptionValues(options), cls()
         commits_max = o.count("hoodie.keep.max.commits", d.commits_max, least=2)
@@ -49,6 +49,7 @@ class ArchiveSettings:
             raise Invalid(
                 f"hoodie.keep.min.commits={commits_min}: expected less than hoodie.keep.max.commits={commits_max}"
             )
+
         return cls(
             is_automatic=o.flag("hoodie.archive.automatic", d.is_automatic),
             commits_max=commits_max,

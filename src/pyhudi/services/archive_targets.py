@@ -1,4 +1,4 @@
-"""What archived instants are moved into: the history of their timeline's layout."""
+"""The histories that archived instants are moved into. Each timeline layout has its own form of history."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,26 +21,32 @@ Key = tuple[str, str]
 """Requested time and comparable action of an instant."""
 
 Files = Mapping[Key, Sequence[Instant]]
-"""The files of instants on the timeline, one a state."""
+"""The files of instants on the timeline, one per state."""
 
 
 class ArchiveTarget(Protocol):
-    """A history that is written to."""
+    """A history that archiving writes to."""
 
     def known(self, instants: Sequence[Instant]) -> set[Key]:
-        """Those of the instants that it has: an archival died before it had deleted them."""
+        """The keys of those instants that the history has already.
+
+        Such an instant is in both places because an archival died before it deleted the instant from the timeline.
+        """
 
     def append(self, instants: Sequence[Instant], files: Files) -> None:
-        """Take instants in, by requested time; they are read one at a time."""
+        """Add instants, given by requested time. Their files are read one instant at a time."""
 
     def tidy(self, settings: ArchiveSettings) -> None:
-        """Merge what has become many small files, and delete what nobody needs."""
+        """Merge small files once there are many, and delete files that nobody needs."""
 
 
 def archive_target(
     storage: Storage, layout: TimelineLayout, zone: tzinfo, confirm: Callable[[], None]
 ) -> ArchiveTarget:
-    """The history of a layout. `confirm` is asked before each change that others see. `zone`: of instants."""
+    """The history of a timeline layout.
+
+    `confirm`: called before each change that others can see. `zone`: the time zone in which instants are written.
+    """
     match layout.kind.history:
         case HistoryForm.SORTED_FILES:
             return _SortedFiles(storage, layout, confirm)
@@ -55,7 +61,7 @@ def instant_key(instant: Instant) -> Key:
 
 @dataclass(frozen=True, slots=True)
 class _SortedFiles:
-    """That of layout 2."""
+    """The history of timeline layout 2: sorted Parquet files in layers."""
 
     storage: Storage
     layout: TimelineLayout
@@ -81,7 +87,7 @@ class _SortedFiles:
         clean_history(self.storage, folder, manifests_kept=settings.manifests_kept + merges)
 
     def _read_actions(self, instants: Sequence[Instant], files: Files) -> Iterator[ArchivedAction]:
-        """What the timeline says of each instant. Spec: format/timeline.md section 5, "plan"."""
+        """Each instant with its metadata and its plan from the timeline. Spec: format/timeline.md section 5, "plan"."""
         for instant in instants:
             states = {i.state: i for i in files[instant_key(instant)]}
             metadata = self.storage.get(self.layout.path(instant))
@@ -103,7 +109,7 @@ class _SortedFiles:
 
 @dataclass(frozen=True, slots=True)
 class _LogFiles:
-    """That of layout 1."""
+    """The history of timeline layout 1: log files."""
 
     storage: Storage
     layout: TimelineLayout
@@ -111,7 +117,7 @@ class _LogFiles:
     confirm: Callable[[], None]
 
     def known(self, instants: Sequence[Instant]) -> set[Key]:
-        """One list request and a get: what an archival that died had written is the newest file."""
+        """One list and one get: an archival that died has written to the newest file of the history, if at all."""
         return {instant_key(i) for i in newest_states(self.storage, self.layout.history_folder)}
 
     def append(self, instants: Sequence[Instant], files: Files) -> None:
@@ -119,7 +125,7 @@ class _LogFiles:
         append_states(self.storage, self.layout.history_folder, states, confirm=self.confirm)
 
     def tidy(self, settings: ArchiveSettings) -> None:
-        """Nothing. Seen: 0.15.0 merges archive files only where `hoodie.archive.merge.enable` is set."""
+        """Do nothing. Seen: 0.15.0 merges archive files only where `hoodie.archive.merge.enable` is set."""
 
     def _read_states(self, instants: Sequence[Instant], files: Files) -> Iterator[ArchivedState]:
         for instant in instants:

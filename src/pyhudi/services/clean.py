@@ -1,4 +1,4 @@
-"""Cleaning a table: finish what was begun, then delete the files that the policy and its readers no longer need."""
+"""Cleaning a table: finish pending cleans, then delete the files that the policy does not keep for readers."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -32,11 +32,11 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """What a clean did, and one that had been left pending, which is finished first.
+    """What a clean did, together with cleans that had been left pending and were finished first.
 
-    `requested`, `completed`: of the newest clean; None where there was none. `earliest_retained`: the requested time
-    of the earliest commit whose readers find their files; None: the policy has none. `reason`: why nothing, or
-    nothing new, was due; empty otherwise.
+    `requested`, `completed`: times of the newest clean; None when there was none. `earliest_retained`: the requested
+    time of the earliest commit whose readers find their files; None when the policy has none. `reason`: why nothing,
+    or nothing new, was due; empty otherwise.
     """
 
     requested: str | None
@@ -48,9 +48,9 @@ class CleanResult:
 
 
 def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool) -> CleanResult:
-    """Finish pending cleans, then run a new one where there is anything to delete.
+    """Finish pending cleans, then run a new one if there is anything to delete. The caller holds the guard.
 
-    `is_asked`: somebody wants it now, however few commits there were since the last one. The caller holds the guard.
+    `is_asked`: clean now, however few commits there were since the last clean.
     """
     access = session.access
     snapshot = access.snapshot()
@@ -58,11 +58,13 @@ def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool)
     done = finish_pending_cleans(run, snapshot)
     if done:
         snapshot = access.snapshot()
+
     planned = plan_clean(snapshot, settings, now_ms=access.clock.now_ms(), is_asked=is_asked)
     reason = planned if isinstance(planned, str) else ""
     if not isinstance(planned, str):
         requested = request_clean(run, planned)
         done = [*done, carry_out_clean(run, requested, planned)]
+
     if done:
         partitions = {partition for clean in done for partition in clean.metadata.partition_metadata}
         sweep_leftovers(
@@ -73,10 +75,14 @@ def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool)
 
 
 def is_possibly_due(session: WriteSession, settings: CleanSettings) -> bool:
-    """Whether a clean after this session's commit can find anything to do, by what the session knows. No request."""
+    """Whether a clean after this session's commit can find anything to do, judged by the session's snapshot alone.
+
+    No request.
+    """
     timeline = session.snapshot.timeline
     if pending_cleans(timeline):
         return True
+
     commits = len(timeline.completed_writes) + 1
     if settings.policy is CleanPolicy.COMMITS:
         return commits > settings.commits_retained
@@ -86,21 +92,24 @@ def is_possibly_due(session: WriteSession, settings: CleanSettings) -> bool:
 def finish_pending_cleans(run: CleanRun, snapshot: Snapshot) -> list[DoneClean]:
     """Carry out cleans of any writer that were left pending, oldest first.
 
-    What their plans want to delete and the table needs since they were made, by a rollback, a restore or a savepoint,
-    is spared. One get and, a partition of the plan, one listing.
+    A rollback, a restore or a savepoint may have made the table need a file again since the plan was made. Such a file
+    is spared. Requests: one get per clean, and one listing per partition of its plan.
     """
     done = []
+
     for instant in pending_cleans(run.timeline):
         plan = read_pending_plan(run.table.storage, run.timeline, instant)
         if plan is None:
             forget_unplanned_clean(run, instant.requested)
             continue
+
         spared = _still_needed(snapshot, plan)
         for partition, names in spared.items():
             log.warning(
                 "clean '%s': %s file(s) in partition '%s' are needed again and stay, such as %s",
                 instant.requested, len(names), partition, min(names),
             )  # fmt: skip
+
         log.info("finishing clean '%s', which was left pending", instant.requested)
         done.append(carry_out_clean(run, instant.requested, plan, still_needed=spared))
     return done
@@ -109,10 +118,11 @@ def finish_pending_cleans(run: CleanRun, snapshot: Snapshot) -> list[DoneClean]:
 def plan_clean(
     snapshot: Snapshot, settings: CleanSettings, *, now_ms: int, is_asked: bool, partitions: list[str] | None = None
 ) -> CleanerPlan | str:
-    """The plan of a new clean or, in words, why there is nothing to do. `partitions`: look at these only.
+    """The plan of a new clean; or, in words, why there is nothing to do. `partitions`: look only into these.
 
-    Cost: a get for the last clean, one a commit since then that went out of the retained range, one a savepoint, a
-    pending service and a replacecommit; listings are the metadata table's, or one list request a partition.
+    Cost: one get for the last clean, and one get each for commits that have left the retained range since then,
+    savepoints, pending services and replacecommits. Listings come from the metadata table, or take one list request
+    per partition.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     last = read_newest_clean(storage, timeline)
@@ -120,6 +130,7 @@ def plan_clean(
     fresh = sum(1 for write in timeline.completed_writes if write.requested > since)
     if not is_asked and fresh < settings.trigger_commits:
         return f"{fresh} commits since the last clean: expected {settings.trigger_commits} (hoodie.clean.trigger.*)"
+
     earliest = earliest_to_retain(
         timeline,
         settings,
@@ -128,6 +139,7 @@ def plan_clean(
     )
     if earliest is None and settings.policy is not CleanPolicy.VERSIONS:
         return f"every commit is within what {settings.policy.value} retains"
+
     savepoints = read_savepoints(storage, timeline)
     if partitions is None:
         partitions = partitions_to_examine(
@@ -135,11 +147,13 @@ def plan_clean(
             is_incremental=settings.is_incremental, savepoints=savepoints,
             every_partition=lambda: snapshot.listing.partitions(),
         )  # fmt: skip
+
     rules = _rules(snapshot, settings, earliest.requested if earliest else None)
     rules = replace(rules, protected=read_protected(storage, timeline, savepoints)) if partitions else rules
     files, emptied = _superfluous(snapshot, partitions, rules)
     if not files:
         return "no file is superfluous"
+
     return CleanerPlan(
         ActionInstant(earliest.requested, earliest.action, "COMPLETED") if earliest else None,
         timeline.completed_writes[-1].requested if timeline.completed_writes else "",
@@ -153,11 +167,12 @@ def plan_clean(
 def _superfluous(
     snapshot: Snapshot, partitions: list[str], rules: CleanRules
 ) -> tuple[dict[str, tuple[CleanFileInfo, ...]], tuple[str, ...]]:
-    """The files to delete by partition, under their absolute paths, and the partitions that are empty then."""
+    """The files to delete by partition, with absolute paths, and the partitions that will be empty after that."""
     root = snapshot.storage.location.uri.rstrip("/")
     files: dict[str, tuple[CleanFileInfo, ...]] = {}
     emptied = []
     snapshot.listing.expect(partitions)
+
     for partition in partitions:
         found = plan_partition(partition, snapshot.listing.files(partition), rules)
         if found.names:
@@ -168,10 +183,11 @@ def _superfluous(
 
 
 def _still_needed(snapshot: Snapshot, plan: CleanerPlan) -> dict[str, set[str]]:
-    """Partition -> names in a plan that a reader of the table as it is now needs, or that are protected."""
+    """Partition -> names in a plan that are protected, or that a reader of the newest table state needs."""
     savepoints = read_savepoints(snapshot.storage, snapshot.timeline)
     rules = _rules(snapshot, CleanSettings(policy=CleanPolicy.VERSIONS), None)
     rules = replace(rules, protected=read_protected(snapshot.storage, snapshot.timeline, savepoints))
+
     needed: dict[str, set[str]] = {}
     for partition, names in planned_names(plan).items():
         found = needed_by_newest(partition, snapshot.listing.files(partition), rules) & set(names)

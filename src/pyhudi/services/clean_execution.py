@@ -1,7 +1,7 @@
-"""Carrying out a clean: its plan first, then the files, then what is kept true with the table, then completion.
+"""Carrying out a clean. Order: its plan, the deletion of files, participants such as the metadata table, completion.
 
-Every step can be repeated. A clean that was stopped stays pending, and is carried out again from its plan; it is
-never rolled back, for some of its files are gone.
+Every step can be repeated. A clean that was stopped stays pending, and is carried out again from its plan. A clean is
+never rolled back, because some of its files are gone.
 """
 
 import logging
@@ -25,8 +25,10 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class CleanRun:
-    """What carrying out a clean needs. The hold is confirmed before the first file goes and before the clean completes;
-    that of a metadata table is its data table's.
+    """What carrying out a clean needs.
+
+    The hold of the table's guard is confirmed before the first file is deleted and before the clean completes. For a
+    metadata table, this is the hold of its data table's guard.
     """
 
     table: ActionTable
@@ -52,9 +54,9 @@ def request_clean(run: CleanRun, plan: CleanerPlan) -> str:
 def carry_out_clean(
     run: CleanRun, requested: str, plan: CleanerPlan, *, still_needed: Mapping[str, set[str]] | None = None
 ) -> DoneClean:
-    """Carry a requested clean out, from whichever step it had come to. A file that is gone already is no error.
+    """Carry out a requested clean, or continue one that stopped halfway. A file that is gone already is no error.
 
-    `still_needed`: partition -> names that the plan wants deleted, and that somebody needs since it was made.
+    `still_needed`: partition -> names of files in the plan that the table needs again, and that are therefore spared.
     Seen: the inflight file is a copy of the plan (0.15, 1.0.2). Spec: format/actions.md section 7.5.
 
     Raises: Unsupported for a plan that deletes the sources of a bootstrapped table; LockLost when the table is no
@@ -69,10 +71,12 @@ def carry_out_clean(
         partition: [name for name in dict.fromkeys(of) if name not in spared.get(partition, ())]
         for partition, of in planned_names(plan).items()
     }
+
     table.confirm()
     paths = [join(partition, name) for partition, of in names.items() for name in of]
     storage.delete_many(only_data_files(paths, of=f"the plan of clean '{requested}'"))
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
+
     metadata = CleanMetadata(
         start_clean_time=requested,
         time_taken_in_millis=max(0, run.clock.now_ms() - started_ms),
@@ -88,19 +92,20 @@ def carry_out_clean(
     ending = Ending(
         encode_clean_metadata(metadata), tell=lambda participant: participant.before_clean(requested, metadata)
     )  # fmt: skip
+
     completed = begun.complete(ending)
     assert completed.completed is not None
     return DoneClean(requested, completed.completed, metadata)
 
 
 def forget_unplanned_clean(run: CleanRun, requested: str) -> None:
-    """Remove a pending clean without a plan: it has deleted nothing."""
+    """Remove a pending clean that has no plan. Such a clean has deleted nothing."""
     run.table.confirm()
     delete_pending_states(run.table.storage, run.table.layout, Instant(requested, "clean", "REQUESTED"))
 
 
 def holds_nothing_but(storage: Storage, partition: str, names: Sequence[str]) -> bool:
-    """Whether a partition's folder holds these files at most, and its metadata file. One list request.
+    """Whether a partition's folder holds no files but these and its partition metadata file. One list request.
 
     Files of pending writes and of nested partitions count, whoever wrote them.
     """
@@ -110,7 +115,7 @@ def holds_nothing_but(storage: Storage, partition: str, names: Sequence[str]) ->
 
 
 def _remove_partition(storage: Storage, partition: str) -> bool:
-    """Delete a partition's folder, if it is empty. Whether it was."""
+    """Delete a partition's folder if it is empty. Returns whether it was deleted."""
     if not holds_nothing_but(storage, partition, ()):
         log.warning("partition '%s' stays: expected it to be empty after the clean, found files", partition)
         return False

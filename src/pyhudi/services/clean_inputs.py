@@ -1,4 +1,4 @@
-"""What a clean has to know before it plans: what others still need, and where things changed."""
+"""What a clean reads before it plans: which files others still need, and which partitions have changed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from pyhudi.table.commits import read_commit
 from pyhudi.timeline.active import Timeline
 
 SAVEPOINTED = "savepointed_timestamps"
-"""The entry of a clean's extra metadata that names the savepoints of that time."""
+"""The entry of a clean's extra metadata that names the savepoints that existed when the clean ran."""
 
 _PLANNED = frozenset({"compaction", "logcompaction", "clustering", "replacecommit", "indexing"})
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoints:
-    """`requested`: the savepointed commits. `files`: partition and name of the files that they keep."""
+    """`requested`: requested times of the savepointed commits. `files`: partition and name of each file they keep."""
 
     requested: tuple[str, ...]
     files: frozenset[tuple[str, str]]
 
 
 def read_savepoints(storage: Storage, timeline: Timeline) -> Savepoints:
-    """One get a completed savepoint."""
+    """The completed savepoints and their files. One get per savepoint."""
     completed = [i for i in timeline if i.action == "savepoint" and i.is_completed]
     files: set[tuple[str, str]] = set()
     for instant in completed:
@@ -44,20 +44,23 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> Savepoints:
 
 
 def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints) -> Protected:
-    """What savepoints and pending actions need. One get a pending compaction, clustering and indexing."""
+    """The files that savepoints and pending actions need. One get per pending compaction, clustering and indexing."""
     files = set(savepoints.files)
     compacted_from: dict[tuple[str, str], str] = {}
     readers: list[str] = []
+
     for instant in timeline.pending:
         if instant.action == "savepoint":
             readers.append(instant.requested)
         if instant.action not in _PLANNED:
             continue
+
         path = timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
         try:
             content = storage.get(path)
-        except NotFound:  # half rolled back: a plan that nobody can carry out any more
+        except NotFound:  # the action is half rolled back, and nobody can carry it out any more
             continue
+
         match instant.action:
             case "compaction" | "logcompaction":
                 for operation in decode_compaction_plan(content, path=path).operations or ():
@@ -72,6 +75,7 @@ def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints)
             case "indexing":
                 infos = decode_index_plan(content, path=path).index_partition_infos or ()
                 readers += [info.index_upto_instant for info in infos if info.index_upto_instant]
+
     return Protected(frozenset(files), compacted_from, tuple(readers))
 
 
@@ -87,17 +91,22 @@ def partitions_to_examine(
 ) -> list[str]:
     """The partitions where files may have become superfluous since the last clean, sorted.
 
-    Those that completed writes in [the last clean's earliest retained commit, `earliest`) changed, where there was
-    such a clean, its commit is still on the timeline and its savepoints too; else every one. `earliest` None:
-    the policy counts versions. Cost: one get a commit in the range. Spec: format/actions.md section 7.3.
+    These are the partitions that completed writes have changed, from the last clean's earliest retained commit up to
+    but without `earliest`. All partitions are examined when there was no such clean, its commit has left the timeline,
+    one of its savepoints was deleted since, or cleaning is not incremental. `earliest`: None when the policy counts
+    versions; then all partitions are examined, too. Cost: one get per commit in the range.
+    Spec: format/actions.md section 7.3.
     """
     since = last.earliest_commit_to_retain if last is not None else ""
     start = timeline.start
     if earliest is None or not is_incremental or not since or (start is not None and since < start):
         return every_partition()
+
+    # A savepoint that was deleted since then may leave superfluous files in any partition.
     before = (last.extra_metadata or {}).get(SAVEPOINTED, "") if last is not None else ""
     if {name for name in before.split(",") if name} - set(savepoints.requested):
         return every_partition()
+
     return sorted(set(_changed_partitions(storage, timeline, since, earliest)))
 
 

@@ -1,4 +1,4 @@
-"""What cleaning keeps, and when it runs: options as typed settings."""
+"""The settings of cleaning: what it keeps, and when it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +13,10 @@ _HOUR_MS = 3_600_000
 
 
 class CleanPolicy(StrEnum):
-    """KEEP_LATEST_COMMITS: what readers of the newest commits need. KEEP_LATEST_BY_HOURS: of the commits of the last
-    hours. KEEP_LATEST_FILE_VERSIONS: the newest versions of each file group, whatever commits made them.
+    """What a clean keeps.
+
+    COMMITS: the files that readers of the newest commits need. HOURS: the files that readers of the last hours' commits
+    need. VERSIONS: the newest slices of each file group, whatever commits made them.
     """
 
     COMMITS = "KEEP_LATEST_COMMITS"
@@ -26,10 +28,10 @@ class CleanPolicy(StrEnum):
 class CleanSettings:
     """Settings of the cleaning service; the defaults are Apache Hudi's.
 
-    `is_automatic`: a clean follows each write when one is due. `trigger_commits`: completed commits since the last
-    clean that make the next one due. `is_incremental`: only partitions that commits have changed since the last
-    clean are looked at. `commits_per_clean_max`: one clean moves the earliest retained commit by that many at
-    most; None: no limit. Spec: format/actions.md section 7.
+    `is_automatic`: a clean that is due follows each write. `trigger_commits`: how many completed commits since the last
+    clean make the next clean due. `is_incremental`: look only into partitions that commits have changed since the last
+    clean. `commits_per_clean_max`: one clean moves the earliest retained commit forward by so many commits at most;
+    None: no limit. Spec: format/actions.md section 7.
     """
 
     is_automatic: bool = True
@@ -43,9 +45,9 @@ class CleanSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The settings that options ask for; options of other concerns are left alone.
+        """The settings that options ask for. Options that are not about cleaning are ignored.
 
-        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
+        Raises: Invalid for a bad value, naming the option, what was found and what was expected.
         """
         o, d = OptionValues(options), cls()
         policy = o.choice("hoodie.clean.policy", d.policy.value, tuple(p.value for p in CleanPolicy))
@@ -66,9 +68,10 @@ class CleanSettings:
         return format_instant(max(now_ms - self.hours_retained * _HOUR_MS, 0), zone)
 
     def of_metadata_table(self) -> Self:
-        """The settings for the table's metadata table, which keeps a little more of everything.
+        """The settings for the table's metadata table, which retains a fifth more commits, hours and versions.
 
-        Seen: 1.0.2 derives them so (`HoodieMetadataWriteUtils`). Spec: format/metadata-table.md section 11.
+        At least 20 commits are retained. Seen: 1.0.2 derives the settings this way (`HoodieMetadataWriteUtils`).
+        Spec: format/metadata-table.md section 11.
         """
         return replace(
             self,

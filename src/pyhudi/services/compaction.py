@@ -1,7 +1,9 @@
-"""Compacting a table: its plan under the guard, the work beside other writers and readers, the commit under the guard.
+"""Compacting a table.
 
-Every step can be repeated. A compaction that was stopped stays pending, and is done anew from its plan under the same
-instant; it is never rolled back, for other writers may count on it. Log compaction is the same with other files.
+The guard is held while the compaction is planned, and again while it commits. Other writers and readers go on while the
+slices are merged. Every step can be repeated. A compaction that was stopped stays pending, and is done anew from its
+plan under the same instant. Nothing here rolls it back, because other writers may already write upon its plan. Log
+compaction goes the same way with other files, but may be given up.
 """
 
 import logging
@@ -51,11 +53,11 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What compactions did, those included that had been left pending.
+    """What compactions did, including those that had been left pending.
 
-    `requested`, `completed`: of the newest one; None where there was none, or where it was scheduled only.
-    `file_groups`, `rows`, `size_bytes`: of all of them; rows and bytes of the files that were written. `reason`: why
-    nothing, or nothing new, was done; empty otherwise.
+    `requested`, `completed`: times of the newest compaction; None when there was none. `completed` is also None when
+    the compaction was scheduled only. `file_groups`: how many were compacted. `rows`, `size_bytes`: of all files that
+    were written. `reason`: why nothing, or nothing new, was done; empty otherwise.
     """
 
     requested: str | None
@@ -68,7 +70,10 @@ class CompactionResult:
 
 @dataclass(frozen=True)
 class CompactionJob:
-    """What compactions need. `work`: where slices are worked on. `new_attempt`: a number that tells attempts apart."""
+    """What compactions need.
+
+    `work`: runs the slices' tasks, in this process or on Spark. `new_attempt`: gives each attempt a number of its own.
+    """
 
     kind: CompactionKind
     settings: CompactionSettings
@@ -89,7 +94,7 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An attempt that is ours."""
+    """An attempt at a compaction that this process has begun."""
 
     run: ActionRun
     plan: CompactionPlan
@@ -98,10 +103,10 @@ class _Begun:
 
 
 def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
-    """Do every pending compaction, oldest first, then schedule a new one and do that.
+    """Do every pending compaction, oldest first, then schedule a new one and do it.
 
-    `is_asked`: somebody wants it now, whether or not the trigger says that one is due. The table is held for the
-    beginning and the end of each only.
+    `is_asked`: schedule one even if the trigger says that none is due. The table is held only at the beginning and at
+    the end of each compaction.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning.
     """
@@ -112,6 +117,7 @@ def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
                 pending = _pending(session.snapshot.timeline, job.kind)
                 if pending and _give_up_overtaken(session, pending[0]):
                     continue
+
                 claim = partial(_claim, session.access.guard, life)
                 scheduled = None if pending else schedule(
                     session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claim
@@ -119,6 +125,7 @@ def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
                 if instant is None:
                     return _result(done, reason=scheduled.reason if scheduled is not None else "")
+
                 begun = _begin(job, session, instant, life)
             done.append(_finish(job, begun, life))
         if not pending:
@@ -126,11 +133,12 @@ def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
 
 
 def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
-    """Put the plan of a compaction on the timeline; whoever runs compactions next carries it out."""
+    """Put the plan of a compaction on the timeline. Whoever runs compactions next carries the plan out."""
     with job.open_session() as session:
         pending = _pending(session.snapshot.timeline, job.kind)
         if pending and not is_asked:
             return _nothing(f"{job.kind.value} '{pending[0].requested}' is pending")
+
         scheduled: Scheduled = schedule(session, job.kind, job.settings, job.base_files, is_asked=is_asked)
         if scheduled.instant is None:
             return _nothing(scheduled.reason)
@@ -139,7 +147,7 @@ def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResu
 
 
 def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
-    """Whether a run that nobody asked for can find anything to do, by the timeline alone. No request."""
+    """Whether an automatic run can find anything to do, judged by the timeline alone. No request."""
     if _pending(snapshot.timeline, job.kind):
         return True
     if job.kind is CompactionKind.LOG:
@@ -148,21 +156,25 @@ def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
 
 
 def _pending(timeline: Timeline, kind: CompactionKind) -> list[Instant]:
-    """Oldest first."""
+    """The pending compactions of a kind, oldest first."""
     return [instant for instant in timeline.pending if instant.action == kind.value]
 
 
 def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
-    """Roll a log compaction back that a compaction has overtaken, or that died where the names of its logs do not tell
-    which they are. Whether it was.
+    """Roll back a log compaction that cannot be finished. Returns whether it was rolled back.
+
+    That is the case when a compaction has taken one of its file groups (`find_overtaking`). It is also the case when
+    the log compaction died and logs are named after their slice: the names then do not tell which logs it wrote.
     """
     if instant.action != CompactionKind.LOG.value:
         return False
+
     other = find_overtaking(session.snapshot, instant, read_plan(session.snapshot, instant).file_groups)
     naming = session.snapshot.config.version.log_naming
     is_lost = instant.state == "INFLIGHT" and naming is LogNaming.AFTER_SLICE
     if other is None and not is_lost:
         return False
+
     refuse_running(session, instant)
     why = f"'{other.requested}' took its file groups" if other is not None else "it died"
     log.info("log compaction '%s' is given up: %s", instant.requested, why)
@@ -171,7 +183,7 @@ def _give_up_overtaken(session: WriteSession, instant: Instant) -> bool:
 
 
 def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: ExitStack) -> _Begun:
-    """Make a pending compaction ours, with a heartbeat for as long as `life`."""
+    """Make a pending compaction ours, and give it a heartbeat until `life` ends."""
     plan = read_plan(session.snapshot, instant)
     tasks = slice_tasks(session.snapshot, instant, plan)
     work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
@@ -181,13 +193,17 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
 
 
 def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
-    """Let others know at once should this process die over the compaction, from before its plan is there."""
+    """Take the lock that tells others at once when this process dies. Taken before the compaction's plan is put."""
     life.enter_context(running(guard, requested))
 
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
-    """Do the work and complete it. Where it fails it stays pending, without a heartbeat: the next run can begin."""
+    """Do the work of a compaction and complete it.
+
+    A compaction that fails stays pending. Its heartbeat is removed, so that the next run can begin at once.
+    """
     target, what = begun.run.target, f"{begun.run.target.action} '{begun.run.target.requested}'"
+
     try:
         stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
@@ -195,13 +211,14 @@ def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
             completed = session.complete(begun.run, metadata, _judge(job.kind, session, begun))
             life.close()
             session.forget(target)
-    except (Conflict, OutcomeUnknown):  # it may be another's by now, or have landed
+    except (Conflict, OutcomeUnknown):  # another process may run it by now, or it may have landed
         raise
     except Exception:
         life.close()
         with suppress(Unavailable):
             remove_heartbeat(begun.run.table.storage, target.requested)
         raise
+
     log.info("%s: compacted %d file groups", what, len(begun.tasks))
     return _Done(target.requested, completed, stats)
 
@@ -214,9 +231,9 @@ def _judge(kind: CompactionKind, session: WriteSession, begun: _Begun) -> Judge:
 
 
 def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str | None) -> CommitMetadata:
-    """The commit's metadata; its schema is the table's of now, which a write may have changed since the work began.
+    """The commit's metadata, with the table's current schema. A write may have changed it since the work began.
 
-    Seen: the plan's own extra metadata goes into the commit with 1.0.2, and does not with 1.2.0, nor here.
+    Seen: 1.0.2 copies the plan's extra metadata into the commit; 1.2.0 does not, nor does pyhudi.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda s: (s.partition_path or "", s.file_id or "")):

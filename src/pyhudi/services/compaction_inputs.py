@@ -1,4 +1,4 @@
-"""What a compaction reads of the table: its slices for a new plan, a pending plan and the files that it names."""
+"""What a compaction reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
@@ -34,7 +34,10 @@ from pyhudi.write.log_settings import LogSettings
 
 
 class CompactionKind(StrEnum):
-    """Base files of base files and logs; or logs of logs. The value is the action while it is pending."""
+    """The two kinds of compaction. The value is the name of the pending action.
+
+    BASE merges the base file and the logs of a slice into a new base file. LOG merges the logs of a slice into one log.
+    """
 
     BASE = "compaction"
     LOG = "logcompaction"
@@ -50,7 +53,7 @@ class CompactionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A compaction that was put on the timeline, as it stands requested, and its plan; or None, and why."""
+    """A compaction that was put on the timeline, and its plan. Both are None when none was; `reason` then says why."""
 
     instant: Instant | None
     plan: CompactionPlan | None
@@ -70,18 +73,20 @@ def schedule(
     session: WriteSession, kind: CompactionKind, settings: CompactionSettings, base_files: BaseFileSettings,
     *, is_asked: bool, claim: Callable[[str], object] = lambda requested: None,
 ) -> Scheduled:  # fmt: skip
-    """Plan a compaction and put it on the timeline, where anything qualifies.
+    """Plan a compaction and put it on the timeline, if any slice qualifies.
 
-    `claim`: told of its time right before the plan is put, by who runs it at once.
+    `is_asked`: do so even if the trigger says that no compaction is due. `claim`: called with the requested time right
+    before the plan is put; a caller that runs the compaction at once claims it here.
 
-    The guard is held: no delta commit completes between the plan and its instant, so that each log of the plan is of
-    one that completed before. Requests: a listing of each partition that the strategy looks into, a get for each
-    pending service and, for a log compaction, one for each log file.
+    The guard is held, so no delta commit completes between the plan and its instant. Every log in the plan therefore
+    belongs to a delta commit that completed earlier. Requests: one listing per partition that the strategy looks into,
+    one get per pending service and, for a log compaction, one get per log file.
     """
     snapshot, now_ms = session.snapshot, session.access.clock.now_ms()
     taken = read_pending_groups(snapshot.storage, snapshot.timeline)
     partitions = snapshot.listing.partitions()
     new_base = base_files.file_size_max_bytes
+
     if kind is CompactionKind.BASE:
         early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
         if early and not is_asked:
@@ -99,8 +104,10 @@ def schedule(
             _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
             is_worth_it=lambda piece: _is_worth_log_compaction(snapshot, piece, reading, settings),
         )  # fmt: skip
+
     if not plan.operations:
         return Scheduled(None, None, _why_empty(taken))
+
     instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
     session.table.confirm()
     claim(instant.requested)
@@ -108,7 +115,7 @@ def schedule(
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
-    """The plan of a pending compaction. Raises: Unsupported for one over the sources of a bootstrapped table."""
+    """The plan of a pending compaction. Raises: Unsupported for a plan over the sources of a bootstrapped table."""
     path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
     plan = decode_compaction_plan(snapshot.storage.get(path), path=path)
     for operation in plan.operations or ():
@@ -121,18 +128,23 @@ def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
 
 
 def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> list[SliceTask]:
-    """What a plan wants done, the largest slices first. Plans of version 1 name files by whole paths, also such as
-    the table had before it was moved; here they are looked for by name. One listing a partition.
+    """One task for each slice in a plan, the largest logs first. One listing per partition.
 
-    Raises: NotFound for a file that is gone; CorruptFile for a name that no older file has.
+    Plans of version 1 name files by absolute paths, which are outdated when the table has been moved. Files are
+    therefore looked up by their bare names.
+
+    Raises: NotFound for a file that is gone; CorruptFile for a name that is no data file older than the plan.
     """
     sizes: dict[str, dict[str, int]] = {}
     for partition in {partition for partition, _ in plan.file_groups}:
         sizes[partition] = {file.name: file.size_bytes for file in snapshot.listing.files(partition)}
+
     tasks = [
         _task(instant, operation, number, sizes[operation.partition_path or ""])
         for number, operation in enumerate(plan.operations or ())
     ]
+
+    # Where logs are named after their slice, the merged log needs the slice's next version number.
     is_after_slice = snapshot.config.version.log_naming is LogNaming.AFTER_SLICE
     if instant.action == CompactionKind.LOG.value and is_after_slice:
         tasks = _with_log_names(snapshot, tasks)
@@ -140,7 +152,7 @@ def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> l
 
 
 def _with_log_names(snapshot: Snapshot, tasks: list[SliceTask]) -> list[SliceTask]:
-    """One listing of the storage a partition: see `name_logs`."""
+    """The tasks, each with the name of the log that it is to write. One list request per partition."""
     listing = StorageListing(snapshot.storage)
     stored = {p: [file.name for file in listing.files(p)] for p in sorted({task.partition for task in tasks})}
     return [replace(t, log=next_log(stored[t.partition], t.file_id, t.base_instant)) for t in tasks]
@@ -149,13 +161,14 @@ def _with_log_names(snapshot: Snapshot, tasks: list[SliceTask]) -> list[SliceTas
 def compaction_target(
     session: WriteSession, requested: str, attempt: int, base_files: BaseFileSettings, logs: LogSettings
 ) -> CompactionTarget:
-    """What the slices of an attempt share. Rows come in the table's schema of now.
+    """What all slices of one attempt share. Rows are written in the table's current schema.
 
-    Raises: Unsupported for rules of merging that only Java code knows.
+    Raises: Unsupported for rules of merging that only Java code knows; NotFound for a table without a schema.
     """
     snapshot = session.snapshot
     if snapshot.schema_text is None:
         raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
+
     avro_schema = with_meta_fields(snapshot.schema_text)
     return CompactionTarget(
         location=session.access.location,
@@ -171,21 +184,23 @@ def compaction_target(
 
 
 def find_overtaking(snapshot: Snapshot, instant: Instant, groups: Collection[FileGroup]) -> Instant | None:
-    """A compaction, pending or completed, that was requested after this log compaction and takes a group of its.
+    """A compaction, pending or completed, that was requested after a log compaction and takes one of its file groups.
 
-    The merged log would come to lie upon that compaction's base file, and bring back what it has merged already.
-    Seen: Apache Hudi plans compactions of groups whose log compaction is pending, and gives the latter up when it runs
-    (1.0.2 `BaseHoodieTableServiceClient.logCompact`).
+    The merged log would then lie upon that compaction's base file, and would bring back records that the base file has
+    merged already. Seen: Apache Hudi plans compactions of groups whose log compaction is pending, and gives the log
+    compaction up when it is run (1.0.2 `BaseHoodieTableServiceClient.logCompact`).
     """
     for other in snapshot.timeline:
         if other.requested <= instant.requested:
             continue
+
         theirs: Collection[FileGroup] = ()
         if other.action == "compaction" and not other.is_completed:
             theirs = read_plan(snapshot, other).file_groups
         elif other.action == "commit" and other.is_completed:
             stats = read_commit(snapshot.storage, snapshot.timeline, other).partition_to_write_stats
             theirs = [(partition, stat.file_id or "") for partition, of in stats.items() for stat in of]
+
         if set(theirs) & set(groups):
             return other
     return None
@@ -203,7 +218,10 @@ def _reading(snapshot: Snapshot) -> LogReading:
 
 
 def _refuse_unfit_rules(snapshot: Snapshot, reading: LogReading) -> None:
-    """Merging records of the log beforehand comes to the same only where whole records win or lose."""
+    """Refuse a log compaction unless the merge mode takes one record of a key as a whole.
+
+    Only then does merging the logs first, and the base file later, give the same row.
+    """
     if reading.rules.merger is not None or reading.rules.fill is not None:
         raise Unsupported(
             f"{snapshot.storage.location.uri}: its merge mode makes a record of several; expected one in which a "
@@ -215,8 +233,9 @@ def _refuse_unfit_rules(snapshot: Snapshot, reading: LogReading) -> None:
 def _is_worth_log_compaction(
     snapshot: Snapshot, piece: FileSlice, reading: LogReading, settings: CompactionSettings
 ) -> bool:
-    """Whether a slice's log has enough blocks, of more than one write, all of whole rows: rows with some columns only
-    are left for the compaction, which has the stored ones beside them.
+    """Whether a slice's logs have enough blocks, of more than one write, and only whole rows.
+
+    Rows with some of the columns are left to a compaction of base files, which has the stored row at hand.
     """
     blocks = stored_blocks(snapshot.storage, slice_files(piece), reading)
     has_many = len(blocks) >= settings.log_blocks_min and len({instant_time(block) for block in blocks}) > 1
@@ -228,6 +247,7 @@ def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: 
     logs = [path.rpartition("/")[2] for path in operation.delta_file_paths or ()]
     base = (operation.data_file_path or "").rpartition("/")[2] or None
     what = f"{instant.action} '{instant.requested}'"
+
     for name in (*logs, *([base] if base is not None else [])):
         own, logged = BaseFileName.parse(name), LogFileName.parse(name)
         written_at = own.requested if own is not None else logged.instant if logged is not None else None
@@ -239,6 +259,7 @@ def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: 
             raise NotFound(
                 f"{what}: its plan names '{join(partition, name)}', which is gone; roll it back with Apache Hudi"
             )
+
     parsed = BaseFileName.parse(base) if base is not None else None
     return SliceTask(
         number, partition, operation.file_id or "",

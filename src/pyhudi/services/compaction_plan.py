@@ -1,4 +1,4 @@
-"""Which file slices a compaction or a log compaction takes: pure rules over the slices of a table."""
+"""Which file slices a compaction or a log compaction takes. Pure rules over the slices of a table."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -18,7 +18,7 @@ from pyhudi.table.pending import FileGroup
 from pyhudi.table.predicate.patterns import parse_java_regex
 
 LOG_COMPACTION_CLASS = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
-"""Seen: in the plan of every log compaction, also of releases that have no such class any more (1.0.2, 1.2.0)."""
+"""Seen: every plan of a log compaction names this class, also in releases that no longer have it (1.0.2, 1.2.0)."""
 
 _DAY = re.compile(r"(\d{4})[/-](\d{1,2})[/-](\d{1,2})(?!\d)")
 
@@ -27,17 +27,17 @@ Operations = list[CompactionOperation]
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """`passed_over`: partitions with slices that the strategy left for later."""
+    """The slices that strategies chose. `passed_over`: partitions with slices that a strategy left for later."""
 
     operations: Operations
     passed_over: list[str]
 
 
 def partitions_to_compact(partitions: Iterable[str], settings: CompactionSettings, *, today: date) -> list[str]:
-    """The partitions that the strategy looks into, in its order: by day the newest first, otherwise as they come.
+    """The partitions that the strategies look into. Strategies by day put the newest first; others keep the order.
 
-    Seen: `RECENT_DAYS` takes the partitions from `days_max` days ago on, `OLDER_DAYS` the others (1.0.2, 1.2.0, which
-    say so the other way round in their docs). Raises: Invalid for a partition that is no day, where days count.
+    Seen: `RECENT_DAYS` takes the partitions from `days_max` days ago on, `OLDER_DAYS` the others (1.0.2, 1.2.0; their
+    docs say the opposite). Raises: Invalid for a partition that names no day, when the strategy is by day.
     """
     chosen = list(partitions)
     for strategy in (settings.strategy, *settings.next_strategies):
@@ -56,7 +56,7 @@ def _partitions_of(
             chosen = [partition for partition in partitions if (_day_of(partition) >= since) is is_recent]
             return sorted(chosen, key=_day_of, reverse=True)
         case Strategy.PARTITION_REGEX:
-            # The table's properties may hold the pattern. RE2 takes time in proportion to the paths, whatever it is.
+            # The table's properties may hold the pattern. RE2 runs any pattern in time proportional to the paths.
             paths = pa.array(partitions, pa.string())
             return paths.filter(pc.match_substring_regex(paths, parse_java_regex(settings.partition_regex))).to_pylist()
         case _:
@@ -70,11 +70,11 @@ def plan_compaction(
     taken: Collection[FileGroup],
     new_base_size_bytes: int,
 ) -> CompactionPlan:
-    """The plan over those of the slices that have logs and that no pending service is about to rewrite.
+    """The compaction plan over the slices that have logs and that no pending service is about to rewrite.
 
-    `slices`: the newest of their groups, in the order of `partitions_to_compact`, with the logs of completed delta
-    commits. `new_base_size_bytes`: what is reckoned for a base file where there is none. The plan names the partitions
-    of slices that were left for later, as Apache Hudi's incremental scheduling looks for them there.
+    `slices`: the newest slice of each file group, in the order of `partitions_to_compact`, with the logs of completed
+    delta commits. `new_base_size_bytes`: the size assumed for a base file that does not exist yet. The plan names the
+    partitions of slices that were left for later, because Apache Hudi's incremental scheduling looks for them there.
 
     Cost: no request. Spec: format/actions.md section 8. Seen: 1.0.2, 1.2.0 (their strategies; ties are broken by
     partition and file id here, by arrival there).
@@ -99,8 +99,9 @@ def plan_log_compaction(
     is_worth_it: Callable[[FileSlice], bool],
     new_base_size_bytes: int | None,
 ) -> CompactionPlan:
-    """The plan over all slices whose log is worth it. `is_worth_it`: looks into the logs, so that it is asked last.
-    `new_base_size_bytes`: as of `slice_costs`.
+    """The log compaction plan over all slices whose logs are worth it.
+
+    `is_worth_it`: reads the logs, and is therefore asked last. `new_base_size_bytes`: see `slice_costs`.
     """
     return CompactionPlan(
         tuple(
@@ -116,7 +117,7 @@ def plan_log_compaction(
 
 
 def operation(piece: FileSlice, costs: dict[str, float]) -> CompactionOperation:
-    """A slice as plans name it: files by their bare names, logs in reading order."""
+    """A slice as an operation of a plan: files by their bare names, logs in reading order."""
     return CompactionOperation(
         base_instant_time=piece.base_instant,
         delta_file_paths=tuple(log.name.format() for log in piece.log_files),
@@ -150,7 +151,7 @@ def _choose_by(candidates: Operations, strategy: Strategy, settings: CompactionS
 def _largest(
     candidates: Operations, size: Callable[[CompactionOperation], float], least: int, settings: CompactionSettings
 ) -> _Chosen:
-    """The largest first, those below `least` left out, as far as the I/O budget goes."""
+    """The largest candidates first, as far as the I/O budget goes. Candidates smaller than `least` are left out."""
     large = [o for o in candidates if size(o) >= least]
     large.sort(key=lambda o: (-size(o), o.partition_path or "", o.file_id or ""))
     small = [o.partition_path or "" for o in candidates if size(o) < least]
@@ -159,12 +160,15 @@ def _largest(
 
 
 def _within_io(candidates: Operations, settings: CompactionSettings) -> _Chosen:
-    """The candidates in their order until the budget is used up: the last one taken may exceed it, so that a huge
-    slice cannot starve.
+    """The candidates in their order until the I/O budget is used up.
+
+    The last candidate taken may exceed the budget, so that a huge slice cannot starve. Example: with a budget of 100
+    and costs of 60, 90 and 10, the first two are taken.
     """
     left_mb = settings.io_mb_max
     taken: Operations = []
     passed_over: list[str] = []
+
     for candidate in candidates:
         if left_mb > 0:
             left_mb -= int(_cost(candidate, IO_MB))
@@ -179,7 +183,10 @@ def _cost(of: CompactionOperation, name: str) -> float:
 
 
 def _day_of(partition: str) -> date:
-    """The day that a partition path names, `yyyy/MM/dd` or `yyyy-MM-dd`, with or without the names of its columns."""
+    """The day that a partition path names, as `yyyy/MM/dd` or `yyyy-MM-dd`.
+
+    Column names are skipped: `year=2026/month=11/day=01` is the day 2026/11/01.
+    """
     values = "/".join(part.rpartition("=")[2] for part in partition.split("/"))
     match = _DAY.match(values)
     try:

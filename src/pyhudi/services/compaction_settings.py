@@ -1,4 +1,4 @@
-"""What compaction takes, and when it runs: options as typed settings."""
+"""The settings of compaction: which slices it takes, and when it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ REGEX = "hoodie.compaction.partition.path.regex"
 
 
 class CompactionTrigger(StrEnum):
-    """What makes a compaction due: delta commits since the last one that completed (or, with AFTER_LAST_REQUEST, that
-    was scheduled), the time since then, either of them, or both.
+    """What makes a compaction due.
+
+    COMMITS: delta commits since the last completed compaction. COMMITS_AFTER_REQUEST: delta commits since the last
+    scheduled compaction. TIME: the time since the last completed compaction. The other two: either, or both, of COMMITS
+    and TIME.
     """
 
     COMMITS = "NUM_COMMITS"
@@ -31,7 +34,7 @@ class CompactionTrigger(StrEnum):
 
 
 class CompactionStrategy(StrEnum):
-    """Which of the slices that have logs a compaction takes; each after the class of Apache Hudi's that does so."""
+    """Which of the slices with logs a compaction takes. Each value is the Apache Hudi class that chooses this way."""
 
     LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
     LOG_COUNT = "LogFileNumBasedCompactionStrategy"
@@ -47,12 +50,12 @@ class CompactionStrategy(StrEnum):
 class CompactionSettings:
     """Settings of compaction and log compaction; the defaults are Apache Hudi's.
 
-    `strategy`, then `next_strategies`: each takes from what the one before it left, as 1.2.0 chains them.
-    `is_inline`: a compaction that is due follows each write; `is_scheduled_inline`: only its plan does.
-    `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may read
-    and write together. `log_size_bytes_min`, `log_files_min`: of a slice, for the strategies that ask.
-    `days_max`: partitions, or days back, for those by day. `log_blocks_min`: blocks that make a slice worth a log
-    compaction. Spec: format/actions.md section 8.
+    `strategy`, `next_strategies`: each strategy chooses from the slices that the one before it chose, as 1.2.0 chains
+    them. `is_inline`: a compaction that is due follows each write. `is_scheduled_inline`: only its plan follows each
+    write. `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may
+    read and write together. `log_size_bytes_min`, `log_files_min`: the least size or count of a slice's logs, for
+    LOG_SIZE and LOG_COUNT. `days_max`: how many partitions, or days back, for the strategies by day. `log_blocks_min`:
+    blocks that make a slice worth a log compaction. Spec: format/actions.md section 8.
     """
 
     is_inline: bool = False
@@ -72,12 +75,14 @@ class CompactionSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The settings that options ask for; options of other concerns are left alone.
+        """The settings that options ask for. Options that are not about compaction are ignored.
 
-        Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
+        Raises: Invalid for a bad value, naming the option, what was found and what was expected.
         """
         o, d = OptionValues(options), cls()
+
         strategies = _strategies(options.get(STRATEGY, "")) or (d.strategy,)
+
         return cls(
             is_inline=o.flag("hoodie.compact.inline", d.is_inline),
             is_scheduled_inline=o.flag("hoodie.compact.schedule.inline", d.is_scheduled_inline),
@@ -97,14 +102,17 @@ class CompactionSettings:
 
 
 def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
-    """The classes of a comma list. Seen: 1.2.0 runs several as one chain (`CompositeCompactionStrategy`)."""
+    """The strategies in a comma-separated list of class names.
+
+    Seen: 1.2.0 runs several as one chain (`CompositeCompactionStrategy`).
+    """
     known = tuple(strategy.value for strategy in CompactionStrategy)
     named = [short_class_name(name) for name in text.split(",") if name.strip()]
     return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
 
 
 def _pattern(text: str) -> str:
-    """The pattern, if RE2 can run it."""
+    """The pattern. Raises: Invalid for one that RE2 cannot run as Java does."""
     try:
         pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
     except (PatternError, pa.ArrowInvalid) as error:

@@ -1,4 +1,4 @@
-"""When a compaction is due: pure rules over the timeline."""
+"""When a compaction is due. Pure rules over the timeline."""
 
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -12,8 +12,10 @@ from pyhudi.timeline.active import Timeline
 
 @dataclass(frozen=True, slots=True)
 class SinceCompaction:
-    """Completed delta commits since a compaction. `start`: its requested time or, before the first compaction, that
-    of the first delta commit; None where there is neither.
+    """Completed delta commits since a compaction.
+
+    `start`: the requested time of the compaction; before the first compaction, that of the first delta commit; None
+    when there is neither.
     """
 
     deltacommits: tuple[Instant, ...]
@@ -26,7 +28,7 @@ def newest_compaction(timeline: Timeline) -> Instant | None:
 
 
 def since_compaction(timeline: Timeline) -> SinceCompaction:
-    """What completed after the newest completed compaction was requested.
+    """The delta commits that completed after the newest completed compaction was requested.
 
     Seen: 1.0.2, 1.2.0 (`CompactionUtils.getDeltaCommitsSinceLatestCompaction`).
     """
@@ -35,12 +37,15 @@ def since_compaction(timeline: Timeline) -> SinceCompaction:
     if newest is None:
         first = next((i.requested for i in timeline if i.comparable_action == "deltacommit"), None)
         return SinceCompaction(tuple(deltas), first)
+
     since = (w for w in deltas if timeline.effective_time(w) > newest.requested)
     return SinceCompaction(tuple(since), newest.requested)
 
 
 def since_compaction_request(timeline: Timeline) -> SinceCompaction:
-    """What was requested after the newest pending compaction; where none is pending, after the newest completed one.
+    """The completed delta commits that were requested after the newest pending compaction.
+
+    If none is pending, the newest completed compaction counts instead.
 
     Seen: 1.0.2, 1.2.0 (`CompactionUtils.getDeltaCommitsSinceLatestCompactionRequest`).
     """
@@ -54,10 +59,11 @@ def since_compaction_request(timeline: Timeline) -> SinceCompaction:
 
 
 def why_not_due(timeline: Timeline, settings: CompactionSettings, *, now_ms: int, zone: tzinfo) -> str:
-    """Why no compaction is due, for people; empty where one is."""
+    """Why no compaction is due, for people; empty when one is due."""
     since = since_compaction(timeline)
     if since.start is None:
         return "there is no delta commit yet"
+
     few = _too_few(since, settings)
     elapsed_s = (now_ms - parse_instant_ms(since.start, zone)) // 1_000
     early = ""
@@ -66,6 +72,7 @@ def why_not_due(timeline: Timeline, settings: CompactionSettings, *, now_ms: int
             f"{elapsed_s:,} seconds since '{since.start}': expected {settings.seconds_max:,} "
             "(hoodie.compact.inline.max.delta.seconds)"
         )
+
     match settings.trigger:
         case CompactionTrigger.COMMITS:
             return few
@@ -90,9 +97,10 @@ def since_log_compaction(timeline: Timeline) -> tuple[Instant, ...]:
 
 
 def why_logs_not_due(timeline: Timeline, log_blocks_min: int) -> str:
-    """Why no log compaction can be due, for people; empty where one may be, which the logs themselves say.
+    """Why no log compaction can be due, for people; empty when one may be due.
 
-    Seen: 1.2.0 (`ScheduleCompactionActionExecutor`); 1.0.2 looks into the logs at every write.
+    Whether one is due is then seen from the logs. Seen: 1.2.0 (`ScheduleCompactionActionExecutor`); 1.0.2 looks into
+    the logs at every write.
     """
     count = len(since_log_compaction(timeline))
     if count >= log_blocks_min:

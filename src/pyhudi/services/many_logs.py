@@ -1,4 +1,4 @@
-"""Telling who reads or writes a table that its logs grow, once a table and process: nothing compacts them by itself."""
+"""Warnings that a table's logs pile up, because nothing compacts them. Given once per table and process."""
 
 import logging
 import threading
@@ -13,11 +13,15 @@ from pyhudi.timeline.active import Timeline
 log = logging.getLogger("pyhudi")
 
 LOGS_MANY: Final = 50
-"""Logs of a slice from which reading them takes several times as long as reading its base file, where that is small."""
+"""Logs of a slice that are worth a warning.
+
+With so many, and a small base file, reading the logs takes several times as long as reading the base file.
+"""
 
 COMMITS_MANY: Final = 20
-"""Delta commits without a compaction; Apache Hudi's own default is to compact after five. An archival that runs by its
-defaults leaves at least so many on the timeline.
+"""Delta commits without a compaction that are worth a warning. Apache Hudi's own default is to compact after five.
+
+Archiving by its defaults leaves at least so many commits on the timeline, so the count can be seen there.
 """
 
 _WHAT_TO_DO: Final = (
@@ -29,14 +33,14 @@ _lock = threading.Lock()
 
 
 def tell_of_logs(uri: str, files: Sequence[PlannedFile]) -> None:
-    """Log a warning where a slice that a query reads has many logs."""
+    """Log a warning if a slice that a query reads has many logs."""
     worst = max(files, key=lambda file: len(file.logs), default=None)
     if worst is not None and len(worst.logs) >= LOGS_MANY and _is_first(uri):
         log.warning("%s: '%s' has %d logs; %s", uri, worst.path, len(worst.logs), _WHAT_TO_DO)
 
 
 def tell_of_commits(uri: str, timeline: Timeline, settings: CompactionSettings) -> None:
-    """Log a warning where many writes to logs had no compaction, and none is planned or follows writes."""
+    """Log a warning after many delta commits without a compaction, unless one is pending or follows writes."""
     if settings.is_inline or settings.is_scheduled_inline or settings.logs_inline:
         return
     if any(instant.action in ("compaction", "logcompaction") for instant in timeline.pending):

@@ -1,6 +1,6 @@
-"""Restoring a table to a commit: what is refused before the first byte, and what follows.
+"""Restoring a table to a commit: the checks before the first byte is written, and the work after the restore.
 
-Spec: format/actions.md section 6. How it is carried out, and taken up after a crash: `txn/undo/restore.py`.
+The restore itself, and how it goes on after a crash: `txn/undo/restore.py`. Spec: format/actions.md section 6.
 """
 
 import logging
@@ -32,9 +32,10 @@ log = logging.getLogger("pyhudi")
 class RestoreResult:
     """What a restore did.
 
-    `requested`, `completed`: of the restore; None where nothing was to be done, for this `reason`. `restored_to`: the
-    commit that is the newest now. `rolled_back`: requested times of the writes that are gone, in the order in which
-    they went. `dropped`: partitions of the metadata table that are gone, for they could not be taken back.
+    `requested`, `completed`: times of the restore; None when nothing was to be done, and `reason` says why.
+    `restored_to`: the commit that is the newest now. `rolled_back`: requested times of the writes that are gone, in the
+    order in which they were rolled back. `dropped`: partitions of the metadata table that were deleted, because they
+    could not be brought back to that commit.
     """
 
     requested: str | None
@@ -49,8 +50,8 @@ class RestoreResult:
 def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     """Take a table back to the commit requested at this time, under the guard.
 
-    A restore to the same commit that had died was finished when the session began: that is the one told of, unless
-    others wrote since.
+    A restore to the same commit that had died was finished when the session began. If nothing was written since, the
+    result tells of that restore.
     """
     snapshot, storage = session.snapshot, session.access.storage
     to = snapshot.timeline.get_completed(requested)
@@ -60,6 +61,7 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     )  # fmt: skip
     undone = [info.requested for info in plan.instants_to_rollback]
     before = snapshot.config.metadata_partitions_named
+
     if undone:
         _refuse(session, to, undone)
         now = clear_the_way(session)
@@ -70,12 +72,13 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
         if not finished:
             return RestoreResult(None, None, requested, reason="nothing was written after this commit")
         done = finished[-1]
+
     make_metadata_table(session)
     return _result(done, before - session.access.snapshot().config.metadata_partitions_named)
 
 
 def refuse_busy(session: WriteSession) -> None:
-    """Raises: Conflict while a compaction, a clustering or an indexing is being run."""
+    """Refuse while a service runs. Raises: Conflict for a compaction, a clustering or an indexing that is being run."""
     for instant in session.snapshot.timeline.pending_services:
         refuse_running(session, instant)
     for indexing in pending_indexings(session):
@@ -87,16 +90,18 @@ def refuse_busy(session: WriteSession) -> None:
 
 
 def clear_the_way(session: WriteSession) -> Snapshot:
-    """The table once it is ready to have completed writes taken back.
+    """Get the table ready for taking back completed writes. Returns its snapshot after that.
 
-    Indexings that nobody runs are undone: what they have built, or are to build, speaks of files that go. New instants
-    come later than all of the metadata table, where what is later than the action is taken for its own.
+    Indexings that nobody runs are undone, because their index speaks of files that will be deleted. An instant is
+    issued here, so that later ones come after every instant of the metadata table. An instant there that is later than
+    the coming rollback or restore would be taken for its work.
     """
     access, snapshot = session.access, session.snapshot
     for indexing in pending_indexings(session):
         if indexing.life is not Life.RUNNING:
             log.warning("%s: the indexing '%s' is undone", access.location.uri, indexing.instant.requested)
             undo(session, indexing)
+
     if snapshot.config.has_metadata_table:
         timeline = open_metadata_table(access.storage, snapshot.zone).timeline
         newest = newest_heeded(timeline, access.clock, snapshot.zone)
@@ -108,12 +113,14 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
     snapshot = session.snapshot
     timeline = snapshot.timeline
     refuse_busy(session)
+
     later = [i.requested for i in timeline if i.action == "savepoint" and i.requested in undone]
     if later:
         raise Invalid(
             f"restore to '{to.requested}': expected no savepoint of a commit that it rolls back, found "
             f"{', '.join(later)}; delete_savepoint them first"
         )
+
     archived = timeline.archived_writes(requested_from=to.requested)
     gone = [i.requested for i in archived if timeline.effective_time(i) > timeline.effective_time(to)]
     if gone:
@@ -121,6 +128,8 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
             f"restore to '{to.requested}': expected every write since then on the active timeline, found that "
             f"'{gone[0]}' was archived, which cannot be rolled back any more (hoodie.archive.beyond.savepoint)"
         )
+
+    # A savepoint keeps its files from cleans, so its commit may be older than what cleans retained.
     savepoints = read_savepoints(session.access.storage, timeline)
     if to.requested not in savepoints.requested:
         refuse_cleaned(snapshot, to.requested, asked=f"restore to '{to.requested}'")
@@ -129,7 +138,10 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
 
 
 def _refuse_missing(snapshot: Snapshot, requested: str) -> None:
-    """Refuse a savepoint one of whose files is gone, as of one that was made too late. A list request a partition."""
+    """Refuse a savepoint that names a file that is gone. One list request per partition.
+
+    A file may be gone because a clean deleted it before the savepoint was made.
+    """
     listing = StorageListing(snapshot.storage)
     instant = next(i for i in snapshot.timeline if i.action == "savepoint" and i.requested == requested)
     path = snapshot.timeline.layout.path(instant)
@@ -142,10 +154,14 @@ def _refuse_missing(snapshot: Snapshot, requested: str) -> None:
 
 
 def make_metadata_table(session: WriteSession) -> None:
-    """Make the metadata table anew where what was done had to drop it; that is done, whatever comes of this."""
+    """Make the metadata table anew if the rollback or restore had to drop it.
+
+    A failure here is only logged: the rollback or restore itself has completed.
+    """
     access = session.access
     if access.snapshot().config.has_metadata_table or not session.snapshot.config.has_metadata_table:
         return
+
     try:
         for participant in session.table.participants:
             participant.begin(access.snapshot())

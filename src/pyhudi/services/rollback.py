@@ -1,6 +1,7 @@
-"""Taking back the newest write of a table, or a pending service: what is refused first, and what is told of it.
+"""Taking back the newest write of a table, or a pending service: the checks before it, and the result.
 
-Spec: format/actions.md section 5. How it is carried out, and taken up after a crash: `txn/undo/rollback_completed.py`.
+The rollback itself, and how it goes on after a crash: `txn/undo/rollback_completed.py`.
+Spec: format/actions.md section 5.
 """
 
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from pyhudi.txn.undo.rollback_completed import roll_back_completed
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """What a rollback did. `requested`, `completed`: of the rollback. `rolled_back`: the write that is gone. `dropped`:
-    partitions of the metadata table that are gone, for they could not be taken back.
+    """What a rollback did.
+
+    `requested`, `completed`: times of the rollback. `rolled_back`: requested time of the write that is gone. `dropped`:
+    partitions of the metadata table that were deleted, because the write could not be undone in them.
     """
 
     requested: str
@@ -34,15 +37,17 @@ class RollbackResult:
 def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
     """Take back the newest write, or a pending service, under the guard.
 
-    A write that had died was rolled back when the session began.
+    If the write had died, it was rolled back when the session began; the result then tells of that rollback.
     """
     died = [of for of in session.rolled_back if of.target == requested]
     if died:
         return _result(died[0], ())
+
     snapshot = session.snapshot
     target = _find(snapshot.timeline, requested)
     if not target.is_completed:
         return _result(take_off(session, target), ())
+
     _refuse(session, target)
     before = snapshot.config.metadata_partitions_named
     now = clear_the_way(session)
@@ -63,15 +68,19 @@ def _refuse(session: WriteSession, target: Instant) -> None:
     snapshot, requested = session.snapshot, target.requested
     timeline = snapshot.timeline
     refuse_busy(session)
+
     when = timeline.effective_time
     earlier = sorted((i for i in timeline.completed_writes if when(i) < when(target)), key=when)
     before = earlier[-1].requested if earlier else None
     instead = f"; restore('{before}') takes back all that came after it" if before else ""
+
     newer = [i.requested for i in timeline.completed_writes if when(i) > when(target)]
     if newer:
         raise Invalid(
             f"rollback of '{requested}': expected the newest commit, found that '{newer[-1]}' came after it{instead}"
         )
+
+    # A plan made since then may name files of the write.
     planned = [i for i in timeline.pending_services if i.requested > requested]
     if planned:
         raise Invalid(
@@ -79,6 +88,7 @@ def _refuse(session: WriteSession, target: Instant) -> None:
             f"{planned[0].action} '{planned[0].requested}'; rollback('{planned[0].requested}') takes it off the "
             f"timeline{instead}"
         )
+
     operation = read_commit(session.access.storage, timeline, target).operation_type
     if operation in REWRITES | MOVES:
         raise Invalid(
@@ -86,6 +96,8 @@ def _refuse(session: WriteSession, target: Instant) -> None:
         )
     if any(i.action == "savepoint" and i.requested == requested for i in timeline):
         raise Invalid(f"rollback of '{requested}': it has a savepoint; delete_savepoint('{requested}') first")
+
+    # The table goes back to the commit before, whose files must all be there.
     if before is not None:
         refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}'")
     elif timeline.archived_writes():

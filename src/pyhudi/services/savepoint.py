@@ -1,4 +1,4 @@
-"""Savepoints: commits whose files are kept until somebody says otherwise. Spec: format/actions.md section 6."""
+"""Savepoints: commits whose files are kept until the savepoint is deleted. Spec: format/actions.md section 6."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,10 @@ from pyhudi.txn.session import WriteSession
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint. `requested`: of its commit; `completed`: when it was made. `saved_at_ms`: the same since the epoch,
-    by its maker's clock. `file_count`: how many files it keeps.
+    """A savepoint.
+
+    `requested`: the requested time of its commit. `completed`: when the savepoint was made. `saved_at_ms`: the same
+    time in milliseconds since 1970, by the clock of the savepoint's writer. `file_count`: how many files it keeps.
     """
 
     requested: str
@@ -29,16 +31,17 @@ class Savepoint:
 
 
 def read_savepoint_list(snapshot: Snapshot) -> tuple[Savepoint, ...]:
-    """The savepoints of a table, by requested time. One get each."""
+    """The savepoints of a table, by requested time. One get per savepoint."""
     completed = (i for i in snapshot.timeline if i.action == "savepoint" and i.is_completed)
     return tuple(_savepoint(instant, _read(snapshot, instant)) for instant in completed)
 
 
 def put_savepoint(session: WriteSession, requested: str | None, *, user: str, comment: str) -> Savepoint:
-    """Make a savepoint of a commit; None: of the newest.
+    """Make a savepoint of the commit requested at this time; None: of the newest commit.
 
-    It names the latest slices at that time: base files, and logs, the newest first. Order: heartbeat, inflight,
-    completed; one that dies before that is taken back by the next writer. Requests: the listing of each partition.
+    The savepoint names the files of the latest slices at that time: base files, and logs, the newest first. Order:
+    heartbeat, inflight file, completed file. If the writer dies before the completed file, the next writer deletes the
+    savepoint. Requests: the listing of each partition.
     """
     snapshot = session.snapshot
     commit = _commit(snapshot, requested)
@@ -58,7 +61,7 @@ def put_savepoint(session: WriteSession, requested: str | None, *, user: str, co
 
 
 def delete_savepoint(session: WriteSession, requested: str) -> Savepoint:
-    """Delete a savepoint. Order: the completed file, which alone says that it is there, goes last."""
+    """Delete a savepoint. Its completed file goes last, because this file alone says that the savepoint exists."""
     snapshot, storage = session.snapshot, session.access.storage
     found = [i for i in snapshot.timeline if i.action == "savepoint"]
     instant = next((i for i in found if i.requested == requested), None)
@@ -67,6 +70,7 @@ def delete_savepoint(session: WriteSession, requested: str) -> Savepoint:
         raise NotFound(f"savepoint '{requested}': expected one of the table's, which are: {have}")
     if not instant.is_completed:
         raise Conflict(f"savepoint '{requested}': another writer is making it, or died over it; let it finish")
+
     gone = _savepoint(instant, _read(snapshot, instant))
     session.hold.confirm()
     storage.delete(snapshot.timeline.layout.path(Instant(requested, "savepoint", "INFLIGHT")))

@@ -8,9 +8,9 @@ IO_MB = "TOTAL_IO_MB"
 
 
 def slice_costs(piece: FileSlice, *, new_base_size_bytes: int | None = None) -> dict[str, float]:
-    """What the plan says a slice costs, whole mebibytes where it says so.
+    """The costs of a slice as a plan states them. Costs named `_MB` are whole mebibytes.
 
-    `new_base_size_bytes`: what is reckoned for a base file where there is none yet; None: the logs' size.
+    `new_base_size_bytes`: the size assumed for a base file that does not exist yet; None: the size of the logs.
 
     Seen: Apache Hudi 1.0.2 carries out a plan that died before its own writes, and fails on one without
     `TOTAL_LOG_FILES_SIZE` (a null pointer in `HoodieCompactor`). Spec: format/actions.md section 8.

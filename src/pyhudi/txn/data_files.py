@@ -1,4 +1,4 @@
-"""Which files a plan or a marker may have deleted: data files, by their names, and nothing else of a table."""
+"""The check before a file is deleted because a plan or a marker names it: only data files may be deleted that way."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -9,10 +9,11 @@ log = logging.getLogger("pyhudi")
 
 
 def only_data_files(paths: Iterable[str], *, of: str) -> Iterator[str]:
-    """Those of the paths, relative to the table, that name base files or logs outside of `.hoodie`.
+    """Keep the paths, relative to the table, that name base files or log files outside of `.hoodie`.
 
-    Plans and markers are files of the table: anybody who may write there may have made them up. One that names the
-    table's properties, or a file that is not Hudi's, must not have it deleted. A log line tells. `of`: who names it.
+    Whoever may write to the table's folder may forge a plan or a marker. A forged one that names the table's
+    properties file, or a file that is not Hudi's, must not get that file deleted. Each path left out is logged.
+    `of`: the plan or marker that names the paths, for the log.
     """
     for path in paths:
         folder, _, name = path.rpartition("/")

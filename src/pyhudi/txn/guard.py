@@ -1,13 +1,14 @@
-"""The table's guard: who holds it is the only pyhudi writer of the table. Here those of this machine; that of
-object stores is in `lease.py`.
+"""The table's guard: the lock that makes its holder the only pyhudi writer of the table.
 
-A lock of the operating system dies with its process, so a guard that is held has a living holder and what
-pyhudi left pending under a free guard is dead. The lock does not tell two handles of one process apart on
-every system; a second lock, within the process, does.
+This module has the guards of local folders and of memory. The guard of object stores is in `lease.py`.
 
-Fork: a child holds nothing. It closes its copy of the lock's file at once (`os.register_at_fork`), or the
-lock would outlive its holder; a guard's `with` block that ends in the child leaves the parent's lock alone.
-Programs that a writer starts get no copy (`O_CLOEXEC`).
+A lock of the operating system ends with its process. A guard that is held therefore has a living holder, and
+a write that pyhudi left pending is dead once the guard is free. On some systems the lock cannot tell two
+handles of one process apart; a second lock, within the process, does.
+
+Fork: a forked child holds nothing. The child closes its copy of the locked file at once
+(`os.register_at_fork`), because an open copy would keep the file locked after the parent's end. A guard's `with`
+block that ends in the child leaves the parent's lock alone. Programs that a writer starts get no copy (`O_CLOEXEC`).
 """
 
 import os
@@ -31,9 +32,9 @@ from pyhudi.txn.lease import LeaseGuard
 
 GUARD_FILE = ".hoodie/.pyhudi_guard"
 LINE_FILE = ".hoodie/.pyhudi_line"
-"""Locked by the first of those who wait for the guard. Made when somebody waits for the first time."""
+"""Locked by the first of the writers that wait for the guard. Made when a writer waits for the first time."""
 RUNNING = ".hoodie/.pyhudi_running"
-"""The folder with a locked file for each service that runs without the guard, called after its instant."""
+"""The folder with a locked file for each service that runs without the guard. The file's name is the instant."""
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_GUARD |= getattr(os, "O_NOFOLLOW", 0)  # or a link's target would be truncated
@@ -44,41 +45,45 @@ class Guard(Protocol):
     """The right to write a table, held by one writer at a time."""
 
     def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
-        """Hold the guard while the context lasts. `purpose` and `now` are shown to those who find it held.
+        """Hold the guard while the context lasts. `purpose` and `now` are shown to writers that find the guard held.
 
         Not reentrant: a second `acquire` conflicts, also in the same thread.
-        Raises: Conflict at once when it is held, naming the holder; Unavailable when locks do not work there.
+        Raises: Conflict at once when the guard is held, naming the holder; Unavailable when locks do not work there.
         """
 
 
 @runtime_checkable
 class Line(Protocol):
-    """A guard at which writers can stand in line."""
+    """A guard at which waiting writers stand in line."""
 
     def first_in_line(self) -> AbstractContextManager[None]:
-        """Be the one who is next, while the context lasts. Raises: Conflict while somebody else is."""
+        """Be first in the line while the context lasts. Raises: Conflict while another writer is first."""
 
     def is_awaited(self) -> bool:
-        """Whether somebody is the next."""
+        """Whether a writer stands in the line."""
 
 
 @runtime_checkable
 class Lives(Protocol):
-    """A guard that knows which services are running: a service that died is known at once, not by its heartbeat."""
+    """A guard that knows which services are running. A dead service is noticed at once, before its heartbeat ends."""
 
     def running(self, requested: str) -> AbstractContextManager[None]:
         """Run the service of this instant, while the context lasts. Raises: Conflict while another process runs it."""
 
     def is_running(self, requested: str) -> bool | None:
-        """Whether a process runs it. None where nobody can say: it was begun where locks do not reach, or long ago."""
+        """Whether a process runs the service of this instant.
+
+        None when nobody can say, because the service has no locked file here: the service was begun where this
+        machine's locks do not reach, or its file has been removed.
+        """
 
 
 @contextmanager
 def running(guard: Guard, requested: str) -> Iterator[None]:
     """Run the service of an instant while the context lasts, so that others know at once when this process dies.
 
-    A process that stood still until its heartbeat ran out, and whose service is done anew, may have it: then the
-    heartbeat alone says that the service runs.
+    Another process may still hold the service's lock: one that stood still until its heartbeat ran out, so that the
+    service is now done anew. In this case the heartbeat alone says that the service runs.
     """
     with ExitStack() as life:
         if isinstance(guard, Lives):
@@ -88,12 +93,15 @@ def running(guard: Guard, requested: str) -> Iterator[None]:
 
 
 def is_surely_dead(guard: Guard, requested: str) -> bool:
-    """Whether the process that began the service of an instant has ended. False: only the heartbeat can say."""
+    """Whether the process that began the service of an instant has certainly ended.
+
+    False does not mean that the process lives: then only the heartbeat can say.
+    """
     return isinstance(guard, Lives) and guard.is_running(requested) is False
 
 
 def forget_running(guard: Guard, requested: str) -> None:
-    """Remove what a service that was taken off the timeline left behind."""
+    """Remove the file in `RUNNING` of a service that was taken off the timeline. A running service keeps its file."""
     if isinstance(guard, Lives) and guard.is_running(requested) is False:
         with running(guard, requested):
             pass
@@ -143,7 +151,7 @@ class LocalGuard:
         file = f"{RUNNING}/{requested}"
         with self._locked(f"#{requested}", file, Holder.this_process(requested, "")):
             yield
-            with suppress(OSError):  # what stays is a file that nobody has locked
+            with suppress(OSError):  # at worst a file stays that nobody has locked
                 os.unlink(self._path(file))
 
     def is_running(self, requested: str) -> bool | None:
@@ -164,7 +172,7 @@ class LocalGuard:
 
 
 class NoGuard:
-    """In the place of a guard where there is none: the table may be read, and nobody can hold it."""
+    """Stands for the guard of a table at a place that pyhudi only reads. Nobody can hold this guard."""
 
     def __init__(self, place: OtherPlace) -> None:
         self._place = place
@@ -174,7 +182,10 @@ class NoGuard:
 
 
 def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[], str]) -> Guard:
-    """The guard of the table at a location. No request before it is acquired. `clock`, `new_uuid`: of a lease."""
+    """The guard of the table at a location. No request is made before the guard is acquired.
+
+    `clock`, `new_uuid`: used by the lease of an object store only.
+    """
     place = parse_place(location.uri)
     match place:
         case LocalPlace(root):
@@ -189,16 +200,18 @@ def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[]
             assert_never(place)
 
 
-# What this process holds. The lock is held only to look and to change, never while a table is being written.
+# The guards that this process holds. `_lock` is held only to look at them and to change them, never while a table is
+# being written.
 _lock = threading.Lock()
 _holders: dict[str, Holder] = {}
 _descriptors: set[int] = set()
 
 
 def _forget_parent() -> None:
-    """In a forked child: it holds nothing, and its copies of the locked files must not keep them locked."""
+    """Make a forked child hold nothing. Its copies of the locked files are closed: they would keep the files locked."""
     global _lock
     _lock = threading.Lock()
+
     _holders.clear()
     for descriptor in _descriptors:
         with suppress(OSError):
@@ -223,11 +236,12 @@ def _held_in_process(key: str, holder: Holder, *, table: str) -> Iterator[None]:
         other = _holders.setdefault(key, holder)
     if other is not holder:
         raise _conflict(table, other)
+
     try:
         yield
     finally:
         with _lock:
-            if _holders.get(key) is holder:  # not so in a forked child
+            if _holders.get(key) is holder:  # a forked child has forgotten its parent's holders
                 del _holders[key]
 
 
@@ -239,11 +253,13 @@ def _locked_file(path: str, root: str, holder: Holder) -> Iterator[None]:
         raise Unavailable(
             f"{path}: cannot lock it: {error.strerror or error}; pyhudi writes only where files can be locked"
         ) from error
+
     try:
         _descriptors.add(descriptor)
         _write_text(descriptor, holder.encode())
         yield
     finally:
+        # A forked child must not unlock the file of its parent.
         if os.getpid() == holder.pid:
             _descriptors.discard(descriptor)
             _write_text(descriptor, b"")
@@ -252,20 +268,24 @@ def _locked_file(path: str, root: str, holder: Holder) -> Iterator[None]:
 
 
 def _lock_file(path: str, root: str) -> int:
-    """The descriptor of the locked guard file.
+    """Open and lock the guard's file. Returns its descriptor.
 
-    A file that was deleted between our opening and our locking it guards nothing: then try anew.
+    A file that was deleted after it was opened and before it was locked guards nothing. Then the next try begins.
     """
     refuse_links(root, os.path.relpath(path, root))
     os.makedirs(os.path.dirname(path), exist_ok=True)
+
     for _ in range(_TRIES):
         descriptor = os.open(path, _OPEN_GUARD, 0o600)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Unavailable(f"{path}: expected a regular file to lock, found none; remove what is there")
+
             _keep_readers_out(descriptor, os.path.dirname(path))
             if not try_lock(descriptor):
                 raise _conflict(root, Holder.decode(_read_text(descriptor)))
+
+            # The lock counts only if `path` still names the file that is locked.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                     return descriptor
@@ -273,15 +293,17 @@ def _lock_file(path: str, root: str) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
     raise Unavailable(f"{path}: expected to stay, found it deleted {_TRIES} times; nothing may delete it")
 
 
 def _is_locked(path: str) -> bool | None:
-    """Whether somebody has locked a file; None where there is none. It is locked for a moment to find out."""
+    """Whether somebody has locked a file; None where there is no file. To find out, the file is locked for a moment."""
     try:
         descriptor = os.open(path, _OPEN_GUARD & ~os.O_CREAT)
     except OSError:
         return None
+
     try:
         is_free = try_lock(descriptor)
         if is_free:
@@ -292,19 +314,22 @@ def _is_locked(path: str) -> bool | None:
 
 
 def _keep_readers_out(descriptor: int, folder: str) -> None:
-    """Let those open the locked file who may write its folder, and nobody else: who can read a file can lock it.
+    """Let only users open the locked file who may write in its folder, because whoever can read a file can lock it.
 
-    A file of another user stays as it is: its owner sees to it.
+    A file of another user stays as it is: its owner sees to its mode.
     """
     if sys.platform == "win32":
         return
+
     file, place = os.fstat(descriptor), os.stat(folder)
     if file.st_uid != os.geteuid():
         return
+
     if file.st_gid != place.st_gid:
         with suppress(OSError):
             os.fchown(descriptor, -1, place.st_gid)
             file = os.fstat(descriptor)
+
     is_of_group = file.st_gid == place.st_gid and bool(place.st_mode & 0o020)
     mode = 0o600 | (0o060 if is_of_group else 0) | (0o006 if place.st_mode & 0o002 else 0)
     if file.st_mode & 0o777 != mode:
@@ -318,7 +343,7 @@ def _read_text(descriptor: int) -> bytes:
 
 
 def _write_text(descriptor: int, text: bytes) -> None:
-    """Replace the text. Nobody's safety hangs on it: a full disk must not keep a writer from its work."""
+    """Replace the text in the locked file. The text is only informative, so a full disk does not stop the writer."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)

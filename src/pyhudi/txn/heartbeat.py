@@ -9,8 +9,11 @@ from pyhudi.format.names import HEARTBEATS, heartbeat_path
 from pyhudi.storage.protocol import Storage
 
 OURS = b"pyhudi"
-"""The content of our heartbeats, which Apache Hudi (it writes and needs none) does not look at: it tells a
-pending write of ours, which is dead once its guard is free, from another writer's."""
+"""The content of pyhudi's heartbeat files. Apache Hudi writes heartbeats without content and ignores this one.
+
+The content tells pyhudi's pending writes from those of other writers. A pending write of pyhudi is dead once the
+guard is free; one of another writer may still run.
+"""
 
 
 def is_alive_elsewhere(storage: Storage, requested: str, *, now_ms: int, expires_ms: int) -> bool:
@@ -29,13 +32,13 @@ def is_alive_elsewhere(storage: Storage, requested: str, *, now_ms: int, expires
 
 
 def put_heartbeat(storage: Storage, requested: str) -> None:
-    """Show that an action is ours, before it is on the timeline: one without a heartbeat is another writer's."""
+    """Mark an action as pyhudi's before it is on the timeline. An action without our heartbeat is another writer's."""
     storage.put(heartbeat_path(requested), OURS)
 
 
 @contextmanager
 def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[None]:
-    """Renew an instant's heartbeat until the block ends. Removing the file is the caller's, once it has committed."""
+    """Renew an instant's heartbeat until the block ends. The caller removes the file once it has committed."""
     path = heartbeat_path(requested)
     storage.put(path, OURS)
     stop = threading.Event()
@@ -45,7 +48,7 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
             try:
                 storage.put(path, OURS)
             except Unavailable:
-                continue  # the next beat may get through; two in a row may fail before anybody gives us up
+                continue  # the next beat may get through: others wait for several missed beats
 
     thread = threading.Thread(target=renew, name=f"pyhudi-heartbeat-{requested}", daemon=True)
     thread.start()
@@ -57,7 +60,7 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
 
 
 def has_own_heartbeat(storage: Storage, requested: str) -> bool:
-    """Whether a pending action was begun by pyhudi: whoever holds the guard knows that it is dead. One get."""
+    """Whether pyhudi began a pending action. Who holds the guard then knows that the action is dead. One get."""
     try:
         return storage.get(heartbeat_path(requested)) == OURS
     except NotFound:
@@ -65,7 +68,7 @@ def has_own_heartbeat(storage: Storage, requested: str) -> bool:
 
 
 def find_own_heartbeats(storage: Storage) -> list[str]:
-    """The requested times whose heartbeats are of pyhudi, dead or alive. One list request, and a get each."""
+    """The requested times with a heartbeat of pyhudi, dead or alive. One list request, and one get per heartbeat."""
     own = []
     for file in storage.list(HEARTBEATS):
         try:

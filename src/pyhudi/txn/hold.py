@@ -1,4 +1,4 @@
-"""What holding a table's guard means: who holds it, and whether it is still held."""
+"""The values of a guard that is held: its holder, and the check that it is still held."""
 
 import json
 import os
@@ -13,14 +13,14 @@ class Hold(Protocol):
     """A guard that was acquired."""
 
     def confirm(self) -> None:
-        """Make sure that the table is still ours, for long enough to complete a commit; asked right before that.
+        """Make sure that the table stays ours for long enough to complete a commit. Called right before a commit.
 
-        Raises: LockLost when it is not, or when nobody can say.
+        Raises: LockLost when the table is no longer ours, or when nobody can say.
         """
 
 
 class CertainHold:
-    """A hold that only its own process can end."""
+    """A hold that nothing but its own process can end. It needs no confirmation."""
 
     def confirm(self) -> None:
         pass
@@ -28,7 +28,7 @@ class CertainHold:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a guard, what for, and since when by the holder's clock."""
+    """Who holds a guard, for which purpose, and since when by the holder's clock."""
 
     pid: int
     host: str
@@ -43,7 +43,7 @@ class Holder:
 
     @classmethod
     def decode(cls, text: bytes) -> "Holder | None":
-        """The holder, or None where the text is of no one: another writer may be writing it just now."""
+        """The holder that a text names. None for a text that names no holder: it may be half written just now."""
         try:
             fields = json.loads(text)
             return cls(int(fields["pid"]), *(str(fields[name]) for name in ("host", "purpose", "since")))

@@ -1,9 +1,11 @@
-"""The guard of a table in an object store: a lease in `.hoodie/.locks/table_lock.json`, as Apache Hudi's
-StorageBasedLockProvider keeps it, so that each finds the other's.
+"""The guard of a table in an object store: a lease in `.hoodie/.locks/table_lock.json`.
 
-A store has no locks that die with their process. The holder says until when the table is its own, and says so again
-while it lives; every change of the file is a conditional put, so that of two who see it free, or run out, one gets it.
-Whoever was away too long finds out by the same condition: only an unbroken row of puts of its own is a lease.
+Apache Hudi's StorageBasedLockProvider keeps its lease in the same file and form, so each finds the other's lease.
+
+An object store has no locks that end with their process. The lease says until when the table belongs to its holder,
+and a living holder renews it. Every change of the file is a conditional put: of two writers that both see the lease
+free or expired, only one gets it. A holder that stood still for too long notices by the same condition: its put fails,
+because another writer has replaced the file since the holder's last put.
 
 Spec: format/actions.md section 11.5.
 """
@@ -28,7 +30,7 @@ LEASE_FILE = ".hoodie/.locks/table_lock.json"
 _TRIES = 3
 
 DRIFT_MS = 500
-"""How long after its end a lease is still heeded: clocks of two machines differ."""
+"""How long after its end a lease is still heeded, because the clocks of two machines differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class LeaseTerms:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """The content of the lease's file. `owner` is a text that no other lease has."""
+    """The content of the lease's file. `owner` is a text that is unique to one lease."""
 
     expired: bool
     valid_until_ms: int
@@ -56,7 +58,10 @@ class LeaseRecord:
 
     @classmethod
     def decode(cls, content: bytes, *, path: str) -> "LeaseRecord":
-        """Raises: CorruptFile for anything but a lease: it may be somebody's, and is not taken over."""
+        """Parse the content of the lease's file.
+
+        Raises: CorruptFile for anything but a lease. Such a file may belong to a writer, so it is not taken over.
+        """
         try:
             fields = json.loads(content)
             expired, until, owner = fields["expired"], fields["validUntil"], fields["owner"]
@@ -74,10 +79,12 @@ class LeaseRecord:
 
 
 def put_surely(storage: VersionedStorage, content: bytes, expected: FileVersion | None) -> FileVersion | None:
-    """`VersionedStorage.put_if` of a content that nobody else puts, asked again where it is not answered: if the file
-    has changed by then, its content tells whether an attempt of ours did it.
+    """Put the lease's file if it still has the expected version, and try again when the store does not answer.
 
-    Raises: Unavailable, after which it may have landed.
+    An unanswered put may have landed. The next try then finds another version. Nobody else puts this content, so the
+    put has landed if the file has our content. Returns the new version; None when another writer changed the file.
+
+    Raises: Unavailable when no try was answered; the put may have landed.
     """
     for left in reversed(range(_TRIES)):
         try:
@@ -86,6 +93,7 @@ def put_surely(storage: VersionedStorage, content: bytes, expected: FileVersion 
             if not left:
                 raise
             continue
+
         if version is None:
             found = storage.get_versioned(LEASE_FILE)
             version = found[1] if found is not None and found[0] == content else None
@@ -105,7 +113,7 @@ class LeaseGuard:
         new_uuid: Callable[[], str],
         terms: LeaseTerms | None = None,
     ) -> None:
-        """`table`: what to call it in errors. The clock decides when a lease has run out, other machines' too."""
+        """`table`: its name in errors. `clock` decides when a lease has run out, also a lease of another machine."""
         self._storage, self._table, self._clock, self._new_uuid = storage, table, clock, new_uuid
         self._terms = terms or LeaseTerms()
         self._is_store_tried = False
@@ -123,6 +131,7 @@ class LeaseGuard:
         except BaseException:
             lease.release()
             raise
+
         stop = threading.Event()
 
         def renew() -> None:
@@ -143,9 +152,12 @@ class LeaseGuard:
         found = self._storage.get_versioned(LEASE_FILE)
         if found is not None:
             self._refuse_held(found[0])
+
         until_ms = self._clock.now_ms() + self._terms.validity_ms
         content = LeaseRecord(False, until_ms, owner).encode()
         version = put_surely(self._storage, content, found[1] if found is not None else None)
+
+        # Another writer put its lease between our get and our put. Name it, if it is still there.
         if version is None:
             winner = self._storage.get_versioned(LEASE_FILE)
             if winner is not None:
@@ -164,7 +176,10 @@ class LeaseGuard:
             )
 
     def _refuse_careless_store(self) -> None:
-        """Refuse a store that does not look at conditions, once a guard. The lease's file exists: the put must fail."""
+        """Refuse a store that ignores the conditions of puts. Tried once per guard.
+
+        The lease's file exists at this point, so a put that must create the file has to fail.
+        """
         if self._is_store_tried:
             return
         found = self._storage.get_versioned(LEASE_FILE)
@@ -178,7 +193,7 @@ class LeaseGuard:
 
 
 class Lease:
-    """A lease that was taken. Its thread renews it; `confirm` does so too."""
+    """A lease that was taken. The thread of `LeaseGuard.acquire` renews the lease, and so does `confirm`."""
 
     def __init__(
         self,
@@ -198,11 +213,11 @@ class Lease:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Not so in a forked child, which holds nothing."""
+        """Whether this process took the lease. False in a forked child, which holds nothing."""
         return os.getpid() == self._pid
 
     def confirm(self) -> None:
-        """Renew the lease; where the store does not answer, half of its validity must be left.
+        """Renew the lease. If the store does not answer, at least half of the lease's validity must be left.
 
         Raises: LockLost when another writer has taken the table, or may take it before a commit is through.
         """
@@ -219,21 +234,24 @@ class Lease:
                 ) from error
 
     def renew(self) -> None:
-        """Hold on for another period. Raises: LockLost when another writer has it; Unavailable when nobody can say."""
+        """Hold the lease for another period.
+
+        Raises: LockLost when another writer has the lease; Unavailable when the store does not say.
+        """
         with self._changing:
             until_ms = self._clock.now_ms() + self._terms.validity_ms
             self._put(LeaseRecord(False, until_ms, self._owner))
             self._until_ms = until_ms
 
     def renew_quietly(self) -> None:
-        """Renew, and leave it to `confirm` to say what is wrong."""
+        """Renew the lease. A failure is only logged: `confirm` raises if the lease is lost."""
         try:
             self.renew()
         except HudiError as error:
             log.warning("%s: the lease could not be renewed: %s", self._table, error)
 
     def release(self) -> None:
-        """Give the table back. A failure is no failure of the write: the lease runs out by itself."""
+        """Give the table back. A failure here does not fail the write, because the lease runs out by itself."""
         try:
             with self._changing:
                 self._put(LeaseRecord(True, self._until_ms, self._owner))
@@ -241,25 +259,30 @@ class Lease:
             log.warning("%s: the lease could not be released, and runs out by itself: %s", self._table, error)
 
     def _put(self, record: LeaseRecord) -> None:
-        """Replace the lease we last put. An earlier put of ours may have landed without an answer: then it is that one.
+        """Replace the lease that we last put. An earlier put of ours may have landed unanswered; then replace that one.
 
-        Raises: LockLost, from then on at every call.
+        Raises: LockLost when another writer has replaced our lease, and at every later call.
         """
         if self._lost:
             raise LockLost(self._lost)
+
         content = record.encode()
         version = put_surely(self._storage, content, self._version)
         if version is None:
             found = self._storage.get_versioned(LEASE_FILE)
             if found is None and record.expired:
                 return  # the table was deleted, and the lease with it
+
+            # The owner's text is unique: a file that bears it is an earlier put of ours that was not answered.
             holder = LeaseRecord.decode(found[0], path=LEASE_FILE).owner if found is not None else "nobody"
             if found is not None and holder == self._owner:
                 version = put_surely(self._storage, content, found[1])
+
         if version is None:
             self._lost = (
                 f"{self._table}: our lease ended before the commit, and {holder} took the table; nothing was "
                 "committed: retry from the new snapshot, and find out what kept this writer from renewing it"
             )
             raise LockLost(self._lost)
+
         self._version = version

@@ -13,14 +13,16 @@ _TYPE_FILE = "MARKERS.type"
 
 
 def read_markers(storage: Storage, requested: str) -> list[MarkerName] | None:
-    """The markers of an instant, direct ones and those of a timeline server; None when it has no marker folder.
+    """The markers of an instant, sorted by data file; None when the instant has no marker folder.
 
-    Direct: one list request. Of a timeline server: one get a `MARKERS<n>` file more.
+    A direct marker is a file of its own. A timeline server writes its markers as lines of `MARKERS<n>` files instead.
+    Requests: one list; with a timeline server, also one get per `MARKERS<n>` file.
     """
     folder = marker_folder(requested)
     files = [file.path.removeprefix(f"{folder}/") for file in storage.list(folder, recursive=True)]
     if not files:
         return None
+
     names = [name for name in files if not name.startswith("MARKERS")]
     if _TYPE_FILE in files:
         for name in files:
@@ -30,21 +32,24 @@ def read_markers(storage: Storage, requested: str) -> list[MarkerName] | None:
 
 
 def empty_log(requested: str) -> bytes:
-    """A log of a block without records, of the action at this time."""
+    """The bytes of a log file with one block and no records, written by the action of this time."""
     return encode_delete_block(no_deletes(), instant_time=requested)
 
 
 def remove_lost_files(storage: Storage, requested: str, markers: Iterable[MarkerName]) -> None:
-    """Delete files of lost task attempts at an action that is about to complete: their markers go first, without which
-    such an attempt ends before it shows its file.
+    """Delete the files of lost task attempts, when their action is about to complete.
 
-    Logs that are called after their slice are emptied before that: without a marker nobody would void their blocks.
+    The markers are deleted before the files: an attempt that still runs ends when its marker is gone, before it shows
+    its file. A log file named after its file slice has an APPEND marker. Such a log is emptied before its marker goes,
+    because without the marker no rollback would void its blocks.
     """
     lost = list(markers)
     data = set(only_data_files((marker.data_path for marker in lost), of=f"a marker of '{requested}'"))
+
     for marker in lost:
         if marker.kind == "APPEND" and marker.data_path in data:
             storage.put(marker.data_path, empty_log(requested))
+
     storage.delete_many(f"{marker_folder(requested)}/{marker.format()}" for marker in lost)
     storage.delete_many(marker.data_path for marker in lost if marker.data_path in data)
 

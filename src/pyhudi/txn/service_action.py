@@ -1,8 +1,9 @@
-"""A pending service that runs without the guard: its turn begins and ends under it, and others write meanwhile.
+"""The life of a pending service that runs without the guard.
 
-While it runs, its heartbeat says so; the guard's being free says nothing of it. Whoever finds it pending without a
-living heartbeat does it anew, under the same instant. Attempts never meet in a file: each has names of its own, and
-one that was given up finds its markers gone (`write/attempt.py`), at the latest when it is to complete.
+A service holds the guard only when it begins and when it completes; other writers write meanwhile. While it runs, its
+heartbeat says so, and a free guard does not mean that the service is dead. Whoever finds a service pending without a
+living heartbeat does it anew, under the same instant. Two attempts never write the same file: each uses file names of
+its own. An attempt that was given up finds its markers gone (`write/attempt.py`), at the latest when it completes.
 """
 
 import logging
@@ -27,17 +28,18 @@ log = logging.getLogger("pyhudi")
 OpenSession = Callable[[], AbstractContextManager[WriteSession]]
 
 TURN_WAIT_MS = 600_000
-"""How long work that is done waits for the table, which another writer holds, before it is given up."""
+"""How long a service whose work is done waits for a table that another writer holds, before the work is given up."""
 _PAUSE_MS = 250
 
 
 def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[FileGroup]) -> ActionRun:
-    """Make a pending service ours: what an earlier attempt left is removed, then it stands inflight.
+    """Make a pending service ours: remove what an earlier attempt left, then put the service inflight.
 
-    `groups`: those in its plan, in which alone it may have left files. The caller starts the heartbeat before the
-    session ends. Order: heartbeat, markers, files, so that a task of the earlier attempt takes its own file back.
+    `groups`: the file groups in the service's plan; only there can an earlier attempt have left files. The caller
+    starts the heartbeat before the session ends. Order of removal: heartbeat, markers, files. A task of the earlier
+    attempt that still runs then misses its marker and deletes its own file.
 
-    Raises: Conflict while another process runs it, by its heartbeat.
+    Raises: Conflict while another process runs the service, as its heartbeat says.
     """
     access, requested = session.access, instant.requested
     now_ms, storage = access.clock.now_ms(), access.storage
@@ -53,23 +55,26 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
             storage, session.snapshot.config, {partition for partition, _ in groups},
             now_ms=now_ms, heartbeat_expires_ms=session.heartbeat.expires_ms,
         )  # fmt: skip
+
     return session.table.begin(requested, instant.action, upon=session.state)
 
 
 def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
-    """Give signs of life for a service until `life` ends: by its process, where the guard can tell, and a heartbeat."""
+    """Give signs of life for a service until `life` ends: a heartbeat and, where the guard knows processes, a lock."""
     life.enter_context(running(session.access.guard, requested))
     life.enter_context(beating(session.access.storage, requested, interval_ms=session.heartbeat.interval_ms))
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:
-    """Raises: Conflict while another process runs a pending service.
+    """Refuse a pending service that another process runs. At most one request.
 
-    Its heartbeat says so, unless the guard knows that its process has ended. One request.
+    A recent heartbeat means that the service runs, unless the guard knows that its process has ended.
+    Raises: Conflict while another process runs the service.
     """
     now_ms, expires_ms = session.access.clock.now_ms(), session.heartbeat.expires_ms
     if is_surely_dead(session.access.guard, instant.requested):
         return
+
     beat = session.access.storage.head(heartbeat_path(instant.requested))
     if beat is not None and now_ms - beat.modified_ms <= expires_ms:
         raise Conflict(
@@ -80,9 +85,9 @@ def refuse_running(session: WriteSession, instant: Instant) -> None:
 
 @contextmanager
 def awaited_session(open_session: OpenSession, clock: Clock, *, what: str) -> Iterator[WriteSession]:
-    """A session as soon as no other writer holds the table.
+    """Open a session as soon as no other writer holds the table. `what`: the waiting service, for the error.
 
-    Raises: Conflict when that takes longer than `TURN_WAIT_MS`.
+    Raises: Conflict when the wait takes longer than `TURN_WAIT_MS`.
     """
     until_ms = clock.now_ms() + TURN_WAIT_MS
     with ExitStack() as stack:
@@ -101,8 +106,9 @@ def awaited_session(open_session: OpenSession, clock: Clock, *, what: str) -> It
 
 
 def _own_files(storage: Storage, instant: Instant, groups: Collection[FileGroup]) -> list[str]:
-    """The files that attempts at a service have written: base files of a compaction, logs of a log compaction.
-    One list request a partition.
+    """The paths of the files that attempts at a service have written. One list request per partition.
+
+    A compaction writes base files; a log compaction writes log files.
     """
     found = []
     for partition in sorted({partition for partition, _ in groups}):
@@ -114,6 +120,7 @@ def _own_files(storage: Storage, instant: Instant, groups: Collection[FileGroup]
             else:
                 logged = LogFileName.parse(text)
                 key = (logged.file_id, logged.instant) if logged else None
+
             if key is not None and key[1] == instant.requested and (partition, key[0]) in groups:
                 found.append(file.path)
     return found

@@ -1,4 +1,4 @@
-"""A writer's turn at a table: under its guard, after the dead have been cleared away."""
+"""A writer's turn at a table: the writer holds the guard, and what dead writers left has been cleared up."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitPart
 
 @dataclass(frozen=True)
 class TableAccess:
-    """How a table is reached, and everything that a writer may not make up itself."""
+    """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone."""
 
     storage: Storage
     location: StorageLocation
@@ -69,7 +69,7 @@ class HeartbeatSettings:
 
 @dataclass(frozen=True)
 class WriteSession:
-    """What a writer holds while it is its turn. `table`: on which it begins and completes actions meanwhile."""
+    """What a writer has during its turn. `table`: the table on which the writer begins and completes actions."""
 
     access: TableAccess
     snapshot: Snapshot
@@ -77,18 +77,18 @@ class WriteSession:
     hold: Hold
     table: ActionTable
     restored: tuple[RestoreDone, ...] = ()
-    """Restores that had died and were finished at the beginning of this turn."""
+    """Restores of dead writers that were finished at the beginning of this turn."""
     rolled_back: tuple[RolledBack, ...] = ()
-    """What was done about writes that had died, then."""
+    """Rollbacks of dead writes that were done at the beginning of this turn."""
 
     @contextmanager
     def begin_write(self, action: str, *, request: bytes, inflight: bytes) -> Iterator[ActionRun]:
-        """Begin a write, with its heartbeat; the block does its work and completes it.
+        """Begin a write, with its heartbeat. The `with` block does the work and completes the write.
 
-        `action`: commit, deltacommit or replacecommit. `request`, `inflight`: what the files of these states hold.
-        When the block raises an Exception the write is rolled back at once and the error goes on; but nothing
-        is touched when nobody can say whether it landed (OutcomeUnknown), or when the table is no longer ours
-        (LockLost): the next writer finds out.
+        `action`: commit, deltacommit or replacecommit. `request`, `inflight`: contents of the files of these states.
+        When the block raises an Exception, the write is rolled back at once and the error is raised again. Nothing
+        is touched after OutcomeUnknown, since the write may have landed, nor after LockLost, since the table is no
+        longer ours; then the next writer finds out what happened.
         """
         requested = self.table.issue_instant()
         try:
@@ -100,14 +100,14 @@ class WriteSession:
             try:
                 self.hold.confirm()
                 run_rollback(self.table, self.snapshot.timeline, Instant(requested, action, "INFLIGHT"))
-            except HudiError as second:  # the write's own error says more, and the next writer rolls it back
+            except HudiError as second:  # the write's own error says more; the next writer does the rollback
                 error.add_note(f"{action} '{requested}' could not be rolled back yet: {second}")
             raise
 
     def complete(self, run: ActionRun, metadata: CommitMetadata, judge: Judge) -> str:
         """Complete a write, or a service that rewrites files. Returns its completion time.
 
-        `run`: begun in this turn, or in an earlier one. `judge`: of what others did since it was begun.
+        `run`: an action begun in this turn or in an earlier one. `judge`: decides by what others did since then.
         Raises: as `ActionRun.complete`.
         """
         table, upon = self.table, run.upon
@@ -130,7 +130,8 @@ class WriteSession:
     def forget(self, target: Instant) -> None:
         """Remove the markers and the heartbeat of a write that completed.
 
-        A failure is no failure of the write, which must not be repeated: the next writer removes them.
+        A failure here is only logged, because the write has landed and must not be repeated. The next writer removes
+        what is left.
         """
         try:
             remove_markers(self.table.storage, target.requested)
@@ -142,7 +143,7 @@ class WriteSession:
 
     @property
     def state(self) -> TableState:
-        """The table as of `snapshot`, for the verdict on an action that is planned on it."""
+        """The table's state as of `snapshot`, for the verdict on an action that is planned on this snapshot."""
         timeline = self.snapshot.timeline
         return TableState(
             self.access.location.uri,
@@ -152,7 +153,10 @@ class WriteSession:
         )
 
     def _state_now(self) -> TableState:
-        """The table as writers that do not heed our guard have left it since this turn began. One get and one list."""
+        """The table's state now. Writers that ignore our guard may have changed the table during this turn.
+
+        Requests: one get and one list.
+        """
         storage, uri = self.table.storage, self.access.location.uri
         version = table_config(read_table_properties(storage), path=uri).version.number
         now = read_timeline(storage, self.table.layout, self.snapshot.zone)
@@ -171,12 +175,12 @@ def write_session(
     takes_back: str | None = None,
     wait_ms: int = 0,
 ) -> Iterator[WriteSession]:
-    """Take the table's guard, finish or undo what the dead left, and give the table as it then is.
+    """Take the table's guard, finish or undo what dead writers left, and give the table in its state after that.
 
-    `is_write` False: for what adds no files, so that participants need not get ready for any. `takes_over`: of which
-    instant a restore is finished that another writer left pending, which is refused otherwise. `takes_back`: which
-    instant is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
-    Raises: Conflict when another writer holds the table; Unsupported when this release cannot write it.
+    `is_write`: False for an action that adds no files; then participants need not get ready for a write.
+    `takes_over`: a pending restore of another writer to this instant is finished; any other is refused. `takes_back`:
+    the instant that is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
+    Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
     """
     with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms) as hold:
         now_ms = access.clock.now_ms()
@@ -191,7 +195,8 @@ def write_session(
 
         taking_part = participants(snapshot, issue, hold)
         if snapshot.config.has_metadata_table and snapshot.listing.source == "storage":
-            snapshot = access.snapshot()  # a participant has given up a metadata table that is gone
+            # The table's properties named a metadata table whose files are gone. A participant has given it up by now.
+            snapshot = access.snapshot()
         table = ActionTable(access.storage, snapshot.timeline.layout, issue, hold.confirm, taking_part)
 
         life = LifeTerms(now_ms, heartbeat.expires_ms)
@@ -211,6 +216,7 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             f"{uri}: table version {config.version}: this release writes the versions "
             f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
         )
+
     wanted = {
         "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
@@ -221,6 +227,7 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         value = config.properties.get(key, "")
         if value and value not in known:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
+
     merge_rules(config.properties, version=config.version, path=uri)
     if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
         payload = config.properties.get("hoodie.compaction.payload.class", "")
@@ -228,6 +235,7 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
             "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
         )
+
     if config.key_kind is KeyKind.OTHER:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)

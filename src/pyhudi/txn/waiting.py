@@ -1,8 +1,9 @@
 """Waiting for a table that another writer holds.
 
-Who waits asks again and again, after short pauses of unequal length. A writer that writes in a loop would nearly always
-take the table again before a waiting one asks. Where a guard has a line, the first in the line keeps newcomers back:
-whoever finds somebody waiting joins the line. So the table goes round, and of two writers in loops each gets its share.
+A waiting writer tries again and again, after short pauses of unequal length. A writer that writes in a loop would
+nearly always take the table again before a waiting writer tries. Some guards therefore have a line. The first in the
+line keeps newcomers back: a writer that finds somebody waiting joins the line. Of two writers in loops each gets its
+share.
 """
 
 import os
@@ -25,12 +26,12 @@ WAIT_OPTION = "hoodie.write.lock.wait_time_ms"
 
 _LINE_PAUSE_MS = 2
 _PAUSE_MS = 50
-"""The shortest pause between two tries: at a guard with a line, where a try is a local call, and at any other."""
+"""The shortest pauses between two tries: at a guard with a line, where a try is a local call; and at other guards."""
 
 
 @contextmanager
 def awaited_hold(guard: Guard, purpose: str, *, clock: Clock, wait_ms: int) -> Iterator[Hold]:
-    """Hold the guard as soon as it is free. `wait_ms`: how long to wait at most; 0: not at all.
+    """Hold the guard as soon as it is free. `wait_ms`: the longest wait; with 0 there is one try only.
 
     Raises: as `Guard.acquire`; Conflict, naming the holder, once the wait is over.
     """
@@ -47,19 +48,22 @@ def _acquire(guard: Guard, acquire: Callable[[], Hold], clock: Clock, wait_ms: i
         return acquire()
     if not isinstance(guard, Line):
         return _Patience(clock, wait_ms, _PAUSE_MS).ask(acquire)
+
+    # Only a writer that finds nobody waiting may take the guard past the line.
     if not guard.is_awaited():
         with suppress(Conflict):
             return acquire()
+
     patience = _Patience(clock, wait_ms, _LINE_PAUSE_MS)
     with ExitStack() as line:
-        with suppress(Conflict):  # the time is over: the last try names the holder
+        with suppress(Conflict):  # the wait is over: the last try below names the holder
             patience.ask(lambda: line.enter_context(guard.first_in_line()))
         return patience.ask(acquire)
 
 
 @dataclass
 class _Patience:
-    """What is left of a wait. `spent_ms`: the pauses alone, which count where a clock stands still."""
+    """A wait of limited length. `spent_ms`: the sum of the pauses, which ends the wait even if the clock stops."""
 
     clock: Clock
     wait_ms: int
@@ -71,7 +75,7 @@ class _Patience:
         self._until_ms = self.clock.now_ms() + self.wait_ms
 
     def ask(self, take: Callable[[], T]) -> T:
-        """What `take` gives, once it no longer conflicts. One try more where the wait is over."""
+        """The result of `take`, once it no longer conflicts. Even when the wait is over, `take` is tried once."""
         while True:
             try:
                 return take()
@@ -81,7 +85,11 @@ class _Patience:
             self._pause()
 
     def _pause(self) -> None:
-        """One to three times the shortest pause. Two who began to wait at the same moment do not stay in step."""
+        """Pause for one to three times the shortest pause.
+
+        The length varies by process, thread and try, so that two writers that began to wait together do not stay in
+        step.
+        """
         self.tries += 1
         number = (os.getpid() * 31 + threading.get_ident() // 64 + self.tries) * 2_654_435_761 % 4_294_967_296
         pause_ms = self.pause_ms + number * 2 * self.pause_ms // 4_294_967_296

@@ -1,8 +1,10 @@
-"""The bucket of each row on Spark: of fixed buckets by native expressions, on rings by Arrow functions of the key.
+"""The bucket of each row on Spark, for the bucket index.
+
+Native expressions compute fixed buckets. Arrow functions of the key compute buckets on rings (consistent hashing).
 
 Measured with Spark 4.3 on two cores, 2 million rows of 12 columns with keys of 17 characters, beyond the 0.9 s for
-reading them: natively about 1 s; an Arrow function of the key column 2.5 s, for Spark keeps the other columns in its
-buffers meanwhile; the rows through `mapInArrow` 5.5 s.
+reading them: native expressions about 1 s; an Arrow function of the key column 2.5 s, because Spark buffers the other
+columns meanwhile; the rows through `mapInArrow` 5.5 s.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,19 +24,24 @@ from pyhudi.index.bucket import BucketRule, FixedBuckets
 
 _LOW = 0xFFFFFFFF
 _PAIR = "(?s)(?:^|,)([^:]*):([^,]*(?:,[^:]*)?(?=,[^:,]*:)|.*)"
-"""A field and its value, which ends at the last comma before the next colon that has one before it, or with the key."""
+"""A field and its value in a composite key such as `a:1,b:2`.
+
+A value may hold commas: it ends at the last comma before the next colon that follows a comma, or with the key. Example:
+in `a:x,y,b:2` the value of a is `x,y`.
+"""
 
 
 def fixed_bucket(key: Column, rule: FixedBuckets) -> Column:
-    """The bucket of a record key, as `format/bucket_hash.py` gives it. No session setting changes it."""
+    """The bucket of a record key, as `format/bucket_hash.py` computes it. No session setting changes the value."""
     h = list_hash(key, rule.hash_fields)
     return (h.bitwiseAND(RING_MASK) % rule.bucket_count).cast("int")
 
 
 def list_hash(key: Column, fields: Sequence[str]) -> Column:
-    """The low 32 bits of the list hash of a key's hash values, as a long that is not negative.
+    """The low 32 bits of Java's list hash over the values of a key's hash fields, as a non-negative long.
 
-    No step passes 64 bits, so that ANSI mode has nothing to refuse.
+    A key that is no list of pairs, or that has none of the fields, counts as one value. No step exceeds 64 bits, so
+    that ANSI mode raises no overflow.
     """
     whole = text_hash(key, 31)
     has_pairs = key.contains(",") & key.contains(":")
@@ -44,7 +51,7 @@ def list_hash(key: Column, fields: Sequence[str]) -> Column:
 
 
 def _selected(key: Column, fields: Sequence[str]) -> Column:
-    """The hash values of a key of pairs."""
+    """The values of the hash fields in a key of `field:value` pairs."""
     names, values = (f.regexp_extract_all(key, f.lit(_PAIR), f.lit(group)) for group in (1, 2))
     pairs = f.zip_with(names, values, lambda name, value: f.struct(name.alias("name"), value.alias("value")))
     return f.transform(f.filter(pairs, lambda pair: pair["name"].isin(*fields)), lambda pair: pair["value"])
@@ -59,7 +66,11 @@ def _values_hash(values: Column, whole: Column) -> Column:
 
 
 def text_hash(text: Column, added: int) -> Column:
-    """Java's `String.hashCode` and `added`. An empty text is one character of number 0 to Spark, which adds nothing."""
+    """The low 32 bits of Java's `String.hashCode` plus `added`.
+
+    Spark splits an empty text into one character with code 0, which adds nothing. A character beyond 16 bits counts as
+    two, as in Java.
+    """
     characters = f.transform(f.split(text, ""), lambda character: f.ascii(character).cast("long"))
 
     def step(h: Column, code: Column) -> Column:
@@ -71,14 +82,17 @@ def text_hash(text: Column, added: int) -> Column:
 
 
 def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use` of a value that is worked out once."""
+    """`use(value)`, with `value` computed once."""
     return f.element_at(f.transform(f.array(value), use), 1)
 
 
 def with_rule_buckets(
     rows: DataFrame, rules: Mapping[str, BucketRule], *, path: str, key: str, bucket: str
 ) -> DataFrame:
-    """The rows with a column `bucket`, by the rule of the partition that the column `path` names."""
+    """The rows with a column `bucket`, by the rule of the partition that the column `path` names.
+
+    One rule of fixed buckets for all partitions is computed natively.
+    """
     distinct = set(rules.values())
     if len(distinct) == 1 and isinstance(fixed := distinct.pop(), FixedBuckets):
         return rows.withColumn(bucket, fixed_bucket(f.col(key), fixed))
@@ -90,7 +104,7 @@ def with_ring_buckets(
 ) -> DataFrame:
     """The rows with a column `bucket`, by the rule of the partition that the column `path` names.
 
-    From Spark 4.1 paths and keys go to Python; before that the rows do. Python holds a batch.
+    From Spark 4.1 only paths and keys go to Python; before that whole rows do. Python holds one batch.
     """
     if hasattr(f, "arrow_udf"):
 
@@ -108,10 +122,11 @@ def with_ring_buckets(
 
 
 def ring_numbers(paths: pa.Array, keys: pa.Array, rules: Mapping[str, BucketRule]) -> np.ndarray:
-    """For each row its bucket's number in its partition. Shape: (n,) int32."""
+    """The bucket of each row, numbered within the row's partition. Shape: (n,) int32."""
     found = np.zeros(len(keys), dtype=np.int32)
     if not len(keys):
         return found
+
     encoded = one_array(paths).dictionary_encode()
     by_path = rows_by_code(np.asarray(encoded.indices), len(encoded.dictionary))
     for partition, part in zip(encoded.dictionary.to_pylist(), by_path, strict=True):

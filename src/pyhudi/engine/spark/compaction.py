@@ -1,4 +1,4 @@
-"""Compactions on Spark: one task a slice, which runs the same handle as a thread of this process would."""
+"""Compactions on Spark. Each slice is a Spark task, which runs the same handle that a local thread runs."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _STATS = pa.schema([pa.field("number", pa.int64()), pa.field("stats", pa.binary(
 
 
 class SparkSliceWork:
-    """Slices as tasks of a Spark session, the first ones first. No row comes to the driver: statements only."""
+    """Runs slices as tasks of a Spark session, in their order. Only write statistics come to the driver, no rows."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -35,7 +35,7 @@ class SparkSliceWork:
 def _slice_task(
     handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: numbers of slices in, what became of them out."""
+    """The function for `mapInArrow`. Its input is the numbers of slices, its output the pickled statistics of each."""
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

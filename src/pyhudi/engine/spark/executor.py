@@ -1,4 +1,4 @@
-"""Tasks of this process as tasks of a Spark session."""
+"""An executor that runs pyhudi's tasks as tasks of a Spark session."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _TURNS_A_CORE = 4
 _VALUES = pa.schema(
     [pa.field("number", pa.int64()), pa.field("size_bytes", pa.int64()), pa.field("content", pa.binary())]
 )
-"""A task's number among all of them, the bytes of its pickled outcome, and these bytes compressed."""
+"""The number of a task, the size of its pickled outcome, and the pickled outcome in compressed form."""
 
 
 class SparkExecutor:
-    """An executor for tasks that read: Spark may run one twice, and a task that lost may still be running at the end.
+    """An executor for tasks that only read. Spark may run a task twice, and one of the two may run on after the end.
 
-    Neighbours among the tasks share a task of Spark's, four of those a core, and are pickled as one: what they have in
-    common travels once. Of values only their compressed bytes come to the driver's JVM. After a failure the tasks
-    behind it in the same Spark task are not begun; the others are. Memory: as every executor's.
+    Neighbouring tasks share a Spark task; there are four Spark tasks per core. Tasks that share one are pickled
+    together, so that what they have in common is sent once. The driver's JVM gets values as compressed bytes only.
+    After a failure, later tasks in the same Spark task are not begun; tasks in other Spark tasks are.
+    Memory: all tasks and all values.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -40,13 +41,16 @@ class SparkExecutor:
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         if not tasks:
             return []
+
         use_running_interpreter(self._spark)
         count = min(len(tasks), _TURNS_A_CORE * core_count(self._spark))
         edges = [len(tasks) * number // count for number in range(count + 1)]
         shares = [_pickle((function, start, list(tasks[start:end]))) for start, end in pairwise(edges)]
+
         numbers = self._spark.range(0, count, 1, count)
         rows = numbers.mapInArrow(_run_shares(shares), spark_schema(_VALUES)).collect()
         found = {row.number: _unpack(bytes(row.content), row.size_bytes) for row in rows}
+
         values: list[R] = []
         for number in range(len(tasks)):
             value, error = found[number]
@@ -57,7 +61,7 @@ class SparkExecutor:
 
 
 class _Pickler(pickle.Pickler):
-    """Storages travel as their locations, whatever they are made of."""
+    """Pickles a storage as its location. The task that unpickles it opens the storage anew."""
 
     def reducer_override(self, obj: object) -> Any:
         if hasattr(type(obj), "put_stream"):
@@ -72,7 +76,7 @@ def _pickle(share: object) -> bytes:
 
 
 def _run_shares(shares: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: numbers of shares in, values of their tasks out."""
+    """The function for `mapInArrow`. Its input is the numbers of shares, its output the outcomes of their tasks."""
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
@@ -83,7 +87,10 @@ def _run_shares(shares: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]],
 
 
 def _outcomes(share: bytes) -> Iterator[pa.RecordBatch]:
-    """Of each task its value, or the error that pyhudi knows; any other fails the task of Spark's, which tries anew."""
+    """The outcome of each task in a share: its value, or an error of pyhudi, after which the share ends.
+
+    Any other exception fails the Spark task, and Spark tries it anew.
+    """
     function, start, tasks = pickle.loads(share)
     for number, task in enumerate(tasks, start):
         try:

@@ -1,7 +1,7 @@
-"""A native Parquet scan of given files, for which Spark asks the storage nothing.
+"""A native Parquet scan of given files, planned without a request to the storage.
 
-`spark.read.parquet(*paths)` looks at each path, and lists more than 32 of them with a job of one task a path. The
-driver knows names and sizes already: they go to the JVM as one byte array, into Spark's own file index.
+`spark.read.parquet(*paths)` looks at each path; more than 32 paths are listed by a job with one task per path. The
+driver knows names and sizes already. They go to the JVM as one byte array, and from there into Spark's own file index.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def scan_known_files(
     options: Mapping[str, str],
     times_ms: Sequence[int] = (),
 ) -> DataFrame:
-    """The rows of Parquet files, as (URI, bytes); needs the gateway to the driver's JVM.
+    """The rows of Parquet files. Needs the gateway to the driver's JVM.
 
     `times_ms`: what `_metadata.file_modification_time` is to say of each file; none: 1970.
     Filters and projections are pushed down as in any scan of Spark's.
@@ -101,9 +101,10 @@ def _in_memory_index(
 
 
 def encode_statuses(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> bytes:
-    """Files and their modification times as Hadoop's `ArrayWritable` of `FileStatus` spells them.
+    """Files and their modification times as the bytes of Hadoop's `ArrayWritable` of `FileStatus`.
 
-    A count, then each one's length and protobuf.
+    Layout: the count of files, 4 bytes, big endian; then for each file the length of its message, 4 bytes, and the
+    protobuf message.
     """
     parts = [len(files).to_bytes(4, "big")]
     for (uri, size_bytes), time_ms in zip(files, times_ms, strict=True):

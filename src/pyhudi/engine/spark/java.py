@@ -1,6 +1,6 @@
 """Classes of the driver's JVM by their full names.
 
-`spark._jvm.org.apache...` asks the JVM at each part of a name what it is: six calls before the one that is meant.
+`spark._jvm.org.apache...` asks the JVM about each part of a name: six calls before the call that is wanted.
 """
 
 from typing import Any
@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
-    """The class, to be constructed, or asked for what is static; needs the gateway to the driver's JVM.
+    """The class of this name, for its constructor and its static members. Needs the gateway to the driver's JVM.
 
-    A name that is none fails as it is used.
+    A name that no class has fails only when it is used.
     """
     gateway = spark.sparkContext._gateway
     assert gateway is not None

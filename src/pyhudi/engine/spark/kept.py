@@ -1,4 +1,4 @@
-"""Evaluating an input once: kept where reading it again might give other rows or cost much."""
+"""Evaluating an input once. An input is kept if reading it again might give other rows or cost much."""
 
 from typing import Any
 
@@ -13,13 +13,14 @@ _CLOCKS = ("Current", "Now", "LocalTimestamp")
 
 
 def keep_input(rows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
-    """The input in a form that may be read several times, and what to let go of afterwards.
+    """The input in a form that may be read several times, and a DataFrame to unpersist afterwards, if any.
 
-    A plain deterministic scan of files, or rows that are in memory already, are read again; anything else is
-    checkpointed on the executors' disks and memory (`localCheckpoint`).
+    A plain deterministic scan of files, and rows that are in memory already, are simply read again. Anything else is
+    checkpointed in the executors' memory and on their disks (`localCheckpoint`).
     """
     if is_plain_scan(rows):
         return rows, None
+
     try:
         return rows.localCheckpoint(), None
     except (AttributeError, NotImplementedError):  # Spark Connect before 4.0 has no checkpoints
@@ -28,13 +29,14 @@ def keep_input(rows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
 
 
 def is_plain_scan(rows: DataFrame) -> bool:
-    """Whether the plan only reads files or local rows and projects and filters them deterministically.
+    """Whether the plan only reads files or local rows, and projects and filters them deterministically.
 
-    Functions of users may have effects or be dear, whatever they say of themselves: they do not count as plain.
-    False where there is no gateway to look through.
+    User-defined functions do not count as plain, even if they are declared deterministic: they may have side effects,
+    or be expensive. False without a gateway to the JVM, because the plan cannot be seen.
     """
     if not is_classic(session_of(rows)):
         return False
+
     execution = rows._jdf.queryExecution()
     pending = [execution.optimizedPlan()]
     seen = 0
@@ -47,26 +49,31 @@ def is_plain_scan(rows: DataFrame) -> bool:
         if kind == "LogicalRelation" and node.relation().getClass().getSimpleName() != "HadoopFsRelation":
             return False
         pending += _elements(node.children())
-    # The optimizer evaluates the clock, and functions over local rows, anew each time: look at what was asked for.
+
+    # The optimizer replaces the clock, and functions over local rows, by values, and does so anew at each evaluation.
+    # So the plan as it was asked for must be plain, too.
     return _is_plain(execution.analyzed()) and _is_plain(execution.optimizedPlan())
 
 
 def _is_plain(plan: Any) -> bool:
-    """Whether the expressions of a plan are deterministic, of Spark's own, and do not ask for the time."""
+    """Whether a plan's expressions are all deterministic, Spark's own, and independent of the clock."""
     nodes: list[Any] = [plan]
     expressions: list[Any] = []
     seen = 0
+
     while nodes or expressions:
         if not expressions:
             node = nodes.pop()
             nodes += _elements(node.children())
             expressions = _elements(node.expressions())
             continue
+
         expression = expressions.pop()
         seen += 1
         name = expression.getClass().getSimpleName()
         if name == "AttributeReference":
             continue
+
         if (
             seen > _EXPRESSIONS_MAX
             or name.startswith(_CLOCKS)

@@ -1,4 +1,4 @@
-"""New rows of a partition by ranges of their keys on Spark: which of them share a file group."""
+"""Dividing the new rows of a partition into file groups by ranges of their keys, on Spark."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from pyhudi.engine.spark.small_tables import small_table
 from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
 
 SAMPLED_KEYS_MAX = 100_000
-"""Keys about as many as this are brought to the driver, to see where the ranges of equal size end."""
+"""About so many keys are brought to the driver as a sample, to find where the ranges end."""
 
 _BUCKETS = "__pyhudi_buckets"
 _BOUNDS = "__pyhudi_bounds"
@@ -19,10 +19,11 @@ _BOUNDS = "__pyhudi_bounds"
 def with_key_ranges(
     rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]
 ) -> tuple[DataFrame, Column, tuple[str, ...]]:
-    """The rows, the bucket of each by its partition and key, and the columns that came with it.
+    """The rows with helper columns, the expression of each row's bucket, and the names of the helper columns.
 
-    `bins`: partition -> (bucket, planned rows). Rows of one key meet; a bucket gets about what was planned.
-    Jobs: one over the keys of the partitions that have several buckets, if any has. `rows` is read again for it.
+    `bins`: partition -> buckets, each with its planned rows. All rows of a key get the same bucket. A bucket gets about
+    as many rows as planned. Jobs: one over the keys of partitions with several buckets, if there are any; it reads
+    `rows` once more.
     """
     bounds = _bounds(rows, {path: of for path, of in bins.items() if len(of) > 1})
     of_paths = [(path, [bucket for bucket, _ in of], bounds.get(path, [])) for path, of in sorted(bins.items())]
@@ -35,9 +36,10 @@ def with_key_ranges(
 
 
 def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> dict[str, list[str]]:
-    """For each partition the least key of each bucket but the first, by a sample of keys."""
+    """For each partition, the least key of each bucket but the first, estimated from a sample of keys."""
     if not bins:
         return {}
+
     step = -(-sum(count for of in bins.values() for _, count in of) // SAMPLED_KEYS_MAX)
     chosen = rows.where(f.col(PARTITION_PATH).isin(list(bins))) if len(bins) <= _PATHS_MAX else rows
     sampled = chosen.where(f.pmod(f.xxhash64(RECORD_KEY), f.lit(step)) == 0)
@@ -50,11 +52,14 @@ def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> d
 
 
 _PATHS_MAX = 1_000
-"""Partitions that a filter names one by one."""
+"""Up to so many partitions are named one by one in a filter."""
 
 
 def bounds_of(sorted_keys: Sequence[str], bins: Sequence[tuple[int, int]]) -> list[str]:
-    """The least key of each bucket but the first, where the sample's share of each is that of its planned rows."""
+    """The least key of each bucket but the first. Each bucket's share of the sample is its share of the planned rows.
+
+    Example: sorted keys a, b, c, d and two buckets of 1 and 3 planned rows give the bound b.
+    """
     total = sum(count for _, count in bins)
     bounds: list[str] = []
     before = 0

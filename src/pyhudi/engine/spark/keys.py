@@ -1,4 +1,4 @@
-"""Record keys and partition paths as native expressions, spelled as `format/keys.py` spells them."""
+"""Record keys and partition paths as native expressions. Their values are those of `format/keys.py`."""
 
 from decimal import Decimal
 
@@ -22,19 +22,23 @@ from pyhudi.format.timestamp_paths import bad_time_message
 
 
 def record_key(spec: KeySpec, schema: pa.Schema) -> Column:
-    """The record key; null where it is null or empty as a whole.
+    """The record key; null if the key as a whole is null or empty.
 
-    A made-up one numbers the rows within the input's parts, which must be the same whenever they are read.
+    A generated key is made of the number of the input's Spark partition and the row's number in it. The input must
+    therefore give the same rows in the same partitions whenever it is read.
     """
     if spec.makes_keys:
-        row = f.monotonically_increasing_id()  # the part's number, then 33 bits of the row's
+        row = f.monotonically_increasing_id()  # the Spark partition's number, then 33 bits for the row's number
         return f.concat(f.shiftright(row, 33).cast("string"), f.lit("_"), row.bitwiseAND((1 << 33) - 1).cast("string"))
+
     texts = [key_text(name, schema, spec) for name in spec.record_key]
     if not spec.is_composite:
         return f.when(texts[0] != "", texts[0])
+
     is_there = texts[0].isNotNull() & (texts[0] != "")
     for text in texts[1:]:
         is_there = is_there | (text.isNotNull() & (text != ""))
+
     parts: list[Column] = []
     for name, text in zip(spec.record_key, texts, strict=True):
         component = f.when(text.isNull(), NULL_COMPONENT).when(text == "", EMPTY_COMPONENT).otherwise(text)
@@ -43,9 +47,10 @@ def record_key(spec: KeySpec, schema: pa.Schema) -> Column:
 
 
 def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
-    """The partition path; the empty text for an unpartitioned table, null where a value is no time."""
+    """The partition path; the empty text for an unpartitioned table; null if a time-based value is no time."""
     if not spec.partition_by:
         return f.lit("")
+
     levels: list[Column] = []
     for name in spec.partition_by:
         text = partition_text(name, schema, spec)
@@ -59,17 +64,20 @@ def partition_path(spec: KeySpec, schema: pa.Schema) -> Column:
 
 
 def partition_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
-    """The text that a column gives to the partition path, before it is encoded; null for a value that is no time."""
+    """A column's text for the partition path, before it is encoded; null if a time-based value is no time."""
     if name not in spec.time_based:
         return key_text(name, schema, spec)
-    assert spec.times is not None  # a spec to write by has it
+    assert spec.times is not None  # a spec made for writing has it
     kind = schema.field(name).type
     micros = micros_of(name, schema) if pa.types.is_timestamp(kind) else None
     return time_partition_text(f.col(quoted(name)), micros, kind, name, spec.times)
 
 
 def refuse_bad_times(rows: DataFrame, schema: pa.Schema, spec: KeySpec) -> None:
-    """Raise for the first value found that has no partition path. One short job a time-based column."""
+    """Raise for the first value found that is no time. One short job per time-based column.
+
+    Raises: Invalid, naming the column and the value.
+    """
     for name in spec.time_based:
         assert spec.times is not None
         found = rows.where(partition_text(name, schema, spec).isNull()).select(quoted(name)).limit(1).collect()
@@ -78,10 +86,14 @@ def refuse_bad_times(rows: DataFrame, schema: pa.Schema, spec: KeySpec) -> None:
 
 
 def key_text(name: str, schema: pa.Schema, spec: KeySpec) -> Column:
-    """The text of a column's value as part of a key or path."""
+    """The text of a column's value as part of a key or path.
+
+    With `has_logical_timestamps` a timestamp with a zone is spelled as a date and a time instead of a number.
+    """
     kind = schema.field(name).type
     if not (spec.has_logical_timestamps and pa.types.is_timestamp(kind) and kind.tz is not None):
         return value_text(name, schema)
+
     micros = micros_of(name, schema)
     millis = f.round((micros - micros % 1_000) / 1_000).cast("long")
     text = f.regexp_replace(print_wall(millis, _LOGICAL_TIMESTAMP), r"(\.[0-9]+?)0*$", "$1")
@@ -118,7 +130,8 @@ def value_text(name: str, schema: pa.Schema) -> Column:
 def _local_micros(column: Column) -> Column:
     """Microseconds since 1970-01-01 00:00 of a timestamp without zone.
 
-    By parts, for Spark's `timestampdiff` goes through the session's zone, which lacks an hour each spring.
+    Computed from the date, the hour, the minute and the second. Spark's `timestampdiff` goes through the session's time
+    zone, where an hour is missing each spring.
     """
     minutes = f.unix_date(column.cast("date")).cast("long") * 1_440 + f.hour(column) * 60 + f.minute(column)
     seconds = f.date_part(f.lit("SECOND"), column)  # decimal(8, 6)
@@ -126,13 +139,15 @@ def _local_micros(column: Column) -> Column:
 
 
 def _decimal_text(name: str, scale: int) -> Column:
-    """A decimal as Java's `BigDecimal.toString` prints it: below 1E-6 by its digits and an exponent.
+    """A decimal as Java's `BigDecimal.toString` prints it. Example: 0.0000001 is `1E-7`.
 
-    A plain cast does so, or not, as the session's ANSI mode says; `try_cast` never does.
+    Values below 1E-6 are printed by digits and an exponent. Whether Spark's plain cast does so depends on the session's
+    ANSI mode. `try_cast` never does so, therefore the exponent is made here.
     """
     plain = f.expr(f"try_cast({quoted(name)} AS STRING)")
     if scale <= 6:
         return plain
+
     digits = f.regexp_replace(plain, "^-?0[.]0*", "")
     count = f.length(digits)
     tiny = f.concat(
@@ -142,17 +157,18 @@ def _decimal_text(name: str, scale: int) -> Column:
         f.lit("E-"),
         (f.lit(scale + 1) - count).cast("string"),
     )
+
     size = f.abs(f.col(quoted(name)))
     return f.when(size == 0, f"0E-{scale}").when(size < f.lit(Decimal("0.000001")), tiny).otherwise(plain)
 
 
 def quoted(name: str) -> str:
-    """A column name that Spark takes as it is, dots included."""
+    """A column name in backticks, so that Spark takes dots in it as part of the name."""
     return f"`{name.replace('`', '``')}`"
 
 
 def url_decoded(text: Column) -> Column:
-    """Percent last, so that what it brings back is not taken for an escape."""
+    """The text without escapes. The percent sign is decoded last: a decoded one must not begin another escape."""
     decoded = text
     for char in ESCAPED_CHARACTERS.replace("%", "") + "%":
         decoded = f.replace(decoded, f.lit(f"%{ord(char):02X}"), f.lit(char))
@@ -160,7 +176,7 @@ def url_decoded(text: Column) -> Column:
 
 
 def _url_encoded(text: Column) -> Column:
-    """Percent first, so that the escapes themselves stay."""
+    """The text with escapes. The percent sign is encoded first: that of an escape must not be encoded again."""
     encoded = text
     for char in "%" + ESCAPED_CHARACTERS.replace("%", ""):
         encoded = f.replace(encoded, f.lit(char), f.lit(f"%{ord(char):02X}"))

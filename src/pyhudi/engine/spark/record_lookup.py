@@ -1,4 +1,7 @@
-"""Looking keys up in the record index in tasks: keys alone travel, each to the task that opens its file group."""
+"""Looking up keys in the record index by Spark tasks.
+
+Only keys are shuffled. Each key goes to the task that opens its file group of the index.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,15 +29,15 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
 
 KEYS_A_TASK = 50_000
-"""Keys that are worth a task of their own: each takes a tenth of a second before it looks anything up."""
+"""So many keys are worth a task of their own: a task takes a tenth of a second before it looks anything up."""
 
 KEYS_TOGETHER = 1_000_000
-"""Keys that a task gathers before it looks them up, so that a file group is opened once for many."""
+"""A task gathers so many keys before it looks them up, so that it opens a file group once for many keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class _IndexesAbroad:
-    """What a task needs to open the metadata table as the driver sees it. Picklable."""
+    """What a task needs to open the metadata table in the state that the driver sees. Can be pickled."""
 
     location: StorageLocation
     config: TableConfig
@@ -65,14 +68,16 @@ def locate_in_tasks(
     stored_path: str,
     target: str,
 ) -> DataFrame:
-    """Of keys with their partitions those that the index knows, with the position of their slice and its partition.
+    """The keys that the index knows, each with the partition and the position of its slice.
 
-    `keys`: `PARTITION_PATH` and `RECORD_KEY`, each pair once; `count`: how many at most. Shuffles the keys.
-    Memory of a task: `KEYS_TOGETHER` keys and what is found of them.
+    `keys`: the columns `PARTITION_PATH` and `RECORD_KEY`, each pair once. `count`: how many keys there are at most.
+    `stored_path`, `target`: names for the columns of the slice's partition and position. Shuffles the keys.
+    Memory of a task: `KEYS_TOGETHER` keys and what the index knows of them.
     """
     spark = session_of(keys)
     use_running_interpreter(spark)
     tasks = max(1, min(-(-count // KEYS_A_TASK), 4 * core_count(spark)))
+
     abroad, is_global = _IndexesAbroad.of(index.indexes, location), index.is_global
     fields = [(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (stored_path, pa.string())]
     schema = pa.schema([*fields, (target, pa.int32())])
@@ -92,7 +97,7 @@ def locate_in_tasks(
 
 
 def keys_by_path(rows: pa.Table) -> dict[str, pa.Array]:
-    """Record keys by partition path: the first column by the second's."""
+    """Record keys by partition path. `rows`: the first column is the partition path, the second the record key."""
     paths = rows.column(0).combine_chunks().dictionary_encode()
     texts = rows.column(1).combine_chunks().cast(pa.string())
     by_path = rows_by_code(np.asarray(paths.indices), len(paths.dictionary))
@@ -101,7 +106,7 @@ def keys_by_path(rows: pa.Table) -> dict[str, pa.Array]:
 
 
 def _spread(index: RecordIndex) -> list[Column]:
-    """What keys of one file group of the index have in common."""
+    """The columns to shuffle by: keys of one file group of the index have equal values in them."""
     if not index.is_global:
         return [f.col(PARTITION_PATH)]
     hashed = text_hash(f.col(RECORD_KEY), 0)

@@ -1,4 +1,7 @@
-"""What PySpark offers for a format and this release does not for `hudi`: each says what to use instead."""
+"""Refusals of what PySpark offers for other formats but this release does not offer for `hudi`.
+
+Each refusal says what to use instead.
+"""
 
 import functools
 import inspect
@@ -26,7 +29,7 @@ _NO_CATALOG = (
 
 
 _NOT_FOUND = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?data source: ([\w.]+?)\.?(?!\S)", re.DOTALL)
-"""Spark's error, in any release, where no class has the name of a format."""
+"""Matches Spark's error for a format that Spark does not know, in any release."""
 
 
 _PATH_NOT_FOUND = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\].*?`([\w.]+)`\.`[^`]*/[^`]*`", re.DOTALL)
@@ -34,7 +37,7 @@ _PATH_NOT_FOUND = re.compile(r"TABLE_OR_VIEW_NOT_FOUND\].*?`([\w.]+)`\.`[^`]*/[^
 
 
 def is_hudi(source: object) -> bool:
-    """Whether a format's name is that of Hudi, in any case of letters, as Spark takes names."""
+    """Whether a format's name is that of Hudi. Upper and lower case are the same, as in Spark."""
     return isinstance(source, str) and source.lower() in FORMATS
 
 
@@ -45,13 +48,16 @@ def refuse_streams(readwriter: Any) -> None:
 
 
 def refuse_catalog(writer: type, writer_of_tables: type, stated: Callable[[Any], object]) -> None:
-    """Refuse what writes by a table's name. `stated`: the format that a writer was told before."""
+    """Refuse calls that write to a table by its catalog name. `stated`: gives the format that was set on a writer."""
     _refuse(writer, ("saveAsTable", "insertInto"), _NO_CATALOG, stated)
     _refuse(writer_of_tables, ("using",), _NO_CATALOG)
 
 
 def refuse_sql(session: type, catalog: type) -> None:
-    """Refuse tables of a catalog in SQL's text and in calls. Spark reads the text: only its error is told otherwise."""
+    """Refuse catalog tables of the format, in SQL texts and in calls.
+
+    Spark itself parses an SQL text. Only its error that the format is unknown is replaced by ours.
+    """
     _refuse(catalog, ("createTable", "createExternalTable"), _NO_CATALOG)
     if "sql" in session.__dict__:
         session.sql = _told_otherwise(session.__dict__["sql"], _NO_CATALOG)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Wrapping PySpark's readers and writers, so that the format `hudi` ends in Python."""
+"""Wrapping PySpark's readers and writers, so that `load` and `save` of the format `hudi` run pyhudi's Python code."""
 
 import functools
 import importlib
@@ -27,10 +27,11 @@ Save = Callable[[DataFrame, str, str, Mapping[str, object]], None]
 
 
 def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> None:
-    """Wrap the classes of the session's kind, once a process."""
+    """Wrap the reader and writer classes of the session's kind, classic or Connect, once per process."""
     is_connect = session_class.__module__.startswith("pyspark.sql.connect")
     package = "pyspark.sql.connect" if is_connect else "pyspark.sql"
     module = importlib.import_module(f"{package}.readwriter")
+
     if not module.DataFrameWriter.__dict__.get(_MARK):
         refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
         refuse_sql(
@@ -38,9 +39,11 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
             importlib.import_module(f"{package}.catalog").Catalog,
         )
         refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: _state(writer)["format"])
+
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
             continue
+
         _note_calls(kind)
         if kind is module.DataFrameReader:
             _end_load(kind, load)
@@ -50,7 +53,7 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
 
 def _state(builder: Any) -> dict[str, Any]:
-    """What was said to one reader or writer so far."""
+    """The format, options, mode and partition columns that one reader or writer was given so far."""
     return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})
 
 
@@ -111,6 +114,7 @@ def _end_load(kind: type, load: Load) -> None:
         state = _state(self)
         if not is_hudi(format or state["format"]):
             return original(self, path, format, schema, **options)
+
         given = {**state["options"], **options}
         if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
@@ -134,6 +138,7 @@ def _end_save(kind: type, save: Save) -> None:
         state = _state(self)
         if not is_hudi(format or state["format"]):
             return original(self, path, format, mode, partitionBy, **options)
+
         given = {**state["options"], **options}
         _refuse_layout(state)
         _add_partitions(given, partitionBy or state["partition_by"])
@@ -174,11 +179,11 @@ def _session(reader: Any) -> SparkSession:
 
 
 def _dataframe(writer: Any) -> DataFrame:
-    """What a writer writes; under Connect it holds the plan and the session apart."""
+    """The DataFrame that a writer writes. Under Connect a writer holds the DataFrame's plan and its session apart."""
     if not type(writer).__module__.startswith("pyspark.sql.connect"):
         return writer._df
     kind = importlib.import_module("pyspark.sql.connect.dataframe").DataFrame
-    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a method
+    make = getattr(kind, "withPlan", kind)  # before PySpark 4.0 a class method
     return make(writer._df, writer._spark)
 
 

@@ -1,4 +1,4 @@
-"""Arrow schemas and Spark schemas, one for the other."""
+"""Translating Arrow schemas to Spark schemas and back."""
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -9,12 +9,12 @@ from pyhudi.errors import Invalid
 
 
 def spark_schema(schema: pa.Schema) -> t.StructType:
-    """The Spark schema whose columns Spark hands over as these Arrow columns. All nullable."""
+    """The Spark schema whose columns Spark hands over as these Arrow columns. All columns are nullable."""
     return t.StructType([t.StructField(field.name, spark_type(field.type, field.name)) for field in schema])
 
 
 def spark_type(kind: pa.DataType, name: str) -> t.DataType:
-    """The Spark type of an Arrow type. Raises: Invalid for one that Spark has no word for, naming the column."""
+    """The Spark type of an Arrow type. Raises: Invalid for a type that Spark does not have, naming the column."""
     simple: list[tuple[bool, t.DataType]] = [
         (pa.types.is_boolean(kind), t.BooleanType()),
         (pa.types.is_int32(kind), t.IntegerType()),
@@ -28,6 +28,7 @@ def spark_type(kind: pa.DataType, name: str) -> t.DataType:
     for matches, of in simple:
         if matches:
             return of
+
     if pa.types.is_timestamp(kind):
         return t.TimestampType() if kind.tz is not None else t.TimestampNTZType()
     if pa.types.is_decimal(kind):
@@ -47,9 +48,9 @@ def arrow_schema(schema: t.StructType) -> pa.Schema:
 
 
 def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
-    """The Arrow type of a Spark type."""
+    """The Arrow type of a Spark type. Raises: Invalid for a type that a Hudi table cannot hold."""
     match kind:
-        case t.NullType():  # a table's column has a type: the check of the input gives it that
+        case t.NullType():  # the check of the input gives such a column the type of the table's column
             return pa.null()
         case t.BooleanType():
             return pa.bool_()
@@ -79,13 +80,15 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
             return pa.map_(arrow_type(kind.keyType, name), arrow_type(kind.valueType, f"{name}{{}}"))
         case t.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.dataType, f"{name}.{f.name}")) for f in kind.fields])
+
     raise Invalid(f"column '{name}' of Spark type {kind.simpleString()}: a Hudi table cannot hold it; cast it first")
 
 
 def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:
-    """The column as another type, fields of structs by their names: Spark's own cast goes by position.
+    """The column as another type. Fields of structs are matched by name; Spark's own cast matches them by position.
 
-    A float becomes the double of its text, as everywhere (`pyhudi.table.conform`).
+    A float becomes the double of its text, as everywhere (`pyhudi.table.conform`). Example: the float 0.1 becomes the
+    double 0.1.
     """
     if found == wanted:
         return column
@@ -93,6 +96,7 @@ def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column
         return column.cast("string").cast("double")
     if not _moves_fields(found, wanted):
         return column.cast(wanted)
+
     match found, wanted:
         case t.StructType(), t.StructType():
             types = {field.name: field.dataType for field in found.fields}
@@ -111,7 +115,7 @@ def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column
 
 
 def _moves_fields(found: t.DataType, wanted: t.DataType) -> bool:
-    """Whether a cast by position would do something else."""
+    """Whether Spark's own cast would give another value than `cast_column`."""
     match found, wanted:
         case t.FloatType(), t.DoubleType():
             return True

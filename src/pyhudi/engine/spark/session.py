@@ -1,4 +1,4 @@
-"""What we ask of a Spark session, classic or Connect: its zone, its cores, a setting for a moment."""
+"""Questions to a Spark session, classic or Connect: its time zone, its cores. Also settings that last for one block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
 
-if TYPE_CHECKING:  # Spark's workers, which import this too, have no use for what stands behind it
+if TYPE_CHECKING:  # Spark's workers import this module, too; they do not need what the next line would import
     from pyhudi.txn.session import TableAccess
 
 BATCH_ROWS = 8_192
@@ -32,24 +32,24 @@ def session_of(dataframe: DataFrame) -> SparkSession:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether there is a gateway to the driver's JVM (not so under Spark Connect)."""
+    """Whether the session has a gateway to the driver's JVM. Under Spark Connect there is none."""
     return getattr(spark, "_jvm", None) is not None if not _is_connect(spark) else False
 
 
 def spark_access(access: TableAccess, dataframe: DataFrame) -> TableAccess:
-    """The same table, reached from the session of a DataFrame."""
+    """The same table, accessed from the session of a DataFrame."""
     return session_access(access, session_of(dataframe))
 
 
 def session_access(access: TableAccess, spark: SparkSession) -> TableAccess:
-    """The same table, with instants of a LOCAL table in the driver JVM's zone."""
+    """The same table, accessed from a Spark session. Instants of a LOCAL table are in the driver JVM's time zone."""
     refuse_unshared(access.location)
     use_running_interpreter(spark)
     return replace(access, process_zone=lambda: driver_zone(spark))
 
 
 def refuse_unshared(location: StorageLocation) -> None:
-    """Refuse a storage that lies in this process only. Raises: Invalid."""
+    """Refuse a storage that only this process can reach. Raises: Invalid."""
     if location.uri.startswith("memory:"):
         raise Invalid(
             f"{location.uri}: expected a storage that Spark's workers can reach, found this process's memory; "
@@ -75,7 +75,10 @@ def parse_java_zone(name: str) -> tzinfo:
 
 
 def use_running_interpreter(spark: SparkSession) -> None:
-    """In local mode run workers with this interpreter, unless told otherwise: another one may lack pyarrow."""
+    """In local mode, run workers with this process's Python, unless the user has chosen another.
+
+    Another Python may lack pyarrow.
+    """
     if not is_classic(spark) or "PYSPARK_PYTHON" in os.environ:
         return
     context = spark.sparkContext
@@ -84,7 +87,7 @@ def use_running_interpreter(spark: SparkSession) -> None:
 
 
 def core_count(spark: SparkSession) -> int:
-    """Tasks that run at once, as far as the session tells."""
+    """How many tasks run at once, as far as the session tells."""
     if is_classic(spark):
         return max(1, spark.sparkContext.defaultParallelism)
     return max(1, int(spark.conf.get("spark.default.parallelism", "") or os.cpu_count() or 1))
@@ -92,8 +95,9 @@ def core_count(spark: SparkSession) -> int:
 
 @contextmanager
 def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """SQL settings for the length of a block; what was there before comes back."""
+    """SQL settings for the length of a block. After it the earlier settings are restored."""
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
+
     try:
         for name, wanted in settings.items():
             spark.conf.set(name, wanted)
@@ -108,10 +112,10 @@ def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[
 
 @contextmanager
 def arrow_batches(spark: SparkSession) -> Iterator[None]:
-    """Batches for `mapInArrow` of as many rows as pay, or fewer where the session asks for fewer.
+    """Let `mapInArrow` get batches of at most `BATCH_ROWS` rows, or fewer if the session asks for fewer.
 
-    Spark 4.1 and later measure each batch after each row, which takes longer than the rest of the handover: batches
-    are cut by rows alone, unless the session itself sets a limit in bytes.
+    Spark 4.1 and later measure a batch's bytes after each row, which takes longer than the rest of the handover.
+    Batches are therefore cut by rows alone, unless the session itself sets a limit in bytes.
     """
     asked = int(spark.conf.get(_BATCH_ROWS, None) or BATCH_ROWS)
     settings = {_BATCH_ROWS: str(min(asked, BATCH_ROWS) if asked > 0 else BATCH_ROWS)}

@@ -1,4 +1,4 @@
-"""The one shuffle of a write: each bucket's rows to the task that was chosen for it."""
+"""The one shuffle of a write: the rows of each bucket go to the task that was chosen for the bucket."""
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -9,9 +9,10 @@ _SEED = 42
 
 
 def to_tasks(rows: DataFrame, bucket: str, task_count: int) -> DataFrame:
-    """The rows in `task_count` partitions, bucket b in partition b modulo the count.
+    """The rows in `task_count` Spark partitions; bucket b lies in partition b modulo the count.
 
-    From Spark 4.1 by `repartitionById`; before that by hash, of numbers whose hashes fall where they should.
+    Spark 4.1 and later have `repartitionById` for this. Earlier releases partition by hash; there the rows get numbers
+    whose hashes lead to the wanted partitions.
     """
     assert task_count >= 1
     if hasattr(rows, "repartitionById"):
@@ -22,7 +23,7 @@ def to_tasks(rows: DataFrame, bucket: str, task_count: int) -> DataFrame:
 
 
 def numbers_by_partition(count: int) -> list[int]:
-    """For each partition the least number that Spark's hash partitioning sends there."""
+    """For each Spark partition, the least number that hash partitioning sends there."""
     found: dict[int, int] = {}
     start, step = 0, max(64, 4 * count)
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""Small tables of the driver's as DataFrames that cost no job: their rows are part of the plan."""
+"""Small tables of the driver as DataFrames. They cost no job, because their rows are part of the plan."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ Cell = str | int | list[int] | list[str]
 
 
 def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: str) -> DataFrame:
-    """The rows under a schema such as `path string, bucket int`; at least one row.
+    """The rows as a DataFrame with a schema such as `path string, bucket int`. There must be at least one row.
 
-    As literals of the plan up to `INLINE_ROWS_MAX`; beyond that they travel as data.
+    Up to `INLINE_ROWS_MAX` rows are literals of the plan; more rows are sent as data.
     """
     assert rows
     if len(rows) > INLINE_ROWS_MAX:
         return spark.createDataFrame(list(rows), schema)
     fields = [field.split(" ") for field in schema.split(", ")]
     names = ", ".join(name for name, _ in fields)
-    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in fields)  # a list may be empty
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in fields)  # an empty list has no type
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows)
     return spark.sql(f"SELECT {typed} FROM VALUES {values} AS small_table({names})")
 
@@ -27,7 +27,7 @@ def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: s
 def _literal(cell: Cell) -> str:
     match cell:
         case str():
-            return f"CAST(X'{cell.encode().hex()}' AS STRING)"  # no quoting to get wrong
+            return f"CAST(X'{cell.encode().hex()}' AS STRING)"  # hex digits need no quoting
         case int():
             return str(cell)
         case list():

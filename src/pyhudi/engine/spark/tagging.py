@@ -1,4 +1,7 @@
-"""Tagging on Spark: the input's keys joined natively with the keys of the files that may hold them."""
+"""Tagging on Spark: finding the file groups that hold the input's keys.
+
+Spark joins the input's keys with the keys of the stored files that may hold them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,9 +34,9 @@ from pyhudi.write.source import ARRIVAL, LEAVES, Tagging
 TARGET = "__pyhudi_target"
 TARGETS = "__pyhudi_targets"
 NEW = -1
-"""Among the targets of a key, which are positions of file slices: its rows are new in their partition."""
+"""A target that is no position of a file slice: the key's rows are new in their partition."""
 NOWHERE = -2
-"""The only target of a key whose rows are left out: it is stored, or they lose against another partition."""
+"""The only target of a key whose rows are left out: the key is stored, or its rows lose against a stored row."""
 
 _FILE = "__pyhudi_file"
 _STORED_PATH = "__pyhudi_stored_path"
@@ -43,17 +46,17 @@ _WINNER = "__pyhudi_winner"
 _IS_LIVE = "__pyhudi_is_live"
 
 BROADCAST_ROWS_MAX = 1_000_000
-"""Keys, or tagged keys, up to which a join sends them to every task instead of shuffling the other side."""
+"""Up to so many keys, or tagged keys, a join sends them to every task instead of shuffling the other side."""
 
 DRIVER_KEYS_MAX = 100_000
-"""Keys of an input that the driver tests against Bloom filters; of more it knows the ranges only."""
+"""Up to so many keys are brought to the driver and tested against Bloom filters. Of more keys only ranges are."""
 
 FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """An input whose keys are looked up: its rows with `PARTITION_PATH` and `RECORD_KEY`, how many, and the slices."""
+    """An input whose keys are looked up in `slices`. Its rows have the columns `PARTITION_PATH` and `RECORD_KEY`."""
 
     rows: DataFrame
     row_count: int
@@ -63,13 +66,14 @@ class Lookup:
     tagging: Tagging
 
     def small(self, keys: DataFrame) -> DataFrame:
-        """Keys of the input, sent to every task where they are few."""
+        """Keys of the input for a join, sent to every task if the input is small."""
         return f.broadcast(keys) if self.row_count <= BROADCAST_ROWS_MAX else keys
 
 
 def contested_keys(rows: DataFrame, ordering: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Keys that rows of several partitions have, and the partition of the greatest, by the ordering columns, then by
-    arrival. Keys and ordering columns are shuffled.
+    """Keys whose rows lie in several partitions, each with the partition of its greatest row.
+
+    Rows are compared by the ordering columns, then by arrival. Keys and ordering columns are shuffled.
     """
     latest = f.struct(*_comparable(ordering, schema), f.col(ARRIVAL))
     found = rows.groupBy(RECORD_KEY).agg(
@@ -81,7 +85,10 @@ def contested_keys(rows: DataFrame, ordering: Sequence[str], schema: pa.Schema) 
 
 
 def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFrame:
-    """The rows, without those of contested keys that lie in another partition than the greatest."""
+    """The rows, without the losing rows of contested keys.
+
+    A row loses when it lies in another partition than the greatest row of its key (`contested_keys`).
+    """
     few = f.broadcast(contested) if count <= BROADCAST_ROWS_MAX else contested
     joined = rows.join(few, RECORD_KEY, "left")
     return joined.where(f.col(_WINNER).isNull() | (f.col(_WINNER) == f.col(PARTITION_PATH))).select(*rows.columns)
@@ -90,13 +97,14 @@ def without_losers(rows: DataFrame, contested: DataFrame, count: int) -> DataFra
 def find_candidates(lookup: Lookup) -> list[int]:
     """Positions of the slices that the index cannot rule out.
 
-    Jobs: none for an index that rules nothing out, or that knows where each key lies; otherwise one for the keys'
-    bounds, or for the keys themselves up to `DRIVER_KEYS_MAX`. Requests: then a footer of each slice, by threads of
-    the driver.
+    An index that rules nothing out, or that knows where each key lies, needs no job. Any other index needs one job: it
+    brings the keys to the driver, or only their bounds if there are more than `DRIVER_KEYS_MAX`. Threads of the driver
+    then request the footer of each slice.
     """
     index = lookup.tagging.index
     if not index.prunes or index.is_exact or not lookup.slices:
         return list(range(len(lookup.slices)))
+
     keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY)
     bounds = _held_keys(keys) if lookup.row_count <= DRIVER_KEYS_MAX else None
     if bounds is None:
@@ -110,11 +118,13 @@ def find_candidates(lookup: Lookup) -> list[int]:
 def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
     """`PARTITION_PATH` and `RECORD_KEY` of the rows whose key is stored, and the `TARGETS` of each such key.
 
-    A key that several groups hold (bulk inserted twice) goes to each of them.
+    A key that several file groups hold, such as one that was bulk inserted twice, has each of them as a target.
     """
     tagging = lookup.tagging
     compares = tagging.moves and tagging.compares_stored
     targets = f.sort_array(f.collect_set(TARGET)).alias(TARGETS)
+
+    # Hits: each key of the input with one file slice that holds it.
     if isinstance(tagging.index, RecordIndex):
         hits = _recorded(lookup, tagging.index, compares=compares)
     elif tagging.index.is_global:
@@ -127,51 +137,62 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
         hits = located.join(keys, [PARTITION_PATH, RECORD_KEY], "left_semi")
         if not tagging.drops_stored:
             return hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
+
         by_key = _with_life(lookup, candidates, hits).groupBy(PARTITION_PATH, RECORD_KEY)
         found = by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE))
-        # A key that logs deleted everywhere comes back in one of its file groups, not in all.
+        # A key that logs deleted in every file group comes back in one of them, not in all.
         one_place = f.when(f.col(_IS_LIVE), f.col(TARGETS)).otherwise(f.slice(TARGETS, 1, 1))
         return _left_out_where(f.col(_IS_LIVE), found.withColumn(TARGETS, one_place))
+
     if not tagging.moves:
         found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
         return _left_out_where(f.lit(tagging.drops_stored), found)
+
+    # A row may move to its own partition: it is deleted where its key lies, and is new in its own partition. A stored
+    # row in another partition that is greater beats it. With logs, a beaten row goes nowhere, as a log does not look
+    # at what it deletes.
     is_here = f.col(_STORED_PATH) == f.col(PARTITION_PATH)
     is_beaten = ~is_here & (f.col(_ORDER) < f.col(_STORED_ORDER)) if compares else f.lit(False)
-    goes = ~is_beaten if tagging.reader is not None else f.lit(True)  # as `tag_moving` has it
+    goes = ~is_beaten if tagging.reader is not None else f.lit(True)  # the same rule as `tag_moving`
     found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(
         f.sort_array(f.collect_set(f.when(goes, f.col(TARGET)))).alias(TARGETS),
         f.max(is_here | is_beaten).alias("stays"),
     )
+
     moved = f.concat(f.array(f.lit(NEW)), f.col(TARGETS))
     stayed = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(f.lit(NOWHERE)))
     return found.select(PARTITION_PATH, RECORD_KEY, f.when(f.col("stays"), stayed).otherwise(moved).alias(TARGETS))
 
 
 def living_targets(lookup: Lookup, tagged: DataFrame, contested: Sequence[int]) -> DataFrame:
-    """The tagged keys, where one of several file groups is no target if its log deleted the key (`living_places`).
+    """The tagged keys, without targets whose log has deleted the key (`living_places`).
 
-    `contested`: positions of the slices that hold keys of several groups; of those with logs the keys are read.
+    Only keys with several targets are looked at. If logs deleted a key in all its file groups, the first group stays
+    its target. `contested`: positions of the slices that hold such keys; the keys of those with logs are read.
     """
     by_key = [PARTITION_PATH, RECORD_KEY]
+
     several = tagged.where(f.size(TARGETS) > 1)
     hits = several.select(*by_key, f.explode(TARGETS).alias(TARGET))
+
     living = f.sort_array(f.collect_set(f.when(f.col(_IS_LIVE), f.col(TARGET)))).alias(TARGETS)
     found = _with_life(lookup, contested, hits).groupBy(*by_key).agg(living, f.min(TARGET).alias(TARGET))
+
     one_at_least = f.when(f.size(TARGETS) > 0, f.col(TARGETS)).otherwise(f.array(TARGET)).alias(TARGETS)
     return tagged.where(f.size(TARGETS) <= 1).unionByName(found.select(*by_key, one_at_least))
 
 
 def _greatest(lookup: Lookup) -> DataFrame:
-    """The input's keys by partition, each with its greatest ordering value."""
+    """Each partition and key of the input, with the greatest ordering value of its rows."""
     order = f.max(f.struct(*_comparable(lookup.tagging.ordering, lookup.schema))).alias(_ORDER)
     return lookup.rows.groupBy(PARTITION_PATH, RECORD_KEY).agg(order)
 
 
 def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFrame:
-    """The keys that the record index knows, with partition and position of their slice.
+    """The input's keys that the record index knows, with the partition and the position of their slice.
 
-    `compares`: with the input's and the stored ordering value, of a key that lies in another partition; only slices
-    that have such keys are read. One more job.
+    `compares`: add the input's and the stored ordering value. Stored values matter only for keys that lie in another
+    partition than their row, so only slices with such keys are read. One more job.
     """
     keys = lookup.rows.select(PARTITION_PATH, RECORD_KEY).distinct()
     hits = locate_in_tasks(
@@ -179,26 +200,29 @@ def _recorded(lookup: Lookup, index: RecordIndex, *, compares: bool) -> DataFram
     )
     if not compares:
         return hits
+
     left = hits.where(f.col(_STORED_PATH) != f.col(PARTITION_PATH)).select(TARGET).distinct().collect()
     ordered = hits.join(lookup.small(_greatest(lookup)), [PARTITION_PATH, RECORD_KEY])
     if not left:
         return ordered.withColumn(_STORED_ORDER, f.col(_ORDER))
+
     stored = _located(lookup, sorted(row[TARGET] for row in left), lookup.tagging.ordering)
     joined = ordered.join(stored.select(RECORD_KEY, TARGET, _STORED_ORDER), [RECORD_KEY, TARGET], "left")
     return joined.withColumn(_STORED_ORDER, f.coalesce(_STORED_ORDER, _ORDER))
 
 
 def _left_out_where(is_stored: Column, found: DataFrame) -> DataFrame:
-    """The keys found, with no target but `NOWHERE` where they are stored and so are to be left out."""
+    """The keys found. Where `is_stored` holds, the only target is `NOWHERE`, so that the key's rows are left out."""
     targets = f.when(is_stored, f.array(f.lit(NOWHERE))).otherwise(f.col(TARGETS)).alias(TARGETS)
     return found.select(PARTITION_PATH, RECORD_KEY, targets)
 
 
 def _with_life(lookup: Lookup, candidates: Sequence[int], hits: DataFrame) -> DataFrame:
-    """The hits, each with whether its key is still there: no log has deleted it."""
+    """The hits, each with a flag that says whether its key is alive: no log of the slice has deleted the key."""
     logged, reader = _logged(lookup, candidates), lookup.tagging.reader
     if not logged:
         return hits.withColumn(_IS_LIVE, f.lit(True))
+
     assert reader is not None
     spark = session_of(lookup.rows)
     standing = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY], TARGET)
@@ -224,10 +248,11 @@ def with_buckets(
     is_small: bool,
     only_tagged: bool,
 ) -> DataFrame:
-    """The rows, each as often as it has targets, with their bucket: null where it is new. With `moves` also `LEAVES`.
-    Rows that go nowhere are left out.
+    """The rows, once per target, with the bucket of the target; the bucket of a new row is null.
 
-    `buckets`: by partition and file id. `only_tagged`: without the rows whose key is not stored.
+    Rows that go nowhere are left out. With `moves`, the column `LEAVES` says whether the row leaves the partition of
+    its bucket. `buckets`: the bucket of each file group, by partition and file id. `only_tagged`: leave out rows whose
+    key is not stored.
     """
     spark = session_of(rows)
     known = [
@@ -235,16 +260,21 @@ def with_buckets(
         for at, s in enumerate(slices)
         if (s.partition, s.file_id) in buckets
     ]
+
+    # The number of a bucket for each position of a slice, as a table to join with.
     numbers = small_table(
         spark, [*known, (NEW, NEW, ""), (NOWHERE, NOWHERE, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string"
     )
+
     each = tagged.select(PARTITION_PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(
         f.broadcast(numbers), TARGET
     )
+
     leaves = (f.col(BUCKET) >= 0) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
     marks = [leaves.alias(LEAVES)] if moves else []
     bucket = f.when(f.col(BUCKET) != NEW, f.col(BUCKET)).alias(BUCKET)
     placed = each.select(PARTITION_PATH, RECORD_KEY, bucket, *marks)
+
     joined = rows.join(
         f.broadcast(placed) if is_small else placed, [PARTITION_PATH, RECORD_KEY], "inner" if only_tagged else "left"
     )
@@ -253,10 +283,14 @@ def with_buckets(
 
 
 def _located(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    """Stored keys, as logs leave them, with partition and position of their slice, and ordering values if asked for."""
+    """Stored keys with the partition and the position of their slice; keys that logs deleted are left out.
+
+    `ordering`: columns whose stored values are wanted as well; may be empty.
+    """
     logged = _logged(lookup, candidates)
     if not logged:
         return _located_in_bases(lookup, candidates, ordering)
+
     located = _located_in_logged(lookup, logged, ordering)
     others = sorted(set(candidates) - {at for at, _ in logged})
     return located.unionByName(_located_in_bases(lookup, others, ordering)) if others else located
@@ -267,10 +301,11 @@ def _stored_order(lookup: Lookup, ordering: Sequence[str]) -> list[Column]:
 
 
 def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    """As `_located`, of what base files hold, or will hold once pending compactions are done."""
+    """As `_located`, for the keys that base files hold, or will hold once pending compactions are done."""
     others, taken = split_compacting([lookup.slices[at] for at in candidates], lookup.tagging.planned)
     if not taken:
         return _located_in_stored_bases(lookup, candidates, ordering)
+
     planned = [(candidates[n], as_planned(lookup.slices[candidates[n]], lookup.tagging.planned)) for n in taken]
     located = _located_in_logged(lookup, planned, ordering)
     return (
@@ -281,7 +316,7 @@ def _located_in_bases(lookup: Lookup, candidates: Sequence[int], ordering: Seque
 
 
 def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], ordering: Sequence[str]) -> DataFrame:
-    """As `_located`, of numbered slices with logs."""
+    """As `_located`, for slices with logs. `logged`: position and slice."""
     spark, reader = session_of(lookup.rows), lookup.tagging.reader
     assert reader is not None
     rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
@@ -296,6 +331,7 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
             f"{lookup.location.uri}: ordering columns {', '.join(ordering)}: expected other names than _metadata, by "
             "which Spark tells which file a row is of; upsert without Spark, or order by another column"
         )
+
     spark = session_of(lookup.rows)
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []
@@ -305,19 +341,21 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
         name = piece.base_file.name.format()
         files.append((join(piece.partition, name), piece.base_file.size_bytes))
         names.append((name, piece.partition, at))
+
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(lookup.schema.field(name) for name in ordering)])
     file_name = f.col("_metadata.file_name").alias(_FILE)
     if ordering:
         stored = read_as(spark, lookup.location, files, schema, file_name)
     else:
         stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
+
     stored = stored.select(RECORD_KEY, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
     return stored.join(f.broadcast(of_files), _FILE).drop(_FILE)
 
 
 def _comparable(ordering: Sequence[str], schema: pa.Schema) -> list[Column]:
-    """Columns whose order as a struct is that of the ordering columns; -0.0 comes before 0.0, as Java compares."""
+    """Columns that, as a struct, sort like the ordering columns do in Java: -0.0 comes before 0.0."""
     columns: list[Column] = []
     for n, name in enumerate(ordering):
         column = f.col(quoted(name))
@@ -328,10 +366,10 @@ def _comparable(ordering: Sequence[str], schema: pa.Schema) -> list[Column]:
 
 
 def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
-    """The keys in this process, by partition; None where this release of Spark does not hand Arrow over."""
+    """The keys, brought to this process, by partition; None if this release of Spark cannot hand over Arrow data."""
     if hasattr(keys, "toArrow"):
         table = keys.toArrow()
-    else:  # classic before 4.0
+    else:  # classic sessions before Spark 4.0
         collect: Callable[[], list[pa.RecordBatch]] | None = getattr(keys, "_collect_as_arrow", None)
         if collect is None:
             return None
@@ -341,6 +379,7 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
         table = pa.Table.from_batches(batches)
     if not len(table):
         return {}
+
     held: dict[str, KeyBounds] = {}
     for path, of in keys_by_path(table).items():
         ends_of = pc.min_max(of).as_py()

@@ -1,4 +1,4 @@
-"""What runs in a Spark task: the file-group handle over the task's Arrow batches."""
+"""The code of a Spark write task: it runs the file-group handle over the task's Arrow batches."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, fields
@@ -30,11 +30,11 @@ def write_task(
     *,
     key_column: str | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: batches sorted by bucket in, write statuses out.
+    """The function for `mapInArrow`. Its input is batches sorted by bucket, its output write statuses.
 
-    One file group is open at a time. `key_column`: the column that is the record key as it is; None where the
-    key comes in a column of its own. The write token names this attempt, so that no two attempts ever
-    write the same file.
+    One file group is open at a time. `key_column`: the input column whose values are the record keys; None when the
+    key comes in a column of its own. The write token names this attempt, so that no two attempts ever write the same
+    file.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -42,6 +42,7 @@ def write_task(
         if context is None:
             raise Bug("a write task runs outside of Spark")
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+
         runs = bucket_runs(batches, incoming, key_column)
         pending = next(runs, None)
         while pending is not None:
@@ -57,7 +58,7 @@ def write_task(
 
 
 class _Group:
-    """The batches of one bucket out of a stream of runs; keeps the first run of the next one."""
+    """The batches of one bucket from a stream of runs. Keeps the first run of the next bucket for the next group."""
 
     def __init__(
         self, bucket: int, first: tuple[int, pa.RecordBatch], runs: Iterator[tuple[int, pa.RecordBatch]]
@@ -83,7 +84,7 @@ class _Group:
 def bucket_runs(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, key_column: str | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Runs of rows of one bucket, as columns of `schema`, and the record key."""
+    """Runs of rows with the same bucket, as (bucket, rows). Rows have the columns of `schema` and the record key."""
     for batch in batches:
         if len(batch) == 0:
             continue
@@ -91,13 +92,14 @@ def bucket_runs(
         rows = conform_batch(batch, schema, path="input")
         if key_column is not None:
             rows = rows.append_column(RECORD_KEY, rows.column(key_column))
+
         edges = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(batch)]
         for start, end in pairwise(edges):
             yield int(buckets[start]), rows.slice(start, end - start)
 
 
 def status_batch(statuses: list[WriteStatus]) -> pa.RecordBatch:
-    """Write statuses as columns."""
+    """Write statuses as an Arrow batch, one row per status."""
     columns = list(zip(*map(astuple, statuses), strict=True))
     arrays = [pa.array(column, field.type) for column, field in zip(columns, STATUS_SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STATUS_SCHEMA)

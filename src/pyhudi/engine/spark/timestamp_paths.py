@@ -1,6 +1,6 @@
-"""The time-based key generator as native expressions, which give what `format/timestamp_paths.py` gives.
+"""The time-based key generator as native expressions. Their values are those of `format/timestamp_paths.py`.
 
-No setting of the session changes a value: times are numbers here, and dates come from the day's number.
+No setting of the session changes a value, because times are computed as numbers and dates from the number of the day.
 """
 
 from collections.abc import Callable
@@ -29,27 +29,36 @@ _LONG_MAX = 9_000_000_000_000_000_000
 
 
 def partition_text(column: Column, micros: Column | None, kind: pa.DataType, name: str, spec: TimestampSpec) -> Column:
-    """The partition text of a column's values; null for one that is no time. `micros`: of timestamps, since 1970.
+    """The partition text of a column's values; null for a value that is no time.
 
-    Raises: Invalid for a type that the generator cannot read.
+    `micros`: microseconds since 1970, for a column of timestamps. Raises: Invalid for a type that the generator cannot
+    read.
     """
     refuse_type(spec, kind, name)
     if pa.types.is_string(kind):
         text = f.coalesce(column, f.lit(spec.null_text))
         wall = _bound(text, lambda text: f.coalesce(*(_wall_of_text(text, pattern, spec) for pattern in spec.inputs)))
         return print_wall(wall, spec.output)
-    assert spec.output_zone is not None  # refused for numbers
+    assert spec.output_zone is not None  # `refuse_type` refuses numbers without it
     return print_wall(local_ms(_millis(column, micros, kind, spec), spec.output_zone), spec.output)
 
 
 def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use` of a value that is worked out once: written out at each place of use, expressions grow with every step."""
+    """`use(value)`, with `value` computed once.
+
+    Without this, the expression of `value` is repeated at each place where `use` names it, and expressions grow with
+    every step.
+    """
     return f.element_at(f.transform(f.array(value), use), 1)
 
 
 def _millis(column: Column, micros: Column | None, kind: pa.DataType, spec: TimestampSpec) -> Column:
-    """Milliseconds since 1970 of numbers, cut towards zero; one unit for null, null for what is out of bounds."""
+    """Milliseconds since 1970 of a column's values, cut towards zero; null for values that are out of bounds.
+
+    A null value counts as one unit after 1970: with a unit of seconds it gives 1,000 milliseconds.
+    """
     unit, null_value = UNIT_NS[spec.unit], 1
+
     if pa.types.is_timestamp(kind):
         assert micros is not None
         values = micros
@@ -67,9 +76,11 @@ def _millis(column: Column, micros: Column | None, kind: pa.DataType, spec: Time
     else:
         values = column.cast("long")
     values = f.coalesce(values, f.lit(null_value).cast("long"))
+
     if unit >= 1_000_000:
         factor = unit // 1_000_000
         return _bound(values, lambda v: f.when(v.between(-(-MIN_MS // factor), MAX_MS // factor), v * factor))
+
     parts = 1_000_000 // unit
     millis = _bound(values, lambda v: f.round((v - v % parts) / parts).cast("long"))
     return _bound(millis, lambda ms: f.when(ms.between(MIN_MS, MAX_MS), ms))
@@ -80,7 +91,7 @@ def _cut(number: Column) -> Column:
 
 
 def local_ms(millis: Column, zone: str) -> Column:
-    """Wall-clock milliseconds in a zone; null outside of the years 1 to 9999."""
+    """Wall-clock milliseconds in a zone, from milliseconds since 1970; null outside of the years 1 to 9999."""
     offset = fixed_offset_ms(zone)
     if offset is not None:
         wall = millis + f.lit(offset).cast("long")
@@ -90,7 +101,7 @@ def local_ms(millis: Column, zone: str) -> Column:
 
 
 def _utc_ms(wall: Column, zone: str) -> Column:
-    """Milliseconds since 1970 of wall-clock times; null where the clock leapt over them."""
+    """Milliseconds since 1970 of wall-clock times; null for times that the zone's clock has skipped, as in spring."""
     offset = fixed_offset_ms(zone)
     if offset is not None:
         return wall - f.lit(offset).cast("long")
@@ -104,18 +115,22 @@ def _utc_ms(wall: Column, zone: str) -> Column:
 
 
 def _wall_of_text(text: Column, pattern: DatePattern, spec: TimestampSpec) -> Column:
-    """Wall-clock milliseconds, in the zone of the output, of a text that the pattern fits; null for others."""
+    """Wall-clock milliseconds in the output's zone, read from a text by a pattern; null if the pattern does not fit."""
     regex = parsing_regex(pattern, names_groups=False)
     fits = text.rlike(regex)
     parts = {name: f.regexp_extract(text, regex, at + 1) for at, name in enumerate(parsed_groups(pattern))}
     wall = _wall_of_parts(fits, parts)
+
+    # Without zones the text's own wall-clock time is printed.
     if spec.input_zone is None and spec.output_zone is None:
         return f.when(_offset_ms(fits, parts[OFFSET_GROUP]).isNotNull(), wall) if OFFSET_GROUP in parts else wall
+
     if OFFSET_GROUP in parts:
         millis = wall - _offset_ms(fits, parts[OFFSET_GROUP])
     else:
         assert spec.input_zone is not None  # refused where the spec is made
         millis = _utc_ms(wall, spec.input_zone)
+
     zone = spec.output_zone or spec.input_zone
     assert zone is not None
     return local_ms(millis, zone)
@@ -130,6 +145,8 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
     hour, minute, second = number("H", 0), number("m", 0), number("s", 0)
     is_right = fits & year.between(1, 9999) & month.between(1, 12) & hour.between(0, 23)
     is_right &= minute.between(0, 59) & second.between(0, 59)
+
+    # Letters for other clocks than 0 to 23: k is 1 to 24; K is 0 to 11 and h is 1 to 12, both maybe with AM or PM.
     if "k" in parts:
         hour = number("k", 0) % 24
         is_right &= number("k", 0).between(1, 24)
@@ -139,6 +156,7 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
             if "a" in parts:
                 hour = f.when(f.upper(parts["a"]) == "PM", hour + 12).otherwise(hour)
             is_right &= number(name, 0).between(low, high)
+
     fraction = f.lit(0)
     if "S" in parts:
         fraction = f.when(fits, f.rpad(parts["S"], 3, "0").cast("int"))
@@ -153,7 +171,7 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
 
 
 def _month_number(fits: Column, name: Column) -> Column:
-    # A map: before PySpark 4.0 `array_position` looks for no column.
+    # A map is used because before PySpark 4.0 `array_position` cannot look for the value of a column.
     numbers = f.create_map(*(f.lit(of) for at, month in enumerate(MONTHS, 1) for of in (month[:3].upper(), at)))
     return f.when(fits, f.element_at(numbers, f.upper(f.substring(name, 1, 3))))
 
@@ -167,10 +185,10 @@ def _offset_ms(fits: Column, offset: Column) -> Column:
 
 
 def print_wall(wall: Column, pattern: DatePattern) -> Column:
-    """A wall-clock time in milliseconds as the pattern spells it."""
+    """A wall-clock time in milliseconds as text, spelled by the pattern."""
 
     def spelled(wall: Column) -> Column:
-        # Whole days and the rest of the last one; of times before 1970 too.
+        # Whole days, and the milliseconds within the day; `pmod` makes these positive for times before 1970, too.
         rest = f.pmod(wall, f.lit(DAY_MS))
         days = ((wall - rest) / DAY_MS).cast("int")
         return _bound(days, lambda of: f.concat(*(letters(one, of, rest) for one in pattern.tokens), f.lit("")))
@@ -191,6 +209,8 @@ def _letters(of: Letters, date: Column, rest_ms: Column) -> Column:
         return _named(DAYS, f.weekday(date), is_short=of.width < 4)
     if of.letter == "M" and of.width >= 3:
         return _named(MONTHS, f.month(date) - 1, is_short=of.width < 4)
+
+    # Only the expression for the wanted letter is made.
     numbers: dict[str, Callable[[], Column]] = {
         "y": lambda: f.year(date),
         "Y": lambda: f.year(date),
@@ -207,6 +227,7 @@ def _letters(of: Letters, date: Column, rest_ms: Column) -> Column:
         "m": lambda: f.floor(rest_ms / 60_000) % 60,
         "s": lambda: f.floor(rest_ms / 1_000) % 60,
     }
+
     number = numbers[of.letter]()
     return _padded(number % 100, 2) if of.letter in "yYx" and of.width == 2 else _padded(number, of.width)
 

@@ -1,4 +1,4 @@
-"""How many rows file slices may have, without reading them."""
+"""An estimate of how many rows file slices have, without reading the rows."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,12 +13,15 @@ _ROW_SIZE = 100
 
 
 def estimate_rows(storage: Storage, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """Rows by partition, from the bytes of its files and the rows that the footers of some tell of.
+    """Estimated rows by partition.
 
-    Cost: at most 64 footers, evenly over the slices. Rows of a log may be new ones, and count as such.
+    The footers of some base files give the average bytes per row; the sizes of all base files then give the rows.
+    Logs are counted at 100 bytes per row, as if each of their rows was new. Cost: at most 64 footers, evenly spread
+    over the slices.
     """
     bases = [piece for piece in slices if piece.base_file is not None]
     sample = bases[:: max(1, -(-len(bases) // _SAMPLE_MAX))]
+
     rows, size_bytes = 0, 0
     for piece in sample:
         assert piece.base_file is not None
@@ -26,6 +29,7 @@ def estimate_rows(storage: Storage, slices: Sequence[FileSlice]) -> dict[str, in
             rows += file.metadata.num_rows
         size_bytes += piece.base_file.size_bytes
     per_row = size_bytes / rows if rows else _ROW_SIZE
+
     found: dict[str, int] = {}
     for piece in slices:
         base_bytes = piece.base_file.size_bytes if piece.base_file is not None else 0

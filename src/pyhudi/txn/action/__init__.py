@@ -1,1 +1,1 @@
-"""The one way of an action from requested to completed. Who begins one, and what it does between, is not known here."""
+"""The one way of an action from requested to completed. This folder knows neither its callers nor the action's work."""

@@ -1,6 +1,6 @@
-"""Putting the completed file of an action: the one step after which it has happened.
+"""Putting the completed file of an action. The action has happened once this file is stored.
 
-An answer that got lost is looked up, never guessed.
+If the store's answer is lost, the file is looked up; the outcome is never guessed.
 """
 
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ class Landed:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Somebody else's file stands under this name."""
+    """The name of the completed file is taken by another writer's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """The store did not say, and could not be asked."""
+    """The store did not answer the put, nor the question whether the file is there."""
 
     cause: str
 
@@ -73,10 +73,11 @@ def refuse_unlanded(outcome: CommitOutcome, instant: Instant) -> None:
 def completion_time(storage: Storage, layout: TimelineLayout, instant: Instant, zone: tzinfo) -> str:
     """The completion time of an instant that has just completed, as readers see it.
 
-    On layout 1 that is the date of its file: one head request.
+    Timeline layout 1 stores no completion times: there it is the modification time of the file, by one head request.
     """
     assert instant.completed is not None
     if layout.has_completion_times:
         return instant.completed
+
     info = storage.head(layout.path(instant))
     return format_instant(info.modified_ms, zone) if info is not None else instant.completed

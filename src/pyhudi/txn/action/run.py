@@ -1,11 +1,13 @@
-"""An action of a table, from requested to completed: writes, services, rollbacks, restores, savepoints, indexing, and
-the actions of the metadata table itself.
+"""An action of a table, from requested to completed.
 
-Begin: whoever holds the table puts the requested file, then the inflight file. Work: the table is not needed.
-Complete: whoever holds the table then takes the steps of `ActionRun.complete`, in their order.
+Every action goes this way: writes, services, rollbacks, restores, savepoints, indexing, and the actions of the
+metadata table itself.
 
-A crash before the completed file leaves a pending action. The next writer takes it back or brings it to its end. A
-crash after it leaves markers and a heartbeat at most. The next writer removes them.
+Begin: the holder of the table's guard puts the requested file, then the inflight file. Work: the guard is not needed.
+Complete: the holder of the guard then takes the steps of `ActionRun.complete`, in their order.
+
+A crash before the completed file leaves a pending action. The next writer takes the action back or completes it. A
+crash after the completed file leaves markers and a heartbeat at most. The next writer removes them.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +27,10 @@ from pyhudi.txn.participants import CommitParticipant
 class Ending:
     """What an action is completed with.
 
-    `content`: of the completed file. `tell`: tells a participant what the action did; None where nobody takes part.
-    `written`: the data files that the action says it wrote, for one that puts markers; None for others. `verdict`: what
-    is to become of the action, given the files that have markers; None for one that nobody can be in the way of.
+    `content`: the bytes of the completed file. `tell`: tells a participant what the action did; None when no
+    participant needs to know. `written`: the data files that the action says it wrote; None for an action that puts no
+    markers. `verdict`: decides from the files that have markers whether the action may complete; None for an action
+    that nothing can conflict with.
     """
 
     content: bytes
@@ -38,10 +41,11 @@ class Ending:
 
 @dataclass(frozen=True)
 class ActionTable:
-    """A table while one may begin and complete actions on it.
+    """A table on which the holder of its guard begins and completes actions.
 
-    `issue_instant`: a new time, later than any on the timeline. `confirm`: raises LockLost where the table is no longer
-    ours. `participants`: what is kept true with the table; none for the metadata table.
+    `issue_instant`: gives a new time, later than any on the timeline. `confirm`: raises LockLost when the table is no
+    longer ours. `participants`: what must stay true to the table, such as its metadata table; none for the metadata
+    table itself.
     """
 
     storage: Storage
@@ -51,7 +55,7 @@ class ActionTable:
     participants: Sequence[CommitParticipant] = ()
 
     def request(self, instant: Instant, content: bytes) -> Instant:
-        """Put the first file of a new action. Raises: Conflict where there is one under this name."""
+        """Put the first file of a new action. Raises: Conflict when a file of this name exists."""
         if not self.storage.put_new(self.layout.path(instant), content):
             raise Conflict(
                 f"{instant.action} '{instant.requested}': another writer requested one under this name; retry"
@@ -67,10 +71,9 @@ class ActionTable:
         inflight: bytes = b"",
         upon: TableState | None = None,
     ) -> "ActionRun":
-        """Put the requested file, then the inflight file. Those that an attempt before has put stay as they are.
+        """Put the requested file, then the inflight file. Files that an earlier attempt has put stay as they are.
 
-        `request`: content of the requested file; None for an action that was requested before. `upon`: as of
-        `ActionRun`.
+        `request`: content of the requested file; None for an action that was requested before. `upon`: see `ActionRun`.
         """
         if request is not None:
             self.storage.put_new(self.layout.path(Instant(requested, action, "REQUESTED")), request)
@@ -83,8 +86,9 @@ class ActionTable:
 class ActionRun:
     """An action that was begun.
 
-    `table`: held when it was begun; `on` gives it another turn at the table to complete in. `target`: the action, as
-    it stands inflight. `upon`: the table that it was planned on, for the verdict; None for an action that needs none.
+    `table`: the table as it was held when the action began. `on` replaces it when the action completes in a later turn.
+    `target`: the action's inflight instant. `upon`: the state of the table on which the action was planned, for the
+    verdict; None for an action that needs no verdict.
     """
 
     table: ActionTable
@@ -96,17 +100,17 @@ class ActionRun:
         return self.target.requested
 
     def on(self, table: ActionTable) -> "ActionRun":
-        """The same action, to be completed in another turn."""
+        """The same action, to be completed in another turn at the table."""
         return replace(self, table=table)
 
     def complete(self, ending: Ending) -> Instant:
-        """Complete the action. Gives its completed instant.
+        """Complete the action. Returns its completed instant.
 
-        Order: the verdict on what others did; the files of lost task attempts go; participants take over what the
-        action did; the completed file. The hold is confirmed before each step that others could see.
+        Order: the verdict on what others did; the files of lost task attempts are deleted; participants take over what
+        the action did; the completed file is put. The hold is confirmed before each step that others could see.
 
-        Raises: Conflict where the verdict is against it; LockLost when the table is no longer ours; OutcomeUnknown when
-        nobody can say whether it landed.
+        Raises: Conflict when the verdict is against the action; LockLost when the table is no longer ours;
+        OutcomeUnknown when nobody can say whether the action landed.
         """
         table = self.table
         self._reconcile(ending)
@@ -121,23 +125,25 @@ class ActionRun:
         return completed
 
     def _reconcile(self, ending: Ending) -> None:
-        """Ask for the verdict. Then delete what lost task attempts left: files with a marker that the action did not
-        write.
+        """Ask for the verdict, then delete the files of lost task attempts.
 
+        A lost attempt's file has a marker, and is not among the files that the action says it wrote.
         Spec: format/actions.md section 1.
         """
         if ending.written is None:
             return
+
         table = self.table
         markers = read_markers(table.storage, self.requested) or []
         if ending.verdict is not None:
             refuse(ending.verdict(frozenset(marker.data_path for marker in markers)))
+
         table.confirm()
         lost = [marker for marker in markers if marker.data_path not in ending.written]
         remove_lost_files(table.storage, self.requested, lost)
 
 
 def delete_pending_states(storage: Storage, layout: TimelineLayout, instant: Instant) -> None:
-    """Delete the inflight file of an action, then its requested file: it stays known while anything of it is there."""
+    """Delete the inflight file of an action, then its requested file. In this order a crash leaves a known action."""
     for state in reversed(STATES[:-1]):
         storage.delete(layout.path(Instant(instant.requested, instant.action, state)))

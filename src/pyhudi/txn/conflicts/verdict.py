@@ -1,6 +1,6 @@
-"""The verdict on an action that is about to complete, by what others did since it began.
+"""The verdict on an action that is about to complete, given what others did since it began.
 
-A judge is a pure function, handed in by whoever begins the action. Whoever completes it gathers the facts.
+A judge is a pure function. The caller that begins the action hands it in; `ActionRun.complete` gathers the facts.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,10 @@ from pyhudi.model.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a judge goes by. `uri`: of the table. `version`: of the table. `committed`: requested times of the writes
-    that are complete. `pending`: the actions that are not, at their highest states.
+    """The facts about a table that a judge decides by.
+
+    `uri`, `version`: the table's. `committed`: requested times of the completed writes. `pending`: the actions that are
+    not complete, each in its highest state.
     """
 
     uri: str
@@ -25,8 +27,10 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Mine:
-    """The action itself. `target`: as it stands inflight. `upon`: the table that it was planned on. `written`: the data
-    files that it says it wrote. `marked`: those that have markers.
+    """The action that is judged.
+
+    `target`: its inflight instant. `upon`: the table's state on which it was planned. `written`: the data files that
+    it says it wrote. `marked`: the data files that its markers name.
     """
 
     target: Instant
@@ -37,12 +41,12 @@ class Mine:
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Nothing is in the way: the action completes."""
+    """Nothing conflicts with the action: it completes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The action must not complete. `why`: what somebody else did, and what to do now."""
+    """The action must not complete. `why`: what another writer did, and what to do now."""
 
     why: str
 
@@ -53,9 +57,13 @@ Judge: TypeAlias = Callable[[Mine, TableState], Verdict]
 
 
 def judge_write(mine: Mine, now: TableState) -> Verdict:
-    """Of a write that holds the table throughout: whoever else completed anything did not heed the guard."""
+    """Judge a write that holds the guard throughout.
+
+    If another write completed meanwhile, its writer ignored the guard.
+    """
     requested = mine.target.requested
     others = sorted(now.committed - mine.upon.committed)
+
     if now.version != mine.upon.version:
         return Refused(
             f"{now.uri}: table version {mine.upon.version} when this write began, now {now.version}: it was upgraded "
@@ -75,23 +83,26 @@ def judge_write(mine: Mine, now: TableState) -> Verdict:
 
 
 def judge_service(mine: Mine, now: TableState) -> Verdict:
-    """Of a pending service: others may commit meanwhile, but not end it or do it anew.
+    """Judge a pending service. Others may commit while it runs, but they must not end it or do it anew.
 
-    A file without its marker is of an attempt that was given up.
+    Whoever does a service anew deletes the markers of the earlier attempt. A written file without its marker
+    therefore means that this attempt was given up.
     """
     target = mine.target
     what = f"{target.action} '{target.requested}'"
     if not any(i.requested == target.requested and i.state == "INFLIGHT" for i in now.pending):
         return Refused(f"{what}: another writer completed it, or rolled it back, meanwhile")
+
     if not mine.written <= mine.marked:
         return Refused(f"{what}: another process took it for dead and does it anew")
     return Proceed()
 
 
 def judge_log_compaction(mine: Mine, now: TableState, *, overtaken_by: str | None) -> Verdict:
-    """Of a log compaction. `overtaken_by`: the requested time of a compaction that took file groups of its meanwhile.
+    """Judge a log compaction.
 
-    The merged log would come to lie upon that compaction's base file, and bring back what it has merged already.
+    `overtaken_by`: the requested time of a compaction that meanwhile took one of the same file groups. The merged log
+    would then lie upon that compaction's base file, and would bring back records that the base file has merged already.
     """
     if overtaken_by is not None:
         return Refused(

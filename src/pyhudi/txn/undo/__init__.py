@@ -1,1 +1,1 @@
-"""Undoing actions, and clearing up after writers that died. Which action a user may take back is not decided here."""
+"""Undoing actions, and clearing up after dead writers. Which actions a user may take back is decided in `services/`."""

@@ -1,7 +1,8 @@
-"""Clearing up after the dead, at the beginning of a writer's turn: nothing that is pending then is being worked on, but
-services, and writes of others that give a sign of life.
+"""Clearing up after dead writers, at the beginning of a writer's turn.
 
-Every step can be repeated, and a crash between two leaves what the next writer clears up.
+The writer holds the guard, so no other pyhudi write is running. Pending services may still run, and so may writes of
+other tools that give a sign of life. Every step can be repeated. After a crash between two steps the next writer clears
+up what is left.
 """
 
 import logging
@@ -25,7 +26,7 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class LifeTerms:
-    """When a writer counts as dead: `expires_ms` after its last beat. `now_ms`: what the time is."""
+    """When a writer counts as dead: `expires_ms` after its last beat. `now_ms`: the time now."""
 
     now_ms: int
     expires_ms: int
@@ -33,7 +34,7 @@ class LifeTerms:
 
 @dataclass(frozen=True, slots=True)
 class ClearedUp:
-    """What was found and done. `snapshot`: the table after it."""
+    """What clearing up did. `snapshot`: the table afterwards."""
 
     snapshot: Snapshot
     restored: tuple[RestoreDone, ...]
@@ -50,24 +51,26 @@ def clear_up(
 ) -> ClearedUp:
     """Finish or undo what dead writers left. The caller holds the guard.
 
-    `takes_over`: to which instant a restore goes back that is finished although another writer left it pending.
+    `takes_over`: a restore to this instant is finished even if another tool left it pending.
 
-    Raises: Conflict for what another writer may be running.
+    Raises: Conflict for an action that another writer may be running.
     """
     restored: tuple[RestoreDone, ...] = ()
     undone: tuple[RolledBack, ...] = ()
 
     if snapshot.timeline.pending:
-        # Restores go first: what one rolls back looks like a write that died halfway.
+        # Restores go first: a write that a restore has half rolled back looks like a write that died halfway.
         restored = _finish_restores(table, snapshot, takes_over)
         if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
             snapshot = read_snapshot()
+
         undone = tuple(
             run_rollback(table, snapshot.timeline, dead)
             for dead in find_dead_writes(
                 table.storage, snapshot.timeline, now_ms=life.now_ms, heartbeat_expires_ms=life.expires_ms
             )
         )
+
         if undone:
             snapshot = read_snapshot()
 
@@ -80,10 +83,11 @@ def clear_up(
 
 
 def _finish_restores(table: ActionTable, snapshot: Snapshot, takes_over: str | None) -> tuple[RestoreDone, ...]:
-    """Finish restores that died. Raises: Conflict for one of another writer, which may be running."""
+    """Finish restores that died. Raises: Conflict for a restore of another writer, which may be running."""
     storage, timeline = table.storage, snapshot.timeline
     run = RestoreRun(table, snapshot.config, timeline)
     done = []
+
     for restore in timeline.pending_restores:
         if not has_own_heartbeat(storage, restore.requested):
             to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
@@ -92,18 +96,21 @@ def _finish_restores(table: ActionTable, snapshot: Snapshot, takes_over: str | N
                     f"restore '{restore.requested}' of another writer is pending, and may be running: let it finish; "
                     f'where it died, restore("{to}") brings it to its end'
                 )
+
         log.info("%s: finishing restore '%s', which was left pending", storage.location.uri, restore.requested)
         done.append(carry_out_restore(run, restore))
     return tuple(done)
 
 
 def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
-    """Remove markers and heartbeats of our writes that are not pending (any more): their writer died right before its
-    instant was requested, or right after it was completed; a restore is finished then. A savepoint in the making goes,
-    too, which would hold its files for good. Whether there were any. One list request.
+    """Remove markers and heartbeats of our actions that are not pending. Returns whether there were any. One list.
 
-    The hold is confirmed once they are found. A writer that took the table since has a heartbeat that `timeline` does
-    not know, and would lose its markers.
+    Such a heartbeat is left when a writer died right before its instant was requested, or right after it completed.
+    A completed restore is also finished: the rollbacks that it replaces are deleted. A savepoint in the making is
+    deleted as well, because a pending savepoint would hold its files for good.
+
+    The hold is confirmed once heartbeats are found. If another writer has taken the table meanwhile, its heartbeat is
+    not known to `timeline`, and its markers would be deleted here.
     """
     storage = table.storage
     making = {instant.requested: instant for instant in timeline.pending if instant.action == "savepoint"}
@@ -113,6 +120,7 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     left = [requested for requested in find_own_heartbeats(storage) if requested not in pending]
     if left:
         table.confirm()
+
     for requested in left:
         if requested in making:
             storage.delete(table.layout.path(making[requested]))

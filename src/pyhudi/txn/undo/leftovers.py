@@ -1,13 +1,12 @@
-"""Sweeping what changes of dead writers left half done in a storage: temporary files, which no listing shows.
+"""Sweeping up the temporary files of dead writers, which no listing shows.
 
-Which of them is dead. A temporary file is written to without pause and then named, so that a living writer's was
-written to a moment ago; one that was last written to longer ago than a heartbeat lives is of a writer whom everybody
-counts as dead. Whoever sweeps holds the guard and has no task running, so that this is nobody's of ours either; the age
-guards those whom no guard keeps apart, such as a task whose driver has died and that does not know it yet. A younger
-one stays, for a clean to come.
+When a file is swept. A living writer writes to its temporary file without pause and then renames it, so the file was
+written a moment ago. A temporary file last written longer ago than a heartbeat lives belongs to a dead writer. The
+sweeper holds the guard and runs no task, so the file is not its own. The age protects writers that the guard does not
+keep apart, such as a task whose driver has died and that does not know it yet. A younger file stays for a later clean.
 
-Where. No folder is listed for this alone, on every write: what a write died in is swept when that write is rolled back
-or its heartbeat found, the partitions of a clean when it has run.
+Where files are swept. No write lists folders for this alone. The folders of a dead write are swept when the write is
+rolled back or its heartbeat is found; the partitions of a clean are swept after the clean.
 """
 
 import logging
@@ -24,9 +23,10 @@ log = logging.getLogger("pyhudi")
 def sweep_leftovers(
     storage: Storage, config: TableConfig, partitions: Iterable[str], *, now_ms: int, heartbeat_expires_ms: int
 ) -> int:
-    """Sweep partitions, and the folders of the table's own files and of its metadata table's. Returns how many went.
+    """Sweep partitions, the folders of the table's own files and those of its metadata table.
 
-    A failure is no failure of the write: they stay. Nothing is asked of storages where nothing is left.
+    Returns how many files were deleted. A failure does not fail the write: the files stay. Storages that leave no
+    temporary files are asked nothing.
     """
     folders = [*own_folders(config), *sorted(set(partitions))]
     try:
@@ -34,13 +34,17 @@ def sweep_leftovers(
     except Unavailable as error:
         log.warning("%s: temporary files of dead writers stay: %s", storage.location.uri, error)
         return 0
+
     if swept:
         log.info("%s: deleted %s temporary files of dead writers", storage.location.uri, swept)
     return swept
 
 
 def own_folders(config: TableConfig) -> list[str]:
-    """The folders in which a write changes files, but for data files and markers; those go with their folder."""
+    """The folders in which a write changes other files than data files and markers.
+
+    Markers are left out because they are deleted with their whole folder.
+    """
     layout = config.layout
     own = [HOODIE, layout.folder, layout.history_folder]
     of_metadata = [

@@ -1,8 +1,8 @@
-"""Restoring a table: every write after a completed one is rolled back, newest first. Every step can be repeated.
+"""Restoring a table: every write after a chosen commit is rolled back, newest first. Every step can be repeated.
 
-A restore that was requested is always brought to its end, by the next writer or the next restore: some of what it rolls
-back may be gone. Readers see its end from the moment it is requested (`table/restores.py`), so that nobody sees a table
-as it never was. Spec: format/actions.md section 6.
+A requested restore is always brought to its end, by the next writer or the next restore, because files that it takes
+back may be gone already. From the moment the restore is requested, readers see the table as it will be at its end
+(`table/restores.py`); nobody sees a state in between. Spec: format/actions.md section 6.
 """
 
 import logging
@@ -31,7 +31,7 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class RestoreRun:
-    """What a restore needs. `timeline`: as it is stored, which hides nothing."""
+    """What a restore needs. `timeline`: all stored instants, also those that readers no longer see."""
 
     table: ActionTable
     config: TableConfig
@@ -40,7 +40,7 @@ class RestoreRun:
 
 @dataclass(frozen=True, slots=True)
 class RestoreDone:
-    """A restore that has completed: its times, that of the commit it went back to, and what it rolled back."""
+    """A restore that has completed: its times, the commit that it went back to, and what it rolled back."""
 
     requested: str
     completed: str
@@ -49,7 +49,7 @@ class RestoreDone:
 
 
 def request_restore(run: RestoreRun, plan: RestorePlan) -> Instant:
-    """Put a restore on the timeline. From then on it happens."""
+    """Put a restore on the timeline. From then on it will be carried out, even after a crash."""
     table, requested = run.table, run.table.issue_instant()
     table.confirm()
     put_heartbeat(table.storage, requested)
@@ -57,10 +57,11 @@ def request_restore(run: RestoreRun, plan: RestorePlan) -> Instant:
 
 
 def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
-    """Carry out a restore that was requested, or take it up where it stopped.
+    """Carry out a restore that was requested, or continue one that stopped halfway.
 
-    Order: heartbeat, by which the next writer knows whose this is; each write, the newest first; what is kept true with
-    the table; completion; rollbacks since the commit, which have nothing left to tell.
+    Order: the heartbeat, by which the next writer knows that the restore is pyhudi's; the rollback of each write, the
+    newest first; the participants; completion. Last, rollback instants later than the commit are deleted, because they
+    tell of writes that no longer exist.
     """
     table, storage, requested = run.table, run.table.storage, restore.requested
     plan = read_restore_plan(storage, run.timeline, restore)
@@ -71,6 +72,7 @@ def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
     table.confirm()
     put_heartbeat(storage, requested)
     begun = table.begin(requested, "restore")
+
     undoing = _Undoing(run, restore, frozenset(info.requested for info in plan.instants_to_rollback))
     done = {info.requested: undoing.undo(info) for info in plan.instants_to_rollback}
 
@@ -94,8 +96,10 @@ def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
 
 
 def forget_rollbacks(storage: Storage, timeline: Timeline, restore: Instant) -> None:
-    """Finish a restore of ours that died when it had completed: of the rollbacks since those are not its own that have
-    completed. One get.
+    """Finish a restore of ours that died right after it had completed. One get.
+
+    Deletes rollback instants later than the commit that it went back to. Completed rollbacks later than the restore
+    itself stay, because they are not part of it.
     """
     to = read_restore_plan(storage, timeline, restore).savepoint_to_restore
     assert to is not None
@@ -111,7 +115,7 @@ def _forget_rollbacks(storage: Storage, layout: TimelineLayout, instants: Iterab
 
 @dataclass
 class _Undoing:
-    """Rolls the writes of one restore back. `undone`: their requested times. `made`: rollbacks since it began."""
+    """Rolls back the writes of one restore. `undone`: their requested times. `made`: rollbacks requested here."""
 
     run: RestoreRun
     restore: Instant
@@ -123,34 +127,39 @@ class _Undoing:
         self.pending = read_pending_plans(self.run.table.storage, self.run.timeline)
 
     def undo(self, info: InstantInfo) -> RollbackMetadata:
-        """Roll one write back: its plan goes onto the timeline and stays there until the restore is done with all.
+        """Roll one write back. The rollback's plan stays on the timeline until the restore has rolled back every write.
 
-        Order: the completed file before any other, so that no reader takes the write for whole meanwhile.
+        Order: the completed file goes before any other file, so that no reader takes the write for whole meanwhile.
         """
         storage, layout = self.run.table.storage, self.run.table.layout
         action = COMPLETED_ACTION.get(info.action, info.action)
         stored = (i for i in self.run.timeline.instants if i.requested == info.requested)
         target = next((i for i in stored if i.comparable_action == action), None)
+
         if info.requested in self.pending:
             requested, plan = self.pending[info.requested]
         elif target is not None:
             requested, plan = self._request(target)
-        else:  # an attempt before has left nothing of it
+        else:  # an earlier attempt has rolled this write back completely
             return rollback_metadata(RollbackPlan(info), self.restore.requested, {})
+
         self.run.table.begin(requested, "rollback")
         self.run.table.confirm()
         if target is not None and target.is_completed:
             storage.delete(layout.path(target))
+
         remove_heartbeat(storage, info.requested)
         remove_markers(storage, info.requested)
         delete_files(storage, plan)
         if action == "replacecommit":
             _delete_rings(storage, plan, info.requested)
         voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=info.requested)
+
         if target is not None:
             self.run.table.confirm()
             services = (service for service, completes_as in COMPLETED_ACTION.items() if completes_as == action)
             _delete_states(storage, layout, Instant(info.requested, action, "INFLIGHT"), (action, *services))
+
         return rollback_metadata(plan, requested, voided)
 
     def _request(self, target: Instant) -> tuple[str, RollbackPlan]:
@@ -172,7 +181,10 @@ def _delete_states(storage: Storage, layout: TimelineLayout, instant: Instant, a
 
 
 def _delete_rings(storage: Storage, plan: RollbackPlan, requested: str) -> None:
-    """Delete what a resizing of buckets says: its marker would make it count without its file groups."""
+    """Delete the hashing metadata that a resizing of buckets wrote.
+
+    The commit marker goes first: with it the resizing would count, although its file groups are gone.
+    """
     for partition in {request.partition_path for request in plan.rollback_requests or ()}:
         for is_marker in (True, False):
             storage.delete(f"{ring_folder(partition)}/{HashingFileName(requested, is_marker=is_marker).format()}")

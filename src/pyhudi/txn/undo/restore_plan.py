@@ -1,5 +1,6 @@
-"""What a restore rolls back, and what of each write has to go. Pure, but for reading what a write says of itself.
+"""Which writes a restore rolls back, and which files of each write are deleted.
 
+`plan_restore` is pure. `plan_undo` reads the write's commit metadata and lists partitions.
 Spec: format/actions.md section 6.
 """
 
@@ -22,10 +23,11 @@ _BY_REQUEST = ("commit", "compaction")
 def plan_restore(
     timeline: Timeline, to: Instant, *, is_merge_on_read: bool, is_clustering: Callable[[Instant], bool]
 ) -> RestorePlan:
-    """Every write that came after a completed one, whatever its state; none where none came.
+    """The plan to roll back every write that came after the completed write `to`, in whatever state.
 
-    Order: pending clusterings, newest first, then the others, pending ones before those that completed last. What is
-    after is told by completion times; of compactions of a merge-on-read table, and on layout 1, by requested times.
+    "After" is decided by completion times. Compactions of a merge-on-read table, and every write on timeline layout 1,
+    are compared by requested times. Order of the plan: pending clusterings, the newest first; then other pending
+    writes; then completed writes, the last completed first.
     Seen: 0.15.0, 1.0.2 and 1.2.0.
     """
     assert to.is_completed
@@ -41,6 +43,7 @@ def plan_restore(
     others = [i for i in writes if i not in first and is_after(i)]
     if has_times:
         others.sort(key=lambda i: (not i.is_completed, *(_completion(i) if i.is_completed else ("", i.requested))))
+
     ordered = (*sorted(first, key=lambda i: i.requested, reverse=True), *reversed(others))
     return RestorePlan(tuple(InstantInfo(i.requested, i.action) for i in ordered), savepoint_to_restore=to.requested)
 
@@ -53,23 +56,27 @@ def _completion(instant: Instant) -> tuple[str, str]:
 def plan_undo(
     storage: Storage, timeline: Timeline, config: TableConfig, target: Instant, undone: Collection[str]
 ) -> RollbackPlan:
-    """How to roll back a write, completed or pending, of a table that is being restored. `undone`: requested times of
-    all writes that go.
+    """How to roll back a completed or pending write of a table that is being restored.
 
-    A completed write says which files it wrote. Up to version 6 logs are called after their slice: all that are called
-    after a write that goes are deleted with it, and those of slices that stay get a command block.
-    Requests: a get and, up to version 6 or for a pending write without markers, a list request a partition.
+    `undone`: requested times of all writes that the restore rolls back. A completed write's metadata names the files
+    that it wrote. Up to table version 6 a log is named after its file slice. Files named after the target are deleted
+    with it. A log of a slice that stays gets a command block. A log named after another write in `undone` is left to
+    the plan of that write.
+    Requests: one get and, up to version 6 or for a pending write without markers, one list per partition.
     """
     info = InstantInfo(target.requested, target.action)
     logs_after_slice = config.version.log_naming is LogNaming.AFTER_SLICE and config.is_merge_on_read
+
     if not target.is_completed:
         if logs_after_slice and target.action == "compaction":
             return RollbackPlan(info, _called_after(storage, target.requested, StorageListing(storage).partitions()))
         return plan_rollback(storage, timeline, target)
+
     stats = read_commit(storage, timeline, target).partition_to_write_stats
     if logs_after_slice:
         gone = _called_after(storage, target.requested, stats)
         return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
+
     written = {
         partition: [name for stat in of for name in _names(stat) if written_at(name) == target.requested]
         for partition, of in stats.items()
@@ -94,14 +101,16 @@ def _called_after(storage: Storage, requested: str, partitions: Collection[str])
 def _voided(
     storage: Storage, stats: Mapping[str, Sequence[WriteStat]], undone: Collection[str]
 ) -> Iterator[RollbackRequest]:
-    """Command blocks for the slices that stay and that a write has logged to."""
+    """Requests for command blocks, one for each slice that stays and that the write has logged to."""
     root = storage.location.uri.rstrip("/")
     logs: dict[tuple[str, str, str], dict[str, int]] = {}
+
     for partition, of in sorted(stats.items()):
         for stat in of:
             log = LogFileName.parse((stat.path or "").rpartition("/")[2])
             if log is not None and log.suffix != ".cdc" and log.instant not in undone:
                 size_bytes = stat.file_size_in_bytes or stat.total_write_bytes or 1
                 logs.setdefault((partition, log.file_id, log.instant), {})[f"{root}/{stat.path}"] = size_bytes
+
     for (partition, file_id, base_instant), blocks in logs.items():
         yield RollbackRequest(partition, file_id, base_instant, log_blocks_to_be_deleted=blocks)

@@ -1,4 +1,4 @@
-"""Rolling back writes that died: their files go, then their instants. Every step can be repeated."""
+"""Rolling back writes that died: first their files are deleted, then their instants. Every step can be repeated."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,13 @@ from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pend
 def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
     """Pending writes that nobody will complete, newest first. The caller holds the guard.
 
-    Raises: Conflict for one that another writer keeps alive.
+    Raises: Conflict for a pending write that another writer keeps alive.
     """
     dead = []
     for instant in timeline.pending:
         if instant.action not in WRITE_ACTIONS or is_clustering(storage, timeline, instant):
             continue
+
         if is_alive_elsewhere(storage, instant.requested, now_ms=now_ms, expires_ms=heartbeat_expires_ms):
             raise Conflict(
                 f"{instant.action} '{instant.requested}' of another writer is running (its heartbeat is alive); "
@@ -36,7 +37,7 @@ def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heart
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A rollback that has completed: its times, what it undid and how."""
+    """A rollback that has completed: its times, the write that it undid (`target`), and what it did to files."""
 
     requested: str
     completed: str
@@ -45,24 +46,26 @@ class RolledBack:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Those that the target had files in."""
+        """The partitions that had files of the target."""
         return tuple(self.metadata.partition_metadata)
 
 
 def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> RolledBack:
     """Roll a pending write back.
 
-    A rollback of this target that is pending already is finished under its own plan and time.
+    If a rollback of this target is pending already, that rollback is finished, under its own plan and time.
     Order: heartbeat, plan, markers, files, participants, completion, then the target's own instant files. A crash at
-    any step leaves either a pending target (rolled back again) or none. Spec: format/actions.md section 5.
+    any step leaves either a pending target, which is rolled back again, or no target.
+    Spec: format/actions.md section 5.
 
-    The hold is confirmed before each run of deletions and before the completed file. Whoever has the table then rolls
-    this target back as well, and a second completion, or a plan that nobody finishes, would stay on its timeline.
+    The hold is confirmed before each run of deletions and before the completed file. If another writer has taken the
+    table, that writer rolls this target back as well. Going on here would then leave a second completed rollback on
+    the timeline, or a plan that nobody finishes.
     """
     assert not target.is_completed
     storage = table.storage
     table.confirm()
-    remove_heartbeat(storage, target.requested)  # before the plan: who puts a marker later finds the write ended
+    remove_heartbeat(storage, target.requested)  # before the plan: a task that puts a marker later sees the write ended
 
     requested, plan = read_pending_plans(storage, timeline).get(target.requested, (None, None))
     request = None
@@ -72,8 +75,8 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
     rollback = table.begin(requested, "rollback", request=request)
 
     table.confirm()
-    # The plan holds what the markers said. They go before the files: a task of the target that still runs takes
-    # its own file back when its marker is gone, and what it showed before that is deleted here.
+    # The plan holds what the markers said. The markers go before the files: a task of the target that still runs
+    # deletes its own file when its marker is gone, and a file that it showed before that is deleted here.
     remove_markers(storage, target.requested)
     delete_files(storage, plan)
     voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=target.requested)

@@ -1,7 +1,8 @@
-"""Rolling back writes to logs that are called after their slice: a command block voids what they wrote.
+"""Rolling back writes to logs that are named after their file slice: a command block voids what a write logged.
 
-Up to table version 6 a log's name does not tell who wrote it, and on stores that append others may have written to the
-same file: such a log stays, and the next file of its slice says that the blocks of the instant count no more.
+Up to table version 6 a log's name does not tell which write made the log. On stores that append, several writes may
+have written to one log. Such a log stays; the next log of its slice holds a command block, which says that the
+blocks of the rolled-back instant no longer count.
 
 Spec: format/actions.md sections 5.2 and 5.3.
 """
@@ -26,15 +27,17 @@ ROLLBACK_TOKEN = WriteToken(1, 0, 1).format()
 def requests_by_blocks(
     storage: Storage, requested: str, markers: list[MarkerName] | None
 ) -> tuple[RollbackRequest, ...]:
-    """What is to be done about the files that a write touched: those that carry its time go, logs of older slices get
-    a command block. A log that was never made gets none.
+    """The requests of a rollback for the files that a write touched.
 
-    Requests: a head a log that markers name. Without markers a listing of each partition, and the headers of every log.
+    Files that carry the write's time are deleted. Logs of older slices get a command block; a log that a marker names
+    but that was never made gets none. Requests: one head per log that markers name. Without markers, one listing per
+    partition, and the block headers of every log.
     """
     paths = _marked(storage, markers) if markers is not None else _found(storage, requested)
     root = storage.location.uri.rstrip("/")
     gone: dict[str, list[str]] = {}
     voided: dict[tuple[str, str, str], dict[str, int]] = {}
+
     for path, size_bytes in paths:
         partition, _, text = path.rpartition("/")
         log = LogFileName.parse(text)
@@ -42,6 +45,7 @@ def requests_by_blocks(
             gone.setdefault(partition, []).append(f"{root}/{path}")
         elif size_bytes is not None:
             voided.setdefault((partition, log.file_id, log.instant), {})[f"{root}/{path}"] = size_bytes
+
     deletions = (RollbackRequest(partition, files_to_be_deleted=tuple(of)) for partition, of in sorted(gone.items()))
     blocks = (
         RollbackRequest(partition, file_id, base_instant, log_blocks_to_be_deleted=of)
@@ -53,14 +57,16 @@ def requests_by_blocks(
 def put_command_blocks(
     storage: Storage, requests: Iterable[RollbackRequest], *, rollback: str, target: str
 ) -> dict[str, dict[str, int]]:
-    """Write the command blocks of a plan. Returns partition -> log -> bytes, logs by whole paths.
+    """Write the command blocks of a plan. Returns partition -> absolute path of the new log -> its size in bytes.
 
-    Can be repeated: a block that an earlier attempt at this rollback has written stands. One list request a partition.
+    Can be repeated: a block that an earlier attempt at this rollback has written stays and is not written again.
+    One list request per partition.
     """
     block = encode_rollback_block(instant_time=rollback, target_instant_time=target)
     wanted = [request for request in requests if request.log_blocks_to_be_deleted]
     root = storage.location.uri.rstrip("/")
     written: dict[str, dict[str, int]] = {}
+
     for partition, of in groupby(wanted, key=lambda request: request.partition_path):
         names = [LogFileName.parse(file.name) for file in StorageListing(storage).files(partition)]
         for request in of:
@@ -74,12 +80,14 @@ def put_command_blocks(
 def _put_block(
     storage: Storage, partition: str, request: RollbackRequest, logs: list[LogFileName], block: bytes
 ) -> str:
+    # An earlier attempt of this rollback may have put the block already.
     for log in logs:
         if log.write_token == ROLLBACK_TOKEN:
             path = join(partition, log.format())
             info = storage.head(path)
             if info is not None and info.size_bytes == len(block) and storage.get(path) == block:
                 return log.format()
+
     assert request.file_id
     assert request.latest_base_instant
     version = max((log.version for log in logs), default=0) + 1
@@ -90,14 +98,14 @@ def _put_block(
 
 
 def _marked(storage: Storage, markers: list[MarkerName]) -> Iterator[tuple[str, int | None]]:
-    """The files that markers name; of logs also their bytes, None where there is no such log."""
+    """The files that markers name. Each log comes with its size in bytes, or None when the log does not exist."""
     for marker in markers:
         info = storage.head(marker.data_path) if LogFileName.parse(_name(marker.data_path)) is not None else None
         yield marker.data_path, info.size_bytes if info is not None else None
 
 
 def _found(storage: Storage, requested: str) -> Iterator[tuple[str, int | None]]:
-    """The files that carry an instant's time, or blocks of it."""
+    """The files whose names carry an instant's time, and the logs that hold blocks of that instant."""
     listing = StorageListing(storage)
     for partition in listing.partitions():
         for file in listing.files(partition):
@@ -114,7 +122,7 @@ def _has_block_of(storage: Storage, path: str, size_bytes: int, requested: str) 
 
 
 def partition_logs(requests: Iterable[RollbackRequest]) -> Mapping[str, dict[str, int]]:
-    """Partition -> log of the failed write -> bytes, as a plan names them."""
+    """Partition -> log of the failed write -> size in bytes, as the plan's requests name them."""
     found: dict[str, dict[str, int]] = {}
     for request in requests:
         if request.log_blocks_to_be_deleted:

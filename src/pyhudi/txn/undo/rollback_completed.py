@@ -1,7 +1,7 @@
-"""Taking back a write that has completed: from the moment its completed file is gone it is a write that died.
+"""Taking back a write that has completed.
 
-Before that moment nothing of it is touched, after it any writer brings the rollback to its end, under its plan.
-Spec: format/actions.md section 5.
+Once the write's completed file is deleted, the write looks like one that died. Before that moment no other file of the
+write is touched. After that moment any writer can finish the rollback by its plan. Spec: format/actions.md section 5.
 """
 
 import logging
@@ -23,10 +23,11 @@ log = logging.getLogger("pyhudi")
 def roll_back_completed(
     table: ActionTable, config: TableConfig, timeline: Timeline, target: Instant, *, zone: tzinfo
 ) -> RolledBack:
-    """Take a completed write back. The caller holds the guard, and knows that nothing was built upon it.
+    """Take a completed write back. The caller holds the guard, and knows that no later write builds upon this one.
 
-    Order: heartbeat, by which the next writer knows whose rollback this is; what participants cannot undo; the plan,
-    which reads the completed file; the end of that file; then as for a write that died.
+    Order: the heartbeat, by which the next writer knows that the rollback is pyhudi's; participants give up what they
+    cannot undo; the plan, which reads the completed file; the completed file is deleted; then the steps of
+    `run_rollback`.
     """
     assert target.is_completed
     storage, requested = table.storage, table.issue_instant()
@@ -48,9 +49,10 @@ def roll_back_completed(
 
 
 def drop_unbegun_rollbacks(table: ActionTable, timeline: Timeline) -> bool:
-    """Drop plans of ours for writes that are still complete: whoever made them died before anything was taken back.
+    """Drop pyhudi's rollback plans for writes that are still complete. Returns whether there were any.
 
-    Whether there were any. The caller holds the guard. Two gets a pending rollback.
+    The writer of such a plan died before it took anything back. The caller holds the guard. Requests: two gets per
+    pending rollback.
     """
     storage = table.storage
     completed = {i.requested for i in timeline.completed_writes}
@@ -59,6 +61,7 @@ def drop_unbegun_rollbacks(table: ActionTable, timeline: Timeline) -> bool:
         for target, (requested, _) in read_pending_plans(storage, timeline).items()
         if target in completed and has_own_heartbeat(storage, requested)
     ]
+
     for requested in unbegun:
         log.info("%s: the rollback '%s' died before it began, and is dropped", storage.location.uri, requested)
         table.confirm()

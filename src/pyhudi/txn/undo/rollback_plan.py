@@ -1,4 +1,4 @@
-"""What rollbacks are made of: plans, which are on the timeline before anything is deleted, and what they did."""
+"""The plan of a rollback and its metadata. The plan is on the timeline before anything is deleted."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,19 +23,22 @@ from pyhudi.txn.undo.rollback_blocks import partition_logs, requests_by_blocks
 
 
 def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:
-    """Requested time of a target -> that of the rollback of it that is pending, and its plan. One get a rollback.
+    """The pending rollbacks: requested time of the target -> requested time of its rollback, and the rollback's plan.
 
-    Raises: CorruptFile for a plan that cannot be carried out.
+    One get per pending rollback. Raises: CorruptFile for a plan that cannot be carried out.
     """
     found: dict[str, tuple[str, RollbackPlan]] = {}
+
     for instant in timeline.pending:
         if instant.action != "rollback":
             continue
+
         path = timeline.layout.path(Instant(instant.requested, "rollback", "REQUESTED"))
         try:
             plan = decode_rollback_plan(storage.get(path), path=path)
-        except NotFound:  # half removed: nobody can carry it out any more
+        except NotFound:  # the rollback is half removed, and nobody can carry it out any more
             continue
+
         _refuse_nameless_logs(plan, path)
         if plan.instant_to_rollback is not None:
             found.setdefault(plan.instant_to_rollback.requested, (instant.requested, plan))
@@ -43,7 +46,10 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
 
 
 def _refuse_nameless_logs(plan: RollbackPlan, path: str) -> None:
-    """Command blocks go to logs that are named by the plan's file groups: these must give names of logs, of data."""
+    """Refuse a plan whose command blocks would go to anything but logs of data.
+
+    The name of a command block's log is made from the file group that the plan states.
+    """
     for request in plan.rollback_requests or ():
         if request.log_blocks_to_be_deleted:
             file_id, base_instant = request.file_id or "", request.latest_base_instant or ""
@@ -57,11 +63,15 @@ def _refuse_nameless_logs(plan: RollbackPlan, path: str) -> None:
 
 
 def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> RollbackPlan:
-    """The files of a pending write: those that its markers name or, where it left none, those that carry its time."""
+    """The plan that deletes the files of a pending write.
+
+    Its markers name the files. For a write without markers, these are the files whose names carry its time.
+    """
     markers = read_markers(storage, target.requested)
     info = InstantInfo(target.requested, target.action)
     if timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
         return RollbackPlan(info, requests_by_blocks(storage, target.requested, markers))
+
     by_partition: dict[str, list[str]] = {}
     if markers is not None:
         for marker in markers:
@@ -73,11 +83,12 @@ def plan_rollback(storage: Storage, timeline: Timeline, target: Instant) -> Roll
             names = [file.name for file in listing.files(partition) if written_at(file.name) == target.requested]
             if names:
                 by_partition[partition] = names
+
     return RollbackPlan(info, deletions(storage, by_partition))
 
 
 def deletions(storage: Storage, by_partition: Mapping[str, Iterable[str]]) -> tuple[RollbackRequest, ...]:
-    """Requests to delete these files, one a partition; `by_partition`: bare names."""
+    """Requests to delete files, one request per partition. `by_partition`: partition -> bare file names."""
     root = storage.location.uri.rstrip("/")
     return tuple(
         RollbackRequest(partition, files_to_be_deleted=tuple(f"{root}/{join(partition, name)}" for name in names))
@@ -86,14 +97,17 @@ def deletions(storage: Storage, by_partition: Mapping[str, Iterable[str]]) -> tu
 
 
 def delete_files(storage: Storage, plan: RollbackPlan) -> None:
-    """Delete the files that a plan names, wherever the table lay when it was made. Can be repeated."""
+    """Delete the files that a plan names. Can be repeated.
+
+    Only the bare names of the plan's absolute paths are used, so the table may have moved since the plan was made.
+    """
     for request in plan.rollback_requests or ():
         paths = [join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted]
         storage.delete_many(only_data_files(paths, of="the plan of a rollback"))
 
 
 def written_at(name: str) -> str | None:
-    """The instant that the name of a data file carries."""
+    """The instant that the name of a data file carries; None for any other file."""
     if base := BaseFileName.parse(name):
         return base.requested
     log = LogFileName.parse(name)
@@ -101,13 +115,15 @@ def written_at(name: str) -> str | None:
 
 
 def rollback_metadata(plan: RollbackPlan, requested: str, voided: Mapping[str, dict[str, int]]) -> RollbackMetadata:
-    """What the rollback at `requested` did, by its plan. `voided`: the logs with its command blocks, by partition."""
+    """The metadata of the rollback at `requested`, from its plan. `voided`: partition -> logs with command blocks."""
     info = plan.instant_to_rollback
     assert info is not None
     requests = plan.rollback_requests or ()
+
     deleted: dict[str, list[str]] = {request.partition_path: [] for request in requests}
     for request in requests:
         deleted[request.partition_path] += request.files_to_be_deleted
+
     failed = partition_logs(requests)
     partitions = {
         partition: RollbackPartitionMetadata(
@@ -116,6 +132,7 @@ def rollback_metadata(plan: RollbackPlan, requested: str, voided: Mapping[str, d
         )
         for partition, of in deleted.items()
     }  # fmt: skip
+
     return RollbackMetadata(
         start_rollback_time=requested,
         time_taken_in_millis=0,
