@@ -83,7 +83,6 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
     version = VERSIONS.get(new.table_version) if isinstance(new.table_version, int) else None
     if version is None or not version.is_writable:
         raise Unsupported(f"table_version={new.table_version}: this release creates the versions {WRITABLE_TEXT} only")
-
     if new.table_type not in get_args(TableType):
         raise Invalid(f"table_type='{new.table_type}': expected {' or '.join(get_args(TableType))}")
 
