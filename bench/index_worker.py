@@ -102,9 +102,9 @@ def _records_of_hudi(spark: SparkSession, input: str) -> Any:
 def _tag_by_pyhudi(path: str, input: str) -> Answer:
     """In this process, as an upsert on Spark does, too, as long as Spark runs on one machine."""
     from pyhudi import HudiTable
-    from pyhudi.engine.local import LocalExecutor
+    from pyhudi.engine.local.executors import LocalExecutor
     from pyhudi.index.record_index import RecordIndex
-    from pyhudi.metadata.indexes import open_indexes
+    from pyhudi.metadata.store.indexes import open_indexes
 
     rows = pq.read_table(input)
     by_path = {name: rows.filter(pc.equal(rows[PARTITION], name)) for name in rows[PARTITION].unique().to_pylist()}

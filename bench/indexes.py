@@ -28,7 +28,7 @@ from bench.processor import read_processor_seconds
 from bench.report import markdown_table
 from bench.worker import KEY, ORDERING, PARTITION
 from pyhudi import HudiTable
-from pyhudi.format.schema import avro_from_arrow
+from pyhudi.format.schema.conversion import avro_from_arrow
 from tests.support.reference.client import Worker
 from tests.support.reference.environment import PROJECT
 

@@ -25,7 +25,7 @@ from bench.data import SEED, make_input, make_rows
 from bench.processor import read_processor_seconds
 from bench.worker import KEY, ORDERING, PARTITION, bench_commands, open_rows
 from pyhudi import HudiTable
-from pyhudi.engine.spark import merge_design
+from pyhudi.engine.spark.read import merge_design
 from tests.support.reference.environment import PROJECT
 from tests.support.reference.server import Handler, start_session
 

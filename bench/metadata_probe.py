@@ -20,10 +20,10 @@ from pathlib import Path  # noqa: E402
 import pyarrow as pa  # noqa: E402
 
 from pyhudi.api import HudiTable, TableMetadata  # noqa: E402
-from pyhudi.metadata.files_partition import read_files_partition  # noqa: E402
-from pyhudi.metadata.indexes import open_indexes  # noqa: E402
 from pyhudi.metadata.kinds.record_index import locate_records  # noqa: E402
-from pyhudi.metadata.table import open_metadata_table  # noqa: E402
+from pyhudi.metadata.store.files_partition import read_files_partition  # noqa: E402
+from pyhudi.metadata.store.indexes import open_indexes  # noqa: E402
+from pyhudi.metadata.store.table import open_metadata_table  # noqa: E402
 
 IMPORTED = time.perf_counter()
 

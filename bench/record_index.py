@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from bench.java_probe import compile_probe
 from bench.metadata_scale import OUTPUT, ask_pyhudi, shown
 from pyhudi import HudiTable
-from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.testing.counting import CountingStorage
 
 SEED = 10
 REPEATS = 5

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import load_table, save_dataframe
 from pyhudi.engine.spark.register import wrap_readers_and_writers
-from pyhudi.engine.spark.staging import runs_on_this_machine, scratch_folder
+from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
 from pyhudi.storage.scratch import sweep_once
 
 if TYPE_CHECKING:

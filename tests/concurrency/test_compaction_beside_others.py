@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unavailable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.executor import Executor
-from pyhudi.format.commit import decode_compaction_plan, encode_compaction_plan
-from pyhudi.services.compaction import schedule_compaction
-from pyhudi.services.compaction_inputs import CompactionKind
+from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.run import schedule_compaction
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.support.compare import assert_same_rows

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import pytest
 
 from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unavailable, Unsupported
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.executor import Executor
-from pyhudi.metadata.indexes import read_definitions
-from pyhudi.services.metadata_lists import MetadataLists
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.services.metadata.lists import MetadataLists
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig, table_config
-from pyhudi.table.properties_file import read_table_properties
+from pyhudi.table.facts.config import TableConfig, table_config
+from pyhudi.table.facts.properties_file import read_table_properties
 from tests.support.crashes import crash_points
 from tests.support.metadata_indexes import index_problems
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, seeded_uuids

@@ -19,13 +19,13 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Conflict
-from pyhudi.format.instants import format_instant
-from pyhudi.storage.crashing import CrashingStorage
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
+from pyhudi.testing.crashing import CrashingStorage
 from tests.support.model import (
     SMALL_FILES,
     Handles,

@@ -20,14 +20,14 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.api.clock import SYSTEM_CLOCK
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Conflict
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.txn.guard import Guard, LocalGuard
-from pyhudi.txn.hold import Hold
-from pyhudi.txn.waiting import awaited_hold
+from pyhudi.txn.locks.guard import Guard, LocalGuard
+from pyhudi.txn.locks.hold import Hold
+from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.model import StepClock
 
 SOURCE_DIR = Path(pyhudi.__file__).parents[1]

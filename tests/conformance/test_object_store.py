@@ -16,7 +16,7 @@ from pyhudi.errors import Invalid, NotFound, Unavailable
 from pyhudi.storage import object_store
 from pyhudi.storage.object_store import ObjectStorage
 from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.parquet_files import open_parquet
 from tests.support.s3_server import KEYS_A_PAGE, S3Server
 from tests.support.store_server import StoreServer
 

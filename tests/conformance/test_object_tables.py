@@ -18,12 +18,12 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import Conflict, Invalid, LockLost, NotFound, OutcomeUnknown, Unsupported
-from pyhudi.services import metadata_compaction
-from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
+from pyhudi.services.metadata import compaction as metadata_compaction
+from pyhudi.services.metadata.upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.txn.guard import Guard, open_guard
-from pyhudi.txn.lease import LEASE_FILE, LeaseRecord
+from pyhudi.txn.locks.guard import Guard, open_guard
+from pyhudi.txn.locks.lease import LEASE_FILE, LeaseRecord
 from pyhudi.txn.undo import rollback
 from tests.support.model import Row, StepClock, arrow, problems_on
 from tests.support.store_server import StoreServer

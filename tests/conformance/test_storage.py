@@ -8,8 +8,6 @@ import pytest
 from obstore.store import MemoryStore
 
 from pyhudi.errors import Invalid
-from pyhudi.storage.counting import CountingStorage
-from pyhudi.storage.crashing import CrashingStorage
 from pyhudi.storage.fsspec_store import FsspecStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -18,6 +16,8 @@ from pyhudi.storage.object_store import ObjectStorage
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.paths import check_file_path
 from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.testing.counting import CountingStorage
+from pyhudi.testing.crashing import CrashingStorage
 from tests.conformance.storage_contract import NAMES, ReadContract, StorageContract
 from tests.support.store_server import StoreServer
 

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import OutcomeUnknown, Unavailable
-from pyhudi.format.lsm import decode_manifest, manifest_number
+from pyhudi.format.timeline.lsm import decode_manifest, manifest_number
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.faults.test_crash_everywhere import different, every_nth

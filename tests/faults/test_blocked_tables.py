@@ -16,7 +16,7 @@ import pytest
 
 import pyhudi
 from pyhudi import Conflict, HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
@@ -105,7 +105,7 @@ COMPACT_AND_WAIT = """
 import sys
 sys.path[:0] = sys.argv[2:4]
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 class Waits(SerialExecutor):
     def run(self, function, tasks):
         print("waiting", flush=True)

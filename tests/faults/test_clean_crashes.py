@@ -13,13 +13,13 @@ from itertools import count
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import NotFound, OutcomeUnknown, Unavailable
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import METADATA_PARTITIONS
+from pyhudi.table.facts.config import METADATA_PARTITIONS
 from tests.support.crashes import crash_points
 from tests.support.failing import FailingStorage
 from tests.support.model import (

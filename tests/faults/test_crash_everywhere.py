@@ -13,15 +13,15 @@ from hashlib import sha256
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid, NotFound, OutcomeUnknown, Unavailable
-from pyhudi.format.index_definitions import IndexDefinition, encode_index_definitions
+from pyhudi.format.metadata.index_definitions import IndexDefinition, encode_index_definitions
 from pyhudi.format.names import METADATA_TABLE, PROPERTIES
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
-from pyhudi.storage.crashing import Crash, CrashingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import METADATA_PARTITIONS
+from pyhudi.table.facts.config import METADATA_PARTITIONS
+from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.support.crashes import crash_points
 from tests.support.failing import FailingStorage
 from tests.support.model import (

@@ -12,8 +12,8 @@ from datetime import UTC
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.metadata.table import open_metadata_table
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.support.crashes import crash_points

@@ -17,13 +17,13 @@ from typing import TypeVar
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import LockLost
 from pyhudi.format.names import HEARTBEATS, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
-from pyhudi.storage.crashing import Crash, CrashingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.txn.hold import Hold
+from pyhudi.testing.crashing import Crash, CrashingStorage
+from pyhudi.txn.locks.hold import Hold
 from tests.faults.test_crash_everywhere import (
     CHANGES,
     NEXT,

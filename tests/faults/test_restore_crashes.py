@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.model.instant import WRITE_ACTIONS
+from pyhudi.format.timeline.instant import WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.faults.test_crash_everywhere import (

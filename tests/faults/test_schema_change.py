@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.support.crashes import crash_points

@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.format.footer import BLOOM_FILTER, MIN_KEY
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import KeyBounds
 from pyhudi.storage.local import LocalStorage

@@ -14,9 +14,9 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import Invalid
-from pyhudi.format.hashing_metadata import INITIAL_INSTANT, HashingMetadata, ring_folder
+from pyhudi.format.keys.hashing_metadata import INITIAL_INSTANT, HashingMetadata, ring_folder
 from pyhudi.format.names import BaseFileName
-from pyhudi.format.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.format.schema.conversion import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bucket import (
     BucketRule,
     FixedBuckets,
@@ -25,10 +25,10 @@ from pyhudi.index.bucket import (
     looks_bucketed,
 )
 from pyhudi.index.consistent_buckets import RingBuckets, find_ring
-from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.bucket_facts import facts_of_table
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.facts.bucket_facts import facts_of_table
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 
 RINGS = "mor_consistent_bucket_v9_h120"

@@ -10,24 +10,24 @@ from datetime import UTC
 import pytest
 
 from pyhudi import HudiTable, NotFound
-from pyhudi.format.commit import decode_clean_metadata, decode_cleaner_plan
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.reader import read_blocks
-from pyhudi.format.metadata_groups import FILES
-from pyhudi.format.metadata_record import decode_files_record
+from pyhudi.format.metadata.groups import FILES
+from pyhudi.format.metadata.record import decode_files_record
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.changes_files import cleaned_records
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.commit import CleanerPlan
-from pyhudi.model.instant import Instant
-from pyhudi.services.clean import plan_clean
-from pyhudi.services.clean_settings import CleanPolicy, CleanSettings
+from pyhudi.format.timeline.action_files import decode_clean_metadata, decode_cleaner_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanerPlan
+from pyhudi.metadata.derive.changes_files import cleaned_records
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.clean.run import plan_clean
+from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.cleaned import planned_names
-from pyhudi.table.listing import ListedFile, StorageListing
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.view.cleaned import planned_names
+from pyhudi.table.view.listing import ListedFile, StorageListing
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
 from tests.support.golden_tables import GoldenTable, GoldenTables, has_metadata_table
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
-from pyhudi.format.commit import decode_commit, decode_compaction_plan
 from pyhudi.format.names import BaseFileName
-from pyhudi.model.commit import CommitMetadata, CompactionPlan, WriteStat
-from pyhudi.model.instant import Instant
-from pyhudi.services.compaction_plan import plan_compaction
-from pyhudi.services.compaction_settings import CompactionSettings
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.format.timeline.action_files import decode_commit, decode_compaction_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CommitMetadata, CompactionPlan, WriteStat
+from pyhudi.services.compaction.plan import plan_compaction
+from pyhudi.services.compaction.settings import CompactionSettings
+from pyhudi.table.view.snapshot import Snapshot
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names
 from tests.support.merge_on_read import without_file_names

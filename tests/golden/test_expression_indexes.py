@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.format.metadata_stats import decode_column_stats
-from pyhudi.format.record_index_records import decode_bloom_filters
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.indexes import read_definitions
-from pyhudi.metadata.table import open_metadata_table
+from pyhudi.format.metadata.key_records import decode_bloom_filters
+from pyhudi.format.metadata.stats import decode_column_stats
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.snapshot import read_snapshot
 from tests.support.golden_tables import GoldenTables
 from tests.support.metadata_indexes import index_cells
 

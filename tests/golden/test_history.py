@@ -8,16 +8,16 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.format.lsm import HistoryFileName
-from pyhudi.format.schema import META_FIELDS
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.services.archive_plan import Keep, commits_kept, plan_archival
-from pyhudi.services.clean_settings import CleanSettings
+from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.lsm import HistoryFileName
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.archive.plan import Keep, commits_kept, plan_archival
+from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.commits import read_commit, read_earliest_retained, read_schema_text
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.view.commits import read_commit, read_earliest_retained, read_schema_text
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names

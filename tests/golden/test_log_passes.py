@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.table.read_files import read_plan_table
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.table.read.files import read_plan_table
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
 

@@ -21,10 +21,10 @@ from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.log.writer import encode_avro_block, encode_hfile_rows_block, encode_parquet_block
 from pyhudi.format.names import LogFileName
-from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.commits import read_commit
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.snapshot import read_snapshot
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 from tests.support.hudi_rs import read_hudi_rs
 

@@ -9,20 +9,20 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.format.keys import record_keys
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.format.keys.record_keys import record_keys
 from pyhudi.format.names import BaseFileName
-from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.base_files import BaseFileIndex
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.record_index import RecordIndex, record_index_missing
 from pyhudi.index.simple import SimpleSearch
-from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
 from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.testing.counting import CountingStorage
 from tests.support.golden_tables import GoldenTables, golden_names
 
 RECORDED = tuple(name for name in golden_names() if any(part in name for part in ("mdt_all", "rli", "record_index")))

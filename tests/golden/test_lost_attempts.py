@@ -6,14 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.log.delete import make_deletes
 from pyhudi.format.log.writer import encode_delete_block
 from pyhudi.format.names import LogFileName
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.read_files import read_plan_table
-from pyhudi.table.read_plan import plan_snapshot
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.read.files import read_plan_table
+from pyhudi.table.read.plan import plan_snapshot
+from pyhudi.table.view.snapshot import read_snapshot
 from tests.support.golden_tables import GoldenTables, listing_by_storage
 
 

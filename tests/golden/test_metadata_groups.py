@@ -4,15 +4,15 @@ from datetime import UTC
 
 import pytest
 
-from pyhudi.format.metadata_keys import KeyHashing
-from pyhudi.metadata.changes import CELLS
-from pyhudi.metadata.current_cells import read_current_cells
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.format.metadata.keys import KeyHashing
+from pyhudi.metadata.derive.changes import CELLS
 from pyhudi.metadata.kinds.registry import get_kind
-from pyhudi.metadata.table import open_metadata_table
+from pyhudi.metadata.store.current_cells import read_current_cells
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.snapshot import read_snapshot
 from tests.support.golden_tables import GoldenTables
 
 

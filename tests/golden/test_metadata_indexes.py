@@ -12,7 +12,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.api.clock import process_zone
 from pyhudi.format.footer import BLOOM_FILTER
-from pyhudi.format.metadata_groups import (
+from pyhudi.format.metadata.groups import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     EXPRESSION_INDEX_PREFIX,
@@ -20,17 +20,17 @@ from pyhudi.format.metadata_groups import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from pyhudi.format.metadata_keys import KeyHashing
-from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
-from pyhudi.metadata.files_partition import MetadataListing, open_listing
-from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
+from pyhudi.format.metadata.keys import KeyHashing
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.metadata.kinds.bloom_filters import read_bloom_filters
 from pyhudi.metadata.kinds.partition_stats import PartitionStatsPruner
 from pyhudi.metadata.kinds.record_index import locate_records
 from pyhudi.metadata.kinds.secondary import find_secondary
 from pyhudi.metadata.kinds.stats_reading import read_column_stats, read_partition_stats
+from pyhudi.metadata.store.files_partition import MetadataListing, open_listing
+from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 
 INDEXED = tuple(

@@ -15,18 +15,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.format import metadata_keys as keys
 from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.index_definitions import decode_index_definitions, encode_index_definitions
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.source import MemoryLog
-from pyhudi.format.metadata_files import decode_files, encode_files
-from pyhudi.format.metadata_groups import MetadataGroupId
-from pyhudi.format.metadata_record import PARTITIONS_KEY
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
-from pyhudi.format.metadata_stats import decode_column_stats, encode_column_stats
-from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.format.record_index_records import (
+from pyhudi.format.metadata import keys
+from pyhudi.format.metadata.files import decode_files, encode_files
+from pyhudi.format.metadata.groups import MetadataGroupId
+from pyhudi.format.metadata.index_definitions import decode_index_definitions, encode_index_definitions
+from pyhudi.format.metadata.key_records import (
     decode_bloom_filters,
     decode_locations,
     decode_secondary_entries,
@@ -34,8 +30,12 @@ from pyhudi.format.record_index_records import (
     encode_locations,
     encode_secondary_entries,
 )
-from pyhudi.format.stats_values import StatsVersion, bounds_of, stored_bounds, value_type_of
-from pyhudi.table.slice_log import slice_blocks
+from pyhudi.format.metadata.record import PARTITIONS_KEY
+from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata.stats import decode_column_stats, encode_column_stats
+from pyhudi.format.metadata.stats_values import StatsVersion, bounds_of, stored_bounds, value_type_of
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.table.slices.slice_log import slice_blocks
 from tests.support.golden_tables import GoldenTables, golden_names
 
 VERSIONS = {text: version for version, text in METADATA_RECORD_SCHEMAS.items()}

@@ -11,8 +11,8 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.config import table_config
-from pyhudi.table.properties_file import read_table_properties
+from pyhudi.table.facts.config import table_config
+from pyhudi.table.facts.properties_file import read_table_properties
 from tests.support.golden_tables import GoldenTables
 from tests.support.metadata_indexes import index_problems
 

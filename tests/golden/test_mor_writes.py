@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
-from pyhudi.model.commit import WriteStat
-from pyhudi.table.commits import read_commit
+from pyhudi.format.timeline.records import WriteStat
+from pyhudi.table.view.commits import read_commit
 from tests.golden.test_buckets import bucket_options
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names

@@ -16,22 +16,22 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import CorruptFile
-from pyhudi.format.keys import KeySpec
+from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.log.writer import encode_parquet_block
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.rules import DeleteMark, Fill
 from pyhudi.storage.protocol import Storage
-from pyhudi.table import placed_rows
-from pyhudi.table.conform import conform_batch
-from pyhudi.table.merged_slice import read_merged
-from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.placed_rows import PlacedRows
-from pyhudi.table.placed_rows import find_placed as find_placed_among
-from pyhudi.table.read_plan import ReadPlan
-from pyhudi.table.slice_log import SliceFiles
+from pyhudi.table.read.plan import ReadPlan
+from pyhudi.table.slices import placed_rows
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.merged_slice import read_merged
+from pyhudi.table.slices.parquet_files import read_stored_batches
+from pyhudi.table.slices.placed_rows import PlacedRows
+from pyhudi.table.slices.placed_rows import find_placed as find_placed_among
+from pyhudi.table.slices.slice_log import SliceFiles
 from tests.golden.test_touched_rows import NAMES, slices
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.api import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from tests.support.golden_tables import GoldenTables, golden_names
 from tests.support.pruning import plan_by, rows_by_file, rows_kept
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.format.avro_container import split_container
-from pyhudi.format.commit import decode_commit, encode_commit_avro
-from pyhudi.model.commit import CommitMetadata
+from pyhudi.format.avro.container import split_container
+from pyhudi.format.timeline.action_files import decode_commit, encode_commit_avro
+from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.timeline.layout import timeline_layout
+from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import inflight_content
-from pyhudi.write.plan import FileGroupTask, TaskKind, WritePlan
-from pyhudi.write.replacement import requested_content
-from pyhudi.write.source import Operation
+from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan
+from pyhudi.write.place.replacement import requested_content
 from tests.support.golden_tables import GoldenTables
 
 LAYOUT_2 = timeline_layout({"hoodie.timeline.layout.version": "2"})

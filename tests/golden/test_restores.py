@@ -11,8 +11,8 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import Invalid, NotFound
-from pyhudi.format.commit import decode_savepoint
-from pyhudi.model.instant import WRITE_ACTIONS
+from pyhudi.format.timeline.action_files import decode_savepoint
+from pyhudi.format.timeline.instant import WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables

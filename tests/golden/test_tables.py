@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.names import BaseFileName
-from pyhudi.metadata.files_partition import open_listing
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.read_files import read_plan_table
-from pyhudi.table.read_plan import plan_snapshot
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.read.files import read_plan_table
+from pyhudi.table.read.plan import plan_snapshot
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import (
     GoldenAnswer,

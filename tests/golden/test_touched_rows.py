@@ -14,16 +14,16 @@ import pytest
 
 from pyhudi import HudiTable, Unsupported
 from pyhudi.format.log.headers import positions_base_instant
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.rules import custom
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.conform import conform_batch
-from pyhudi.table.log_reading import LogReading
-from pyhudi.table.merged_slice import read_merged, stored_blocks
-from pyhudi.table.parquet_files import read_stored_batches
-from pyhudi.table.read_plan import ReadPlan
-from pyhudi.table.slice_log import SliceFiles
-from pyhudi.table.touched_rows import find_touched, read_touched
+from pyhudi.table.read.plan import ReadPlan
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.log_reading import LogReading
+from pyhudi.table.slices.merged_slice import read_merged, stored_blocks
+from pyhudi.table.slices.parquet_files import read_stored_batches
+from pyhudi.table.slices.slice_log import SliceFiles
+from pyhudi.table.slices.touched_rows import find_touched, read_touched
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names
 
@@ -118,7 +118,7 @@ def test_rows_that_the_log_replaces_are_not_read(golden: GoldenTables, monkeypat
         asked.append(list(columns))
         return read_stored_batches(storage, path, columns, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("pyhudi.table.touched_rows.read_stored_batches", counted)
+    monkeypatch.setattr("pyhudi.table.slices.touched_rows.read_stored_batches", counted)
     for storage, plan, files in slices(golden, "mor_commit_time_v9_h120"):
         assert plan.log_reading is not None
         list(read_touched(storage, files, plan.log_reading, plan.stored_schema, plan.stored_schema.names,

@@ -15,16 +15,21 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
-from pyhudi.format.archived_schema import archived_schema
-from pyhudi.format.commit import decode_commit, decode_rollback_metadata, decode_rollback_plan, encode_commit_json
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
 from pyhudi.format.log.reader import read_blocks
-from pyhudi.format.metadata_record import decode_files_record, encode_files_record
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
-from pyhudi.format.metadata_stats import decode_column_stats
+from pyhudi.format.metadata.record import decode_files_record, encode_files_record
+from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata.stats import decode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.model.commit import CommitMetadata, RollbackMetadata, WriteStat
+from pyhudi.format.timeline.action_files import (
+    decode_commit,
+    decode_rollback_metadata,
+    decode_rollback_plan,
+    encode_commit_json,
+)
+from pyhudi.format.timeline.archived_schema import archived_schema
+from pyhudi.format.timeline.records import CommitMetadata, RollbackMetadata, WriteStat
 from pyhudi.storage.local import LocalStorage
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi import HudiTable
-from pyhudi.format.commit import decode_commit
-from pyhudi.format.instants import format_instant, parse_instant_ms
 from pyhudi.format.names import BaseFileName
+from pyhudi.format.timeline.action_files import decode_commit
+from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
 from tests.interop.cow_rows import COMMIT_TIME, META_BUT_TIME, Model, Row, table_of
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi.format.lsm import HistoryFileName
+from pyhudi.format.timeline.lsm import HistoryFileName
 from tests.interop.cow_rows import COMMIT_TIME, META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shape, Shared, next_ms
 from tests.support.compare import assert_same_rows

@@ -12,12 +12,12 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import NotFound
-from pyhudi.format.commit import decode_clean_metadata
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.model.instant import Instant
-from pyhudi.storage.crashing import Crash, CrashingStorage
+from pyhudi.format.timeline.action_files import decode_clean_metadata
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.snapshot import read_snapshot
+from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.interop.cow_rows import META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shared
 from tests.support.compare import assert_same_rows

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.format.commit import decode_commit
-from pyhudi.storage.crashing import Crash, CrashingStorage
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.format.timeline.action_files import decode_commit
 from pyhudi.storage.local import LocalStorage
+from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.interop.cow_rows import META_BUT_TIME, Row, key_range, row, rows, table_of
 from tests.interop.cow_tables import PLAIN, SHAPES, Shape, Shared, next_ms
 from tests.support.compare import assert_same_rows

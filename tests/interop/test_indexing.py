@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.format.schema import avro_from_arrow
+from pyhudi.format.schema.conversion import avro_from_arrow
 from pyhudi.storage.local import LocalStorage
 from tests.support.metadata_indexes import index_problems
 from tests.support.reference.client import ReferenceHudi

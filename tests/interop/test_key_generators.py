@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.table.key_properties import PREFIX
+from pyhudi.table.facts.key_properties import PREFIX
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 

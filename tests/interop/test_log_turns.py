@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.storage.crashing import Crash, CrashingStorage
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.local import LocalStorage
+from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.interop.cow_rows import META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shape
 from tests.interop.mor_tables import BLOCK_FORMAT, PARTIAL, SharedLogs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.metadata.table import open_metadata_table
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.local import LocalStorage
 from tests.interop.indexed_tables import EVERY, OF_VERSION_6, Indexed, rows
 from tests.support.reference.client import ReferenceHudi

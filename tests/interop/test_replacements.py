@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.storage.crashing import Crash
 from pyhudi.storage.local import LocalStorage
+from pyhudi.testing.crashing import Crash
 from tests.interop.cow_rows import META_BUT_TIME, Row, key_range, row, rows, table_of
 from tests.interop.cow_tables import SHAPES, Shape, Shared, next_ms
 from tests.interop.test_cow_tables import BEGIN, END, INCREMENTAL, DyingAt, leftovers, uncommit

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.storage.crashing import Crash
 from pyhudi.storage.local import LocalStorage
+from pyhudi.testing.crashing import Crash
 from tests.interop.cow_rows import key_range, rows
 from tests.interop.cow_tables import Shape, Shared
 from tests.interop.mor_tables import SharedLogs

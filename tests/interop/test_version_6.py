@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import MemoryLog
-from pyhudi.storage.crashing import Crash
 from pyhudi.storage.local import LocalStorage
+from pyhudi.testing.crashing import Crash
 from tests.interop.cow_rows import key_range, rows
 from tests.interop.cow_tables import PLAIN, SHAPES, Shape, Shared
 from tests.interop.mor_tables import BLOCK_FORMAT, SharedLogs

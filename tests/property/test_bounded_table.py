@@ -6,13 +6,13 @@ from datetime import UTC
 
 import pytest
 
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.names import METADATA_TABLE
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.listing import StorageListing
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.snapshot import read_snapshot
+from pyhudi.testing.counting import CountingStorage
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 
 COMMITS = 200

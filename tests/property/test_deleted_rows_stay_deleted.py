@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.services.compaction import schedule_compaction
-from pyhudi.services.compaction_inputs import CompactionKind
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.run import schedule_compaction
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from pyhudi.engine.local import LocalExecutor, SerialExecutor
+from pyhudi.engine.local.executors import LocalExecutor, SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.commits import read_commit
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.snapshot import Snapshot
 from tests.support.model import Handles, Model, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
 
 CITIES = ("oslo", "rome", "york")

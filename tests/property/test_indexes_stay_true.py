@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 

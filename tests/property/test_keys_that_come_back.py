@@ -9,7 +9,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import Handles, Row, StepClock, arrow, read_rows, seeded_uuids
 

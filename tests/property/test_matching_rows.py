@@ -15,10 +15,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table import read_files
-from pyhudi.write import base_file_writer
+from pyhudi.table.read import files as read_files
+from pyhudi.write.handles import base_file_writer
 from tests.support.model import Handles, StepClock, seeded_uuids
 
 ROWS = 3_000

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pyhudi import HudiTable, Unsupported, register_merger
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.read_plan import table_rules
+from pyhudi.table.read.plan import table_rules
 from tests.support.model import StepClock, seeded_uuids
 from tests.unit.merge.rows_model import Facts, Record, Row, fold, merge
 

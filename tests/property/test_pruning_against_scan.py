@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
 from tests.property.test_indexes_against_dict import BRIEF as SHORT
 from tests.property.test_indexes_against_dict import CITIES, LONG

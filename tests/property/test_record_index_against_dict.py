@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.testing.counting import CountingStorage
 from tests.property.test_indexes_against_dict import BRIEF as SHORT
 from tests.property.test_indexes_against_dict import LONG, GlobalModel, orders, steps
 from tests.support.metadata_indexes import index_problems

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pyhudi.engine.local import LocalExecutor, SerialExecutor
+from pyhudi.engine.local.executors import LocalExecutor, SerialExecutor
 from pyhudi.errors import NotFound
-from pyhudi.model.instant import WRITE_ACTIONS
+from pyhudi.format.timeline.instant import WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.write.operation import WriteResult
 from tests.support.bucket_model import BUCKETS, BucketModel

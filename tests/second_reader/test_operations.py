@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from pyhudi import NotFound
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.index.choice import IndexType
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyhudi import HudiTable, WriteResult
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.local import LocalStorage
 from tests.support.compare import assert_same_rows
 from tests.support.hudi_rs import read_hudi_rs, read_hudi_rs_by_storage

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiError, HudiTable, Unavailable, Unsupported
-from pyhudi.model.commit import InstantInfo, RollbackPlan, RollbackRequest
+from pyhudi.format.timeline.records import InstantInfo, RollbackPlan, RollbackRequest
 from pyhudi.storage.local import LocalStorage
 from pyhudi.txn.undo.rollback_plan import delete_files
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiError, HudiTable
-from pyhudi.format import commit as c
-from pyhudi.model.commit import (
+from pyhudi.format.timeline import action_files as c
+from pyhudi.format.timeline.records import (
     CleanerPlan,
     CleanFileInfo,
     ClusteringGroup,

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import CorruptFile, HudiError, HudiTable, Unsupported
+from pyhudi.format.avro.container import MAGIC, decode_container, encode_container
 from pyhudi.format.avro.types import parse_schema
-from pyhudi.format.avro_container import MAGIC, decode_container, encode_container
-from pyhudi.format.commit import decode_commit, decode_rollback_plan
 from pyhudi.format.hfile.block import decode_block, encode_block
 from pyhudi.format.hfile.trailer import Codec
+from pyhudi.format.timeline.action_files import decode_commit, decode_rollback_plan
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.schema_on_read import refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import refuse_renamed_columns
 
 MEMORY_BYTES = 3 << 30
 DATA_MAGIC = b"DATABLK*"
@@ -116,7 +116,7 @@ def test_schemas_that_end_a_process_are_refused(tmp_path: Path) -> None:
         from pathlib import Path
         from pyhudi import HudiError
         from pyhudi.format.avro.types import parse_schema
-        from pyhudi.format.commit import decode_rollback_plan
+        from pyhudi.format.timeline.action_files import decode_rollback_plan
         for file in sorted(Path(sys.argv[1]).iterdir()):
             try:
                 parse_schema(file.read_text()) if file.suffix == ".json" else decode_rollback_plan(

@@ -47,17 +47,17 @@ def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     cluster; or both, as for a large upsert on one machine: of parts that the others test, so mostly in the long run."""
     way: str = request.param
     if way == "shuffle":
-        monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)
+        monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", lambda spark: False)
     if way == "files and shuffle":
-        monkeypatch.setattr("pyhudi.engine.spark.staged_source.TAGGED_ROWS_MAX", 0)
-        monkeypatch.setattr("pyhudi.engine.spark.staged_source.BUCKETED_ROWS_MAX", 0)
+        monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.TAGGED_ROWS_MAX", 0)
+        monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.BUCKETED_ROWS_MAX", 0)
     return way
 
 
 @pytest.fixture
 def by_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes as on a cluster."""
-    monkeypatch.setattr("pyhudi.engine.spark.staged_source.runs_on_this_machine", lambda spark: False)
+    monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", lambda spark: False)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as f
 
-from pyhudi.engine.spark.array_literal import array_literal
+from pyhudi.engine.spark.read.array_literal import array_literal
 
 pytestmark = pytest.mark.spark
 

@@ -1,7 +1,7 @@
 """A row that Spark puts in another bucket than this process does is a row that no upsert finds again.
 
 Keys of every shape are hashed both ways: whatever Java's regular expressions, Spark's characters and ANSI mode
-make of them, the numbers must be those of `format/bucket_hash.py`.
+make of them, the numbers must be those of `format/keys/bucket_hash.py`.
 """
 
 import random
@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyhudi.format.bucket_hash import bucket_numbers
-from pyhudi.format.hashing_metadata import HashingMetadata
+from pyhudi.format.keys.bucket_hash import bucket_numbers
+from pyhudi.format.keys.hashing_metadata import HashingMetadata
 from pyhudi.index.bucket import FixedBuckets
 from pyhudi.index.consistent_buckets import RingBuckets
 
@@ -51,8 +51,8 @@ def keys() -> list[str]:
 def test_fixed_buckets_are_those_of_this_process(spark: Any, fields: tuple[str, ...], is_ansi: bool) -> None:
     from pyspark.sql import functions as f
 
-    from pyhudi.engine.spark.buckets import fixed_bucket
     from pyhudi.engine.spark.session import with_settings
+    from pyhudi.engine.spark.write.buckets import fixed_bucket
 
     rule, texts = FixedBuckets(1_000_003, fields), keys()
     with with_settings(spark, {"spark.sql.ansi.enabled": str(is_ansi).lower()}):
@@ -69,8 +69,8 @@ def test_buckets_on_rings_are_those_of_this_process(
 ) -> None:
     from pyspark.sql import functions as f
 
-    from pyhudi.engine.spark.buckets import with_ring_buckets
     from pyhudi.engine.spark.session import use_running_interpreter
+    from pyhudi.engine.spark.write.buckets import with_ring_buckets
 
     use_running_interpreter(spark)
     if not hasattr(f, "arrow_udf") and has_arrow_udf:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.spark.base_files import read_files
-from pyhudi.engine.spark.file_index import scan_known_files
+from pyhudi.engine.spark.read.base_files import read_files
+from pyhudi.engine.spark.read.file_index import scan_known_files
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.storage.protocol import StorageLocation
 

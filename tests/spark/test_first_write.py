@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import HudiError, HudiTable, NotFound
-from pyhudi.txn.guard import LocalGuard
+from pyhudi.txn.locks.guard import LocalGuard
 
 pytestmark = pytest.mark.spark
 

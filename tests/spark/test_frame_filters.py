@@ -19,7 +19,7 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable
-from pyhudi.engine.spark import local_rows, merge_design
+from pyhudi.engine.spark.read import local_rows, merge_design
 from tests.spark.test_merge_designs import GOLDEN, random_table
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
@@ -307,10 +307,10 @@ def test_merged_files_are_written_once_and_go_with_the_frame(
 
 def test_a_scan_of_ten_thousand_files_is_pruned_in_seconds(spark: Any) -> None:
     """The files do not even exist: whoever looked at one would fail."""
-    from pyhudi.engine.spark.pruned_index import ScanFile, scan_pruned_files
+    from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
     from pyhudi.engine.spark.schema import spark_schema
-    from pyhudi.format.keys import KeySpec
-    from pyhudi.table.partition_values import PathValues
+    from pyhudi.format.keys.record_keys import KeySpec
+    from pyhudi.table.prune.partition_values import PathValues
 
     schema = pa.schema([("p", pa.string()), ("n", pa.int64())])
     keys = KeySpec(("n",), ("p",), is_composite=False, is_hive_style=False, is_url_encoded=False)

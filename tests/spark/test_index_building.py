@@ -13,11 +13,11 @@ import pytest
 
 from pyhudi import CorruptFile, HudiTable, Invalid, NotFound
 from pyhudi.engine.spark.executor import SparkExecutor
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.snapshot import read_snapshot
+from pyhudi.table.view.snapshot import read_snapshot
+from pyhudi.testing.counting import CountingStorage
 from tests.support.metadata_indexes import index_cells, index_problems
 from tests.support.model import StepClock, problems_on
 from tests.support.spark_frames import on_spark

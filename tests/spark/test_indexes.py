@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.spark.tagging import find_candidates
+from pyhudi.engine.spark.write.tagging import find_candidates
 from pyhudi.errors import Unsupported
 from tests.spark.test_writes import Twins
 from tests.support.compare import assert_same_rows
@@ -110,12 +110,12 @@ def test_a_bloom_index_on_a_cluster_joins_the_files_that_may_hold_keys(
         asked.append(len(candidates))
         return candidates
 
-    monkeypatch.setattr("pyhudi.engine.spark.source.find_candidates", found)
+    monkeypatch.setattr("pyhudi.engine.spark.write.source.find_candidates", found)
     frame = spark.createDataFrame(
         [("k12", "", 1.0, 2), ("k31", "", 1.0, 2)], "id string, part string, rank double, v long"
     )
     assert table.upsert(frame).updated == 1
-    monkeypatch.setattr("pyhudi.engine.spark.tagging.DRIVER_KEYS_MAX", 0)
+    monkeypatch.setattr("pyhudi.engine.spark.write.tagging.DRIVER_KEYS_MAX", 0)
     assert table.upsert(frame).updated == 2
     assert table.upsert(frame.where("id = 'k12'")).updated == 1
     assert asked == [1, 4, 1], "the first upsert added a file for k31"

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as f
 
 from pyhudi import HudiTable
-from pyhudi.engine.spark import shuffle
-from pyhudi.engine.spark.kept import is_plain_scan
+from pyhudi.engine.spark.write import shuffle
+from pyhudi.engine.spark.write.kept import is_plain_scan
 
 pytestmark = pytest.mark.spark
 
@@ -119,7 +119,7 @@ def test_the_payload_is_shuffled_once(
         plans.append(placed._jdf.queryExecution().executedPlan().toString())
         return placed
 
-    monkeypatch.setattr("pyhudi.engine.spark.source.to_tasks", noting)
+    monkeypatch.setattr("pyhudi.engine.spark.write.source.to_tasks", noting)
     getattr(table, operation)(scan.where("id > 100"))
 
     assert len(plans) == 1

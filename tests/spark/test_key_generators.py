@@ -15,9 +15,9 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid
-from pyhudi.format.keys import KeySpec
-from pyhudi.format.timestamp_paths import TimestampSpec, partition_texts
-from pyhudi.table.key_properties import PREFIX
+from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.keys.timestamp_paths import TimestampSpec, partition_texts
+from pyhudi.table.facts.key_properties import PREFIX
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_answers
 from tests.support.spark_frames import collected, reader
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 
 def time_column(name: str, kind: pa.DataType, spec: TimestampSpec) -> Any:
-    from pyhudi.engine.spark import keys as native
+    from pyhudi.engine.spark.write import keys as native
 
     of = KeySpec((name,), (name,), False, False, False, time_based=(name,), times=spec)
     return native.partition_text(name, pa.schema([(name, kind)]), of)

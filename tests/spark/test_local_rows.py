@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyhudi.engine.spark import local_rows, merge_design
+from pyhudi.engine.spark.read import local_rows, merge_design
 from tests.spark.test_merge_designs import assert_reads_apart, random_table
 from tests.spark.test_writes import rows_of_all_types
 from tests.support.compare import assert_same_rows
@@ -63,7 +63,7 @@ def test_scans_that_read_apart_have_the_same_rows(
 ) -> None:
     monkeypatch.setattr(merge_design, "NATIVE_BYTES_MIN", 0)
     monkeypatch.setattr(merge_design, "LOG_SHARE_MAX", 1_000)
-    monkeypatch.setattr("pyhudi.engine.spark.native_merge.go_by_size", lambda files: by_size)
+    monkeypatch.setattr("pyhudi.engine.spark.read.native_merge.go_by_size", lambda files: by_size)
     table = random_table(tmp_path / "t", 7, "ts")
 
     assert_reads_apart(spark, table.scan())

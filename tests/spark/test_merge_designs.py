@@ -16,10 +16,10 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.api.scan import Scan
-from pyhudi.engine.spark import merge_design
-from pyhudi.engine.spark.base_files import read_as
-from pyhudi.engine.spark.native_merge import pack_bits, untouched_rows
-from pyhudi.engine.spark.placed import find_placed_slices
+from pyhudi.engine.spark.read import merge_design
+from pyhudi.engine.spark.read.base_files import read_as
+from pyhudi.engine.spark.read.native_merge import pack_bits, untouched_rows
+from pyhudi.engine.spark.read.placed import find_placed_slices
 from pyhudi.storage.protocol import StorageLocation
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
@@ -44,7 +44,7 @@ def finder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Who finds the touched rows; `blocks`: nobody, the blocks of the logs are scanned where that is possible."""
     monkeypatch.setattr(merge_design, "BASE_BYTES_A_BLOCK", 1)
     if request.param == "driver":
-        monkeypatch.setattr("pyhudi.engine.spark.read.find_placed_slices", lambda *arguments: [])
+        monkeypatch.setattr("pyhudi.engine.spark.read.scan.find_placed_slices", lambda *arguments: [])
     if request.param == "tasks":
         monkeypatch.setattr(merge_design, "DRIVER_BYTES_MAX", 0)
     return str(request.param)
@@ -167,7 +167,7 @@ def test_a_file_of_which_nobody_knows_what_is_touched_is_an_error(
     spark: Any, tmp_path: Path, apart: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a file that is not found by its name would all count as untouched: changed ones would come twice."""
-    monkeypatch.setattr("pyhudi.engine.spark.native_merge.go_by_size", lambda files: False)
+    monkeypatch.setattr("pyhudi.engine.spark.read.native_merge.go_by_size", lambda files: False)
     table = random_table(tmp_path / "t", 6, "ts")
     location, plan = StorageLocation(str(tmp_path / "t"), ()), table.scan()._plan
     logged = [file for file in plan.files if file.logs]
@@ -207,6 +207,6 @@ def test_a_row_of_which_nobody_knows_whether_it_counts_is_an_error(
     scan = random_table(tmp_path / "t", 6, "ts").scan()
     assert scan.to_spark(spark).collect()
 
-    monkeypatch.setattr("pyhudi.engine.spark.placed.pack_bits", lambda of: pack_bits(of[:0]))
+    monkeypatch.setattr("pyhudi.engine.spark.read.placed.pack_bits", lambda of: pack_bits(of[:0]))
     with pytest.raises(Exception, match="more rows than as the query was planned"):
         scan.to_spark(spark).collect()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.table.commits import read_commit
+from pyhudi.table.view.commits import read_commit
 from tests.spark.test_indexes import SMALL, first_rows, moving_rows, rows
 from tests.spark.test_writes import Twins, rows_of_all_types
 from tests.support.compare import assert_same_rows

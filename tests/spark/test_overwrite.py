@@ -10,8 +10,8 @@ from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import Conflict, HudiError, HudiTable, Invalid
-from pyhudi.txn.guard import LocalGuard
-from pyhudi.txn.waiting import WAIT_OPTION
+from pyhudi.txn.locks.guard import LocalGuard
+from pyhudi.txn.locks.waiting import WAIT_OPTION
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pyhudi.table.predicate.syntax import portable_text
+from pyhudi.predicate.syntax import portable_text
 from tests.support.spark_frames import reader
-from tests.unit.table.test_predicate import CASES, kept, table
+from tests.unit.predicate.test_predicate import CASES, kept, table
 
 pytestmark = pytest.mark.spark
 

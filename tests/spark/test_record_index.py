@@ -30,7 +30,7 @@ def test_record_indexes_on_a_cluster_find_what_they_find_in_this_process(
     spark: Any, tmp_path: Path, by_shuffle: None, monkeypatch: pytest.MonkeyPatch, index: str, table_type: str,
     moves: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("pyhudi.engine.spark.record_lookup.KEYS_A_TASK", 10)
+    monkeypatch.setattr("pyhudi.engine.spark.write.record_lookup.KEYS_A_TASK", 10)
     kind = "record.level.index" if index == "RECORD_LEVEL_INDEX" else "global.record.level.index"
     by = {
         "hoodie.index.type": index,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema.conversion import META_FIELDS
 
 pytestmark = pytest.mark.spark
 

@@ -98,7 +98,7 @@ def main(uri: str, options: dict[str, str], answer: Path) -> None:
     ],
 )
 def test_files_are_called_as_hadoops_clients_call_them(uri: str, found: str) -> None:
-    from pyhudi.engine.spark.base_files import spark_uri
+    from pyhudi.engine.spark.read.base_files import spark_uri
 
     assert spark_uri(StorageLocation(uri), "x=1/f.parquet") == found
 

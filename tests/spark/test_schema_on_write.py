@@ -44,7 +44,7 @@ def evolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HudiTable:
 
     Types within others were widened too, as by another writer.
     """
-    monkeypatch.setattr("pyhudi.write.input_schema.is_within_another", lambda path: False)
+    monkeypatch.setattr("pyhudi.write.input.schema.is_within_another", lambda path: False)
     table = before(tmp_path / "evolved")
     table.upsert(wide("touched", "after", ("k0", "new")))
     return table

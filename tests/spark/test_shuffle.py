@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as f
 
-from pyhudi.engine.spark.shuffle import numbers_by_partition, spark_hash, to_tasks
+from pyhudi.engine.spark.write.shuffle import numbers_by_partition, spark_hash, to_tasks
 
 pytestmark = pytest.mark.spark
 

@@ -7,8 +7,8 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable
-from pyhudi.engine.spark import staged_source, staging
-from pyhudi.engine.staged_rows import StagedRows
+from pyhudi.engine.local.staged_rows import StagedRows
+from pyhudi.engine.spark.write import staged_source, staging
 from pyhudi.errors import Invalid
 from pyhudi.storage.scratch import LOCK_FILE
 from pyhudi.write.memory_settings import MEMORY_MAX, SPILL_FOLDER

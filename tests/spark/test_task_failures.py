@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 HOOK = """
 import functools, os
-import pyhudi.write.handle as handle
+import pyhudi.write.handles.file_group as handle
 
 _real = handle.run_file_group
 
@@ -51,7 +51,7 @@ def is_data(name: str) -> bool:
 
 def files_of(table: Any) -> dict[str, list[str]]:
     """Data files, as the storage, the metadata table and the newest commit's statements name them."""
-    from pyhudi.table.commits import read_commit
+    from pyhudi.table.view.commits import read_commit
 
     root, snapshot = Path(table.path.removeprefix("file://")), table._access.snapshot()
     commits = [read_commit(snapshot.storage, snapshot.timeline, one) for one in snapshot.timeline.completed_writes]
@@ -77,7 +77,7 @@ def main(folder: Path, table_type: str) -> None:
     from pyspark.sql import SparkSession
 
     # Tasks write, as on a cluster.
-    mock.patch("pyhudi.engine.spark.staged_source.runs_on_this_machine", return_value=False).start()
+    mock.patch("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", return_value=False).start()
     settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **SHORT_LIVED}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound
-from pyhudi.engine.spark.key_ranges import bounds_of
+from pyhudi.engine.spark.write.key_ranges import bounds_of
 from pyhudi.format.names import BaseFileName
 from tests.spark.test_writes import Twins, rows_of_all_types
 from tests.support.spark_frames import on_spark

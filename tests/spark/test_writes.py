@@ -18,7 +18,7 @@ import pytest
 
 from pyhudi import HudiTable, Invalid
 from pyhudi.engine.spark.session import parse_java_zone
-from pyhudi.table.commits import read_commit
+from pyhudi.table.view.commits import read_commit
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import collected, on_spark
 
@@ -190,8 +190,8 @@ KEY_COLUMNS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_keys_and_paths_are_spelled_alike(spark: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     """No session setting changes a key. 02:30 on 10 March 2024 is no time in New York, but one without a zone."""
-    from pyhudi.engine.spark import keys as native
-    from pyhudi.format import keys
+    from pyhudi.engine.spark.write import keys as native
+    from pyhudi.format.keys import record_keys as keys
 
     longest = max(len(column) for column in KEY_COLUMNS.values())
     columns = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyhudi.format.hashing_metadata import HashingMetadata
+from pyhudi.format.keys.hashing_metadata import HashingMetadata
 from pyhudi.index.bucket import BucketRule, FixedBuckets
 from pyhudi.index.consistent_buckets import RingBuckets
 from tests.support.log_model import Logged, LogModel

@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Callable, Iterator
 
-from pyhudi.storage.crashing import Crash, CrashingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
+from pyhudi.testing.crashing import Crash, CrashingStorage
 
 
 def crash_points(

@@ -10,18 +10,18 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyhudi.format.bloom import BloomFilter, BloomKind
-from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.keys.bloom import BloomFilter, BloomKind
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.source import MemoryLog
-from pyhudi.format.metadata_keys import bloom_filter_keys, column_stats_keys, expression_partition_stats_keys
-from pyhudi.format.metadata_stats import decode_column_stats
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.key_records import decode_bloom_filters
+from pyhudi.format.metadata.keys import bloom_filter_keys, column_stats_keys, expression_partition_stats_keys
+from pyhudi.format.metadata.stats import decode_column_stats
+from pyhudi.format.metadata.stats_values import bounds_of
 from pyhudi.format.names import BaseFileName, LogFileName, join
-from pyhudi.format.record_index_records import decode_bloom_filters
-from pyhudi.format.stats_values import bounds_of
-from pyhudi.metadata.derive_stats import files_of
-from pyhudi.table.slice_log import DATA_TYPES, slice_blocks
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.derive.stats import files_of
+from pyhudi.table.slices.slice_log import DATA_TYPES, slice_blocks
+from pyhudi.table.view.snapshot import Snapshot
 
 Computed = Callable[[Any, Mapping[str, str]], Any]
 _STRFTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.listing import FileListing, StorageListing
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.view.listing import FileListing, StorageListing
 from pyhudi.timeline.active import Timeline
 
 FOLDER = Path(__file__).parents[1] / "golden" / "tables"

@@ -9,16 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.format.commit import encode_commit_avro, encode_commit_json
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.log.block import HeaderKey
 from pyhudi.format.log.delete import make_deletes
 from pyhudi.format.log.headers import data_header
 from pyhudi.format.log.writer import encode_avro_block, encode_delete_block
-from pyhudi.format.lsm import HistoryFileName
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, BaseFileName, LogFileName
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
-from pyhudi.format.schema import (
+from pyhudi.format.schema.conversion import (
     META_FIELDS,
     RECORD_KEY,
     arrow_from_avro,
@@ -26,8 +24,10 @@ from pyhudi.format.schema import (
     select_fields,
     with_meta_fields,
 )
-from pyhudi.model.commit import CommitMetadata, WriteStat
-from pyhudi.model.instant import STATES, Instant, State
+from pyhudi.format.timeline.action_files import encode_commit_avro, encode_commit_json
+from pyhudi.format.timeline.instant import STATES, Instant, State
+from pyhudi.format.timeline.lsm import HistoryFileName
+from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions

@@ -11,27 +11,27 @@ import pyarrow.parquet as pq
 from pyhudi import HudiTable
 from pyhudi.format.log.data import read_batches
 from pyhudi.format.log.source import MemoryLog
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from pyhudi.format.metadata_keys import KeyHashing, column_stats_keys, partition_stats_keys, split_secondary_keys
-from pyhudi.format.metadata_stats import decode_column_stats
+from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
+from pyhudi.format.metadata.key_records import decode_bloom_filters, decode_locations
+from pyhudi.format.metadata.keys import KeyHashing, column_stats_keys, partition_stats_keys, split_secondary_keys
+from pyhudi.format.metadata.stats import decode_column_stats
+from pyhudi.format.metadata.stats_values import bounds_of
 from pyhudi.format.names import BaseFileName, LogFileName, join
-from pyhudi.format.record_index_records import decode_bloom_filters, decode_locations
-from pyhudi.format.stats_values import bounds_of
-from pyhudi.metadata.current_cells import read_current_cells
-from pyhudi.metadata.derive_stats import StatsFacts, files_of
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.groups import list_groups, rows_by_group
-from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.derive.stats import StatsFacts, files_of
 from pyhudi.metadata.kinds.column_stats import known_facts
 from pyhudi.metadata.kinds.expression_index import is_expression_index
 from pyhudi.metadata.kinds.record_index import is_partitioned
 from pyhudi.metadata.kinds.registry import get_kind, kept_indexes
 from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.kinds.views import IndexedTable
-from pyhudi.metadata.table import open_metadata_table
+from pyhudi.metadata.store.current_cells import read_current_cells
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.groups import list_groups, rows_by_group
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slice_log import DATA_TYPES, slice_blocks
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.slices.slice_log import DATA_TYPES, slice_blocks
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from tests.support.expression_indexes import expression_problems
 
 KEY, PARTITION, FILE = "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"

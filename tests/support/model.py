@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.executor import Executor
-from pyhudi.format.commit import decode_restore_metadata, decode_rollback_metadata
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import HEARTBEATS, HOODIE, PARTITION_METAFILE, TEMP, LogFileName, join
-from pyhudi.metadata.files_partition import open_listing
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.commit import RollbackMetadata
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.action_files import decode_restore_metadata, decode_rollback_metadata
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import RollbackMetadata
+from pyhudi.metadata.store.files_partition import open_listing
+from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.commits import read_clean, read_commit, written_files
-from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.table.snapshot import Snapshot, read_snapshot
+from pyhudi.table.view.commits import read_clean, read_commit, written_files
+from pyhudi.table.view.listing import FileListing, StorageListing
+from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.markers import empty_log
+from pyhudi.txn.action.markers import empty_log
 
 Key: TypeAlias = tuple[str, str]
 """Partition path and record key."""

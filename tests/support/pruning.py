@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.api.access import data_skipping
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.table.predicate import parse_predicate
-from pyhudi.table.read_files import read_plan_table
-from pyhudi.table.read_plan import ReadPlan, plan_snapshot
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.predicate import parse_predicate
+from pyhudi.table.read.files import read_plan_table
+from pyhudi.table.read.plan import ReadPlan, plan_snapshot
+from pyhudi.table.view.snapshot import Snapshot
 
 
 def plan_by(

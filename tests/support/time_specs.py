@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.format.timestamp_paths import TimestampSpec
-from pyhudi.table.key_properties import PREFIX
-from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
+from pyhudi.format.keys.timestamp_paths import TimestampSpec
+from pyhudi.table.facts.key_properties import PREFIX
+from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, KeySettings
 
 FIRST, LAST = dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)
 EPOCH = dt.datetime(1970, 1, 1)

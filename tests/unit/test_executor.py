@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pyhudi.engine.local import LocalExecutor, SerialExecutor
+from pyhudi.engine.local.executors import LocalExecutor, SerialExecutor
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 

@@ -73,7 +73,7 @@ def test_import_takes_less_than_a_second() -> None:
 
 def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
     """Each fresh worker would take a third of a second for it."""
-    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.engine.spark.staging\n"))[
+    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.engine.spark.write.staging\n"))[
         "modules"
     ]
 
@@ -84,7 +84,7 @@ def test_a_spark_worker_that_stages_rows_does_without_the_compiler() -> None:
 
 def test_a_task_that_reads_files_without_logs_does_without_compiler_pandas_and_parser() -> None:
     """Each Python worker of Spark would take a second for them, again after each minute of idleness."""
-    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.table.read_files\n"))["modules"]
+    modules = run_probe(PROBE.replace("import pyhudi\n", "import pyhudi\nimport pyhudi.table.read.files\n"))["modules"]
 
     assert isinstance(modules, list)
     assert "pyarrow" in modules

@@ -16,12 +16,14 @@ PACKAGE_DIR = Path(__file__).parents[2] / "src" / "pyhudi"
 LAYERS = (
     "errors",
     "loops",
-    "model",
+    "versions",
+    "options",
     "format",
     "storage",
     "executor",
     "timeline",
     "merge",
+    "predicate",
     "table",
     "metadata",
     "index",
@@ -33,6 +35,7 @@ LAYERS = (
     "spark",
     "cli",
     "ui",
+    "testing",
 )
 RANK = {layer: level for level, layer in enumerate(LAYERS)}
 
@@ -55,7 +58,7 @@ RANDOMNESS = (
 SECRETS = "secrets."
 
 # layer or file -> what it may use all the same
-EXEMPT = {"storage": (*OPENERS, *CLOCKS, *RANDOMNESS), "txn/guard.py": OPENERS}
+EXEMPT = {"storage": (*OPENERS, *CLOCKS, *RANDOMNESS), "txn/locks/guard.py": OPENERS}
 
 
 def source_files(package_dir: Path) -> Iterator[tuple[tuple[str, ...], ast.Module]]:
@@ -205,10 +208,10 @@ def package_of(tmp_path: Path, file: str, source: str) -> Path:
     "file,source",
     [
         ("format/avro.py", "from pyhudi.storage import protocol"),
-        ("format/avro.py", "import pyhudi.table.snapshot"),
+        ("format/avro.py", "import pyhudi.table.view.snapshot"),
         ("format/log/block.py", "from ...table import snapshot"),
         ("format/log/__init__.py", "from ...table import snapshot"),
-        ("model/instant.py", "def f():\n    from .. import timeline"),
+        ("options/entries.py", "def f():\n    from .. import timeline"),
         ("write/plan.py", "from pyhudi import HudiTable"),
         ("engine/local.py", "import pyhudi"),
         ("helpers.py", "from pyhudi import errors"),
@@ -266,8 +269,8 @@ def test_a_misplaced_engine_is_found(tmp_path: Path, file: str, source: str, cou
         ("table/config.py", "open('x')", 1),
         ("table/config.py", "storage.open('x')", 0),
         ("storage/local.py", "import time\nopen('x')\ntime.time()", 0),
-        ("txn/guard.py", "import os\nos.open('x', 0)", 0),
-        ("txn/guard.py", "import time\ntime.time()", 1),
+        ("txn/locks/guard.py", "import os\nos.open('x', 0)", 0),
+        ("txn/locks/guard.py", "import time\ntime.time()", 1),
         ("api.py", "import time\ntime.time()", 0),
     ],
 )

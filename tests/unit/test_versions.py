@@ -1,6 +1,6 @@
 """A module could ask for the number of a table version, and would be forgotten when another version comes.
 
-The source is read, not run. Outside `model/versions.py` nothing that is called a version, and no timeline layout, is
+The source is read, not run. Outside `versions.py` nothing that is called a version, and no timeline layout, is
 compared with a number, matched against one, or used to look something up by it.
 """
 
@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 PACKAGE_DIR = Path(__file__).parents[2] / "src" / "pyhudi"
-TRAITS = "model/versions.py"
+TRAITS = "versions.py"
 
 # file -> how many of its questions are about another number than the table's version, and which that is
 OTHER_NUMBERS = {
-    "format/bloom.py": (3, "the version of a Bloom filter's bytes, and the kind of its hash"),
+    "format/keys/bloom.py": (3, "the version of a Bloom filter's bytes, and the kind of its hash"),
     "format/hfile/reader.py": (1, "whether cells of an HFile carry versions"),
     "format/log/block.py": (2, "the version of a log block's frame"),
     "format/log/data.py": (1, "the version of a data block's content"),
     "format/log/delete.py": (3, "the version of a delete block's content"),
-    "format/metadata_assembly.py": (1, "the record schema that the trait `metadata_schema` names"),
+    "format/metadata/assembly.py": (1, "the record schema that the trait `metadata_schema` names"),
 }
 
 _CALLED_SO = re.compile("version", re.IGNORECASE)

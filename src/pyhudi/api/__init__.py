@@ -3,16 +3,16 @@
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.merge.mergers import RecordMerger, register_merger
-from pyhudi.model.instant import Instant
-from pyhudi.model.option_table import OptionVerdict, option_verdicts
-from pyhudi.services.archive import ArchiveResult
-from pyhudi.services.clean import CleanResult
-from pyhudi.services.compaction import CompactionResult
-from pyhudi.services.restore import RestoreResult
-from pyhudi.services.rollback import RollbackResult
-from pyhudi.services.savepoint import Savepoint
-from pyhudi.table.read_plan import Explanation
+from pyhudi.options.verdicts import OptionVerdict, option_verdicts
+from pyhudi.services.archive.run import ArchiveResult
+from pyhudi.services.clean.run import CleanResult
+from pyhudi.services.compaction.run import CompactionResult
+from pyhudi.services.undo.restore import RestoreResult
+from pyhudi.services.undo.rollback import RollbackResult
+from pyhudi.services.undo.savepoint import Savepoint
+from pyhudi.table.read.plan import Explanation
 from pyhudi.write.operation import WriteResult
 
 __all__ = [

@@ -7,24 +7,24 @@ from datetime import tzinfo
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.metadata.files_partition import is_metadata_table_gone, open_listing
-from pyhudi.metadata.indexes import open_indexes
 from pyhudi.metadata.kinds.registry import index_pruners
-from pyhudi.model.options import option_texts
-from pyhudi.model.read_options import SkippingOptions
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.metadata_upkeep import MetadataTableUpkeep
+from pyhudi.metadata.store.files_partition import is_metadata_table_gone, open_listing
+from pyhudi.metadata.store.indexes import open_indexes
+from pyhudi.options.read_options import SkippingOptions
+from pyhudi.options.resolve import option_texts
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.metadata.upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.data_skipping import DataSkipping
-from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.prune.data_skipping import DataSkipping
+from pyhudi.table.view.listing import FileListing, StorageListing
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.guard import Guard, open_guard
-from pyhudi.txn.hold import Hold
-from pyhudi.txn.session import TableAccess
+from pyhudi.txn.action.session import TableAccess
+from pyhudi.txn.locks.guard import Guard, open_guard
+from pyhudi.txn.locks.hold import Hold
 from pyhudi.write.settings import WriteSettings
 
 

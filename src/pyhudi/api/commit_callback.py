@@ -19,12 +19,12 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from pyhudi.errors import HudiError, Invalid
-from pyhudi.format.commit import write_stat_json
-from pyhudi.model.commit import CommitMetadata
-from pyhudi.model.instant import Instant
-from pyhudi.model.option_values import OptionValues
-from pyhudi.table.commits import SCHEMA, read_commit
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.format.timeline.action_files import write_stat_json
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.options.values import OptionValues
+from pyhudi.table.view.commits import SCHEMA, read_commit
+from pyhudi.table.view.snapshot import Snapshot
 
 PREFIX = "hoodie.write.commit.callback."
 API_KEY_HEADER = "HUDI-CALLBACK-KEY"

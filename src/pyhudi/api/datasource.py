@@ -12,27 +12,27 @@ from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
-from pyhudi.format.schema import RECORD_KEY
-from pyhudi.model.options import find_fact, merge_options
-from pyhudi.model.read_options import (
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.options.read_options import (
     DATA_SKIPPING,
     DATA_SKIPPING_FAILURE,
     METADATA,
     WHERE,
     read_request_from_options,
 )
-from pyhudi.model.table_facts import Fact, FactValue
-from pyhudi.model.versions import NEW_TABLE_VERSION
+from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.table_facts import Fact, FactValue
 from pyhudi.storage.open import parse_location
-from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
-from pyhudi.table.config import table_config
-from pyhudi.table.creation import NewTable, new_table_properties
-from pyhudi.table.incremental import OnCleaned
-from pyhudi.table.key_properties import PREFIX, SPELLED_ANEW, bare_name
-from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
-from pyhudi.write.made_keys import refuse_without_keys
+from pyhudi.table.changes.incremental import OnCleaned
+from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
+from pyhudi.table.facts.config import table_config
+from pyhudi.table.facts.creation import NewTable, new_table_properties
+from pyhudi.table.facts.key_properties import PREFIX, SPELLED_ANEW, bare_name
+from pyhudi.versions import NEW_TABLE_VERSION
+from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
+from pyhudi.write.input.made_keys import refuse_without_keys
+from pyhudi.write.input.source import Operation
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import Operation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from pyhudi.api.access import table_access
 from pyhudi.errors import HudiError, OutcomeUnknown
-from pyhudi.format.instants import format_instant
 from pyhudi.format.names import HOODIE, PARTITION_METAFILE
-from pyhudi.txn.session import TableAccess
+from pyhudi.format.timeline.instant_text import format_instant
+from pyhudi.txn.action.session import TableAccess
 
 log = logging.getLogger("pyhudi")
 

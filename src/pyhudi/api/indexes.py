@@ -8,11 +8,11 @@ from pyhudi.api import frames
 from pyhudi.api.savepoints import TableSavepoints
 from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds.request import IndexRequest
-from pyhudi.model.option_values import OptionValues
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.index_drop import DroppedIndexes, drop_index
-from pyhudi.services.indexing import build_index, run_indexings, schedule_index
-from pyhudi.services.indexing_work import IndexingJob, IndexResult
+from pyhudi.options.values import OptionValues
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.indexing.drop import DroppedIndexes, drop_index
+from pyhudi.services.indexing.run import build_index, run_indexings, schedule_index
+from pyhudi.services.indexing.work import IndexingJob, IndexResult
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:

@@ -10,27 +10,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api import frames
-from pyhudi.engine.input_columns import plain_rows
+from pyhudi.engine.local.input_columns import plain_rows
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.hashing_metadata import COUNTS_BY_PARTITION
-from pyhudi.format.keys import KeySpec, partition_paths, record_keys
-from pyhudi.format.schema import PARTITION_PATH, RECORD_KEY
+from pyhudi.format.keys.hashing_metadata import COUNTS_BY_PARTITION
+from pyhudi.format.keys.record_keys import KeySpec, partition_paths, record_keys
+from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
 from pyhudi.index.bloom import metadata_survivors
 from pyhudi.index.bloom_metadata import key_statistics
 from pyhudi.index.bucket import BucketRule, FixedBuckets
 from pyhudi.index.consistent_buckets import RingBuckets, find_ring
 from pyhudi.index.key_rows import WantedFile, read_key_rows
-from pyhudi.metadata.files_partition import MetadataListing
-from pyhudi.metadata.indexes import MetadataIndexes, open_indexes
 from pyhudi.metadata.kinds.record_index import find_record_index, locate_records
-from pyhudi.model.option_names import canonical_name
-from pyhudi.table.bucket_facts import BucketFacts, facts_of_table
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.read_plan import make_plan, planned_slice, select_columns
-from pyhudi.table.snapshot import Snapshot
-from pyhudi.write.input_schema import fits
+from pyhudi.metadata.store.files_partition import MetadataListing
+from pyhudi.metadata.store.indexes import MetadataIndexes, open_indexes
+from pyhudi.options.names import canonical_name
+from pyhudi.table.facts.bucket_facts import BucketFacts, facts_of_table
+from pyhudi.table.read.plan import make_plan, planned_slice, select_columns
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.schema import fits
 
 log = logging.getLogger("pyhudi")
 

@@ -12,24 +12,24 @@ import pyarrow.compute as pc
 from pyhudi.api.access import list_storage, metadata_upkeep, table_access
 from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
 from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
-from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import Invalid, NotFound
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.metadata.files_partition import MetadataListing, read_files_partition
-from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.registry import LISTING
-from pyhudi.metadata.lookup import lookup_records
-from pyhudi.metadata.table import MetadataTable, find_metadata_table
-from pyhudi.model.options import check_table_facts, merge_options
+from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.lookup import lookup_records
+from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.table.snapshot import Snapshot
-from pyhudi.txn.guard import Guard
-from pyhudi.txn.hold import Hold
-from pyhudi.txn.participants import CommitParticipant
-from pyhudi.txn.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
+from pyhudi.table.view.listing import FileListing, StorageListing
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.participants import CommitParticipant
+from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
+from pyhudi.txn.locks.guard import Guard
+from pyhudi.txn.locks.hold import Hold
 from pyhudi.write.settings import WriteSettings
 
 ListedBy: TypeAlias = Literal["metadata", "storage"]

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import Conflict
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
 from pyhudi.metadata.kinds.protocol import TableIndex
 from pyhudi.metadata.kinds.registry import known_indexes
 from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.kinds.views import IndexCheck, IndexedTable
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.view.snapshot import Snapshot
 
 ATTEMPTS_MAX = 3
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from pyhudi.metadata.files_partition import read_files_partition
 from pyhudi.metadata.kinds.registry import LISTING
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.table.file_system_view import FileSlice, all_slices, latest_slices
-from pyhudi.table.listing import FileListing, StorageListing
-from pyhudi.table.snapshot import Snapshot, log_slicing
+from pyhudi.metadata.store.files_partition import read_files_partition
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.view.file_system_view import FileSlice, all_slices, latest_slices
+from pyhudi.table.view.listing import FileListing, StorageListing
+from pyhudi.table.view.snapshot import Snapshot, log_slicing
 
 T = TypeVar("T")
 

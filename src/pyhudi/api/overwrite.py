@@ -15,19 +15,19 @@ import pyarrow as pa
 
 from pyhudi.api.clock import SYSTEM_CLOCK, random_uuid
 from pyhudi.errors import Conflict, HudiError, Unsupported
-from pyhudi.format.instants import format_instant
 from pyhudi.format.names import HEARTBEATS, HOODIE, METADATA_TABLE
-from pyhudi.format.schema import META_FIELDS, canonical_arrow
+from pyhudi.format.schema.conversion import META_FIELDS, canonical_arrow
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.storage.exchange import exchange_folders
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.places import LocalPlace, parse_place
 from pyhudi.storage.protocol import FileInfo, Storage
-from pyhudi.table.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
-from pyhudi.table.config import TableConfig, table_config
-from pyhudi.table.creation import NewTable, new_table_properties
-from pyhudi.txn.guard import LocalGuard, open_guard
-from pyhudi.txn.heartbeat import is_alive_elsewhere
-from pyhudi.txn.waiting import awaited_hold
+from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
+from pyhudi.table.facts.config import TableConfig, table_config
+from pyhudi.table.facts.creation import NewTable, new_table_properties
+from pyhudi.txn.locks.guard import LocalGuard, open_guard
+from pyhudi.txn.locks.heartbeat import is_alive_elsewhere
+from pyhudi.txn.locks.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
 

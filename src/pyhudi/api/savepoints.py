@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from pyhudi.api.services import TableServices
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.restore import RestoreResult, restore_table
-from pyhudi.services.rollback import RollbackResult, roll_back_write
-from pyhudi.services.savepoint import Savepoint, delete_savepoint, put_savepoint, read_savepoint_list
-from pyhudi.txn.session import WriteSession
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.undo.restore import RestoreResult, restore_table
+from pyhudi.services.undo.rollback import RollbackResult, roll_back_write
+from pyhudi.services.undo.savepoint import Savepoint, delete_savepoint, put_savepoint, read_savepoint_list
+from pyhudi.txn.action.session import WriteSession
 
 
 class TableSavepoints(TableServices):

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.read_files import read_plan_batches, read_plan_table
-from pyhudi.table.read_plan import Explanation, ReadPlan
-from pyhudi.table.row_groups import without_unmatched_files
+from pyhudi.table.prune.row_groups import without_unmatched_files
+from pyhudi.table.read.files import read_plan_batches, read_plan_table
+from pyhudi.table.read.plan import Explanation, ReadPlan
 
 if TYPE_CHECKING:
     import pandas as pd

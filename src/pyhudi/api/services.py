@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from pyhudi.api import frames
 from pyhudi.api.writes import TableWrites
 from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.archive import ArchiveResult, run_archive
-from pyhudi.services.archive_settings import ArchiveSettings
-from pyhudi.services.clean import CleanResult, run_clean
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.compaction import CompactionJob, CompactionResult, run_compactions, schedule_compaction
-from pyhudi.services.compaction_inputs import CompactionKind, refuse_not_compactable
+from pyhudi.services.archive.run import ArchiveResult, run_archive
+from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.clean.run import CleanResult, run_clean
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
+from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

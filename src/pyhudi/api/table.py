@@ -15,37 +15,37 @@ from pyhudi.api.indexes import TableIndexes
 from pyhudi.api.lookup import look_up, sought_keys
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
-from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import Invalid, hide_secrets
 from pyhudi.executor import Executor
-from pyhudi.format.instants import instant_from_user
 from pyhudi.format.names import PROPERTIES
-from pyhudi.format.schema import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
-from pyhudi.model.instant import Instant
-from pyhudi.model.options import merge_options
-from pyhudi.model.versions import NEW_TABLE_VERSION
+from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.instant_text import instant_from_user
+from pyhudi.options.resolve import merge_options
+from pyhudi.predicate import parse_predicate
 from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.many_logs import tell_of_logs
+from pyhudi.services.compaction.many_logs import tell_of_logs
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.cleaned import refuse_cleaned
-from pyhudi.table.config import TableConfig
-from pyhudi.table.creation import NewTable, column_names, new_table_properties, write_new_table
-from pyhudi.table.incremental import OnCleaned, commit_range, plan_incremental
-from pyhudi.table.key_properties import bare_name
-from pyhudi.table.predicate import parse_predicate
-from pyhudi.table.read_plan import plan_snapshot, select_columns
+from pyhudi.table.changes.incremental import OnCleaned, commit_range, plan_incremental
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
+from pyhudi.table.facts.key_properties import bare_name
+from pyhudi.table.read.plan import plan_snapshot, select_columns
+from pyhudi.table.view.cleaned import refuse_cleaned
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.guard import Guard
-from pyhudi.txn.session import TableAccess
-from pyhudi.write.input_schema import refuse_unordered_types
-from pyhudi.write.key_settings import refuse_unwritable_keys
+from pyhudi.txn.action.session import TableAccess
+from pyhudi.txn.locks.guard import Guard
+from pyhudi.versions import NEW_TABLE_VERSION
+from pyhudi.write.input.key_settings import refuse_unwritable_keys
+from pyhudi.write.input.schema import refuse_unordered_types
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyhudi.table.read_plan import ReadPlan
+    from pyhudi.table.read.plan import ReadPlan
 
 TimeLike = str | date | datetime
 Where: TypeAlias = Any  # Spark SQL text, or a pyarrow.compute.Expression, which has no type of its own

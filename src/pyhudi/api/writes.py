@@ -9,22 +9,23 @@ from typing import Any
 from pyhudi.api import frames
 from pyhudi.api.access import attempt_number, commit_texts, metadata_upkeep
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
-from pyhudi.engine.arrow_source import ArrowSource
-from pyhudi.engine.local import LocalSliceWork
+from pyhudi.engine.local.arrow_source import ArrowSource
+from pyhudi.engine.local.executors import LocalSliceWork
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
-from pyhudi.model.options import PAYLOAD_CLASS, check_table_facts, is_delete_payload, merge_options
+from pyhudi.options.resolve import PAYLOAD_CLASS, check_table_facts, is_delete_payload, merge_options
 from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.compaction import CompactionJob
-from pyhudi.services.compaction_inputs import CompactionKind
-from pyhudi.services.compaction_settings import CompactionSettings
-from pyhudi.services.many_logs import tell_of_commits
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.many_logs import tell_of_commits
+from pyhudi.services.compaction.run import CompactionJob
+from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.storage.scratch import sweep_once
-from pyhudi.table.snapshot import Snapshot
-from pyhudi.txn.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
-from pyhudi.write.compaction_handle import SliceWork
-from pyhudi.write.inserts import as_deletes
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.write.handles.compaction import SliceWork
+from pyhudi.write.input.inserts import as_deletes
+from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import MemorySettings
 from pyhudi.write.operation import (
     WriteResult,
@@ -35,9 +36,8 @@ from pyhudi.write.operation import (
     run_delete_partitions,
     run_write,
 )
-from pyhudi.write.replacement import find_partitions, match_partitions
+from pyhudi.write.place.replacement import find_partitions, match_partitions
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import Operation, WriteSource
 
 OnCommit = Callable[[WriteResult], None]
 

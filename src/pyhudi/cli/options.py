@@ -7,7 +7,7 @@ import typer
 
 from pyhudi.cli.arguments import Json
 from pyhudi.cli.output import Output
-from pyhudi.model.option_entries import Verdict
+from pyhudi.options.entries import Verdict
 
 
 def options(
@@ -16,7 +16,7 @@ def options(
     json: Json = False,
 ) -> None:
     """What becomes of each option of Apache Hudi: a setting, harmless here, or refused beyond its default."""
-    from pyhudi.model.option_table import option_verdicts
+    from pyhudi.options.verdicts import option_verdicts
 
     output = Output(is_json=json)
     with output.errors():

@@ -1,4 +1,3 @@
-"""Formats: bytes and texts <-> values, such as keys, schemas, commits, and the records of the metadata table.
+"""Bytes to values and back, as Apache Hudi writes them.
 
-Nothing here reads or writes a file, asks a clock or draws a random number, and nothing here knows Spark.
-"""
+No module here does I/O, asks a clock or draws a random number."""

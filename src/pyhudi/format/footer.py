@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self, cast, get_args
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.format.bloom import BloomFilter, BloomKind
+from pyhudi.format.keys.bloom import BloomFilter, BloomKind
 
 BLOOM_FILTER = "org.apache.hudi.bloomfilter"
 BLOOM_FILTER_OLD = "com.uber.hoodie.bloomfilter"

@@ -1,4 +1,3 @@
-"""How the file groups that hold given record keys are found: by base files, Bloom filters, buckets or the record index.
+"""How the file groups of record keys are found before a write.
 
-Nothing here writes rows. The one thing that is written is the hashing ring of a partition with consistent buckets.
-"""
+Indexes of the metadata table for queries are in `metadata/`."""

@@ -11,7 +11,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.names import join
 from pyhudi.index.hits import FoundKeys, Hits, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.view.file_system_view import FileSlice
 
 _WHOLE_TABLE = ""
 _SEARCHED_TOGETHER_MAX = 64

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import KeyFooter
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.keys.bloom import BloomFilter
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bloom_metadata import KeyRange, KeyStatistics
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.parquet_files import open_parquet
 
 log = logging.getLogger("pyhudi")
 

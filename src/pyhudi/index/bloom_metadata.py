@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from pyhudi.format.bloom import BloomFilter
 from pyhudi.format.footer import is_bytewise
+from pyhudi.format.keys.bloom import BloomFilter
 from pyhudi.format.names import join
-from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.bloom_filters import read_filters
 from pyhudi.metadata.kinds.column_stats import read_key_ranges
 from pyhudi.metadata.kinds.registry import tells_of_keys
+from pyhudi.metadata.store.indexes import MetadataIndexes
 
 KeyRange = tuple[str, str]
 

@@ -13,19 +13,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Invalid
-from pyhudi.format.bucket_hash import bucket_numbers
+from pyhudi.format.keys.bucket_hash import bucket_numbers
 from pyhudi.format.names import file_group_id, join
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.bucket_facts import (
+from pyhudi.table.facts.bucket_facts import (
     BUCKET_COUNT,
     BUCKET_COUNT_DEFAULT,
     HASH_FIELDS,
     INDEX_TYPE,
     BucketFacts,
 )
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.view.file_system_view import FileSlice
 
 _DIGITS = 8
 _LIKELY_COUNT_MAX = 10_000

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import Hits, Index, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.merged_slice import SliceReader
-from pyhudi.table.pending import FileGroup
+from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.pending import FileGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.executor import Executor
-from pyhudi.format.bucket_hash import ring_hashes
-from pyhudi.format.hashing_metadata import INITIAL_INSTANT, HashingFileName, HashingMetadata, ring_folder
+from pyhudi.format.keys.bucket_hash import ring_hashes
+from pyhudi.format.keys.hashing_metadata import INITIAL_INSTANT, HashingFileName, HashingMetadata, ring_folder
 from pyhudi.format.names import file_group_id
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import Timeline

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.view.file_system_view import FileSlice
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.executor import Executor
-from pyhudi.format.keys import KeySpec, missing_keys, record_keys
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.keys.record_keys import KeySpec, missing_keys, record_keys
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bloom import FoundInGroup, find_in_groups, footer_survivors
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.parquet_files import corrupt_parquet, open_parquet
-from pyhudi.table.read_files import read_planned, shown_batch
-from pyhudi.table.read_plan import PlannedFile, ReadPlan
+from pyhudi.table.read.files import read_planned, shown_batch
+from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.parquet_files import corrupt_parquet, open_parquet
 
 _BATCH_ROWS = 16_384
 

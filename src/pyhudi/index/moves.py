@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.names import join
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import Hits
 from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.conform import conform_array
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.merged_slice import SliceReader
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.conform import conform_array
+from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.view.file_system_view import FileSlice
 
 
 @dataclass(frozen=True)

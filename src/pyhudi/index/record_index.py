@@ -11,10 +11,10 @@ from pyhudi.errors import Bug
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.index.hits import Hits, KeyBounds
-from pyhudi.metadata.indexes import MetadataIndexes
 from pyhudi.metadata.kinds.record_index import find_record_index, locate_records, located_groups
+from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.view.file_system_view import FileSlice
 
 _UNKNOWN = -1
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.parquet_files import open_parquet
 
 
 @dataclass(frozen=True, slots=True)

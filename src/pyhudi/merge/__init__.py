@@ -1,4 +1,3 @@
-"""Which of several rows with the same key wins, by a table's merge rules, over Arrow columns.
+"""Which row counts where several have one key: merge modes, payload classes, mergers, over Arrow columns.
 
-Nothing here reads a file: the rows of logs and base files come from `table/`.
-"""
+Nothing here reads files."""

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.errors import Bug, CorruptFile
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.merge.cells import gives_way, replace_values, take_one
 from pyhudi.merge.fold import Folded
 from pyhudi.merge.latest import incoming_wins, match_rows

@@ -10,7 +10,7 @@ from typing import Final
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeMode, MergeRules, commit_time, custom, event_time
-from pyhudi.model.versions import Merging, TableVersion
+from pyhudi.versions import Merging, TableVersion
 
 MERGE_PROPERTY: Final = "hoodie.record.merge.property."
 DELETE_FIELD: Final = "hoodie.payload.delete.field"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.schema import META_FIELDS
+from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.merge.cells import Defaults, gives_way, take_one
 from pyhudi.merge.ordering import Columns, null_patterns, ranks
 from pyhudi.merge.outcomes import Records, newer_wins

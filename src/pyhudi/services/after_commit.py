@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from pyhudi.model.option_values import OptionValues
-from pyhudi.services.archive import archive_when_due
-from pyhudi.services.archive_settings import ArchiveSettings
-from pyhudi.services.clean import is_possibly_due, run_clean
-from pyhudi.services.clean_settings import CleanSettings
-from pyhudi.services.compaction import CompactionJob, may_be_due, run_compactions, schedule_compaction
-from pyhudi.services.compaction_inputs import CompactionKind
-from pyhudi.services.compaction_settings import CompactionSettings
-from pyhudi.table.snapshot import Snapshot
-from pyhudi.txn.session import WriteSession
+from pyhudi.options.values import OptionValues
+from pyhudi.services.archive.run import archive_when_due
+from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.clean.run import is_possibly_due, run_clean
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
+from pyhudi.services.compaction.settings import CompactionSettings
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.session import WriteSession
 
 SERVICES_ENABLED = "hoodie.table.services.enabled"
 

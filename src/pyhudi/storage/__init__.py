@@ -1,4 +1,3 @@
-"""Storage: the protocol for the bytes of a table, and the stores: local disk, memory, object stores, fsspec.
+"""The protocol through which every byte of a table passes, and the places that fulfil it.
 
-Nothing here knows what a file holds; formats are in `format/`.
-"""
+Nothing here knows what a table is."""

@@ -1,4 +1,3 @@
-"""A table as one call sees it: its facts, its file slices with their logs merged, and plans of what a query reads.
+"""A table as one call sees it: facts, a view of its files, the rows of its file slices, and plans of reads.
 
-Code here reads the storage it is given. It writes the properties file and a new table's folders, and nothing else.
-"""
+Nothing here writes data or commits."""

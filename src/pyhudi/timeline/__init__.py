@@ -1,4 +1,3 @@
-"""The timeline: its layouts, the active part, the archived part, and the times of new instants.
+"""The timeline as a value: active, archived, and the clock that makes instants.
 
-What an action does to the table does not belong here; see `txn/` and `services/`.
-"""
+Bytes of its files are in `format/timeline/`."""

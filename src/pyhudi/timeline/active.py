@@ -7,14 +7,14 @@ from functools import cached_property
 from typing import assert_never
 
 from pyhudi.errors import NotFound
-from pyhudi.format.instants import format_instant
-from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
-from pyhudi.model.versions import HistoryForm
+from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.history import History, NoHistory
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.timeline.log_history import LogHistory
 from pyhudi.timeline.lsm_history import LsmHistory
+from pyhudi.versions import HistoryForm
 
 
 @dataclass(frozen=True)

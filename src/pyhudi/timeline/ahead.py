@@ -8,8 +8,8 @@ rolled back or left alone, whatever its time is. A writer ignores it if it lies 
 import logging
 from datetime import tzinfo
 
-from pyhudi.format.instants import format_instant
-from pyhudi.model.instant import PENDING_SERVICE_ACTIONS, Instant
+from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, Instant
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import SKEW_MAX_MS, Clock
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from pyhudi.errors import Invalid, Unavailable
-from pyhudi.format.instants import INSTANT_DIGITS, format_instant, parse_instant_ms
+from pyhudi.format.timeline.instant_text import INSTANT_DIGITS, format_instant, parse_instant_ms
 
 SKEW_MAX_MS = 60_000
 """A clock that is behind the newest instant by more than this is an error. By less, a writer waits."""

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from pyhudi.errors import NotFound
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 
 
 class History(Protocol):

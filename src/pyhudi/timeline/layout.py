@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from pyhudi.errors import Unsupported
-from pyhudi.format.commit import encode_commit_avro, encode_commit_json
-from pyhudi.model.commit import CommitMetadata
-from pyhudi.model.instant import COMPLETED_ACTION, Instant, State
-from pyhudi.model.versions import LAYOUT_1, LAYOUT_VERSION, LAYOUTS, CommitForm, TimelineKind, is_born_with
+from pyhudi.format.timeline.action_files import encode_commit_avro, encode_commit_json
+from pyhudi.format.timeline.instant import COMPLETED_ACTION, Instant, State
+from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.versions import LAYOUT_1, LAYOUT_VERSION, LAYOUTS, CommitForm, TimelineKind, is_born_with
 
 _ACTIONS = frozenset(
     {

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from pyhudi.errors import CorruptFile, NotFound
-from pyhudi.format.archived_log import (
+from pyhudi.format.names import ArchiveFileName
+from pyhudi.format.timeline.archived_log import (
     MERGE_PLAN,
     ArchivedEntry,
     ArchivedState,
@@ -15,9 +16,8 @@ from pyhudi.format.archived_log import (
     encode_archive_block,
     merged_file_name,
 )
-from pyhudi.format.names import ArchiveFileName
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.history import in_order, not_archived, within
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError, NotFound
-from pyhudi.format.commit import decode_clean_metadata, decode_commit
-from pyhudi.format.lsm import (
+from pyhudi.format.timeline.action_files import decode_clean_metadata, decode_commit
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.lsm import (
     ACTION,
     COMPLETION_TIME,
     HISTORY_SCHEMA,
@@ -24,8 +25,7 @@ from pyhudi.format.lsm import (
     manifest_number,
     parse_version,
 )
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.history import in_order, not_archived, within
 

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import Conflict
-from pyhudi.format.lsm import (
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.lsm import (
     ACTION,
     COMPLETION_TIME,
     HISTORY_AVRO,
@@ -34,7 +35,6 @@ from pyhudi.format.lsm import (
     manifest_name,
     manifest_number,
 )
-from pyhudi.model.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.lsm_history import (
     Manifest,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias, get_args
 
-from pyhudi.model.option_values import OptionValues
-from pyhudi.write.compression import Compression, chosen_compression
+from pyhudi.options.values import OptionValues
+from pyhudi.write.handles.compression import Compression, chosen_compression
 
 BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from pyhudi.model.option_values import OptionValues
+from pyhudi.options.values import OptionValues
 
 MEMORY_MAX: Final = "pyhudi.memory.max.bytes"
 SPILL_FOLDER: Final = "pyhudi.memory.spill.folder"

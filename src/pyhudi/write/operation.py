@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.errors import Conflict, Invalid
-from pyhudi.format.arrow_types import refuse_deep_types
-from pyhudi.format.keys import KeySpec
+from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import LogFileName, join
-from pyhudi.format.schema import (
+from pyhudi.format.schema.arrow_types import refuse_deep_types
+from pyhudi.format.schema.conversion import (
     RECORD_KEY,
     arrow_from_avro,
     avro_from_arrow,
@@ -17,21 +17,25 @@ from pyhudi.format.schema import (
     required_columns,
     with_meta_fields,
 )
+from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.merge.rules import MergeMode
-from pyhudi.model.commit import CommitMetadata, WriteStat
-from pyhudi.table.bucket_facts import facts_of_table
-from pyhudi.table.commits import SCHEMA
-from pyhudi.table.config import KeyKind, TableConfig
-from pyhudi.table.pending import read_pending_groups
-from pyhudi.table.read_plan import log_reading, table_rules
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.facts.bucket_facts import facts_of_table
+from pyhudi.table.facts.config import KeyKind, TableConfig
+from pyhudi.table.read.plan import log_reading, table_rules
+from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.pending import read_pending_groups
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import judge_write
-from pyhudi.txn.pending_services import take_off_dead
-from pyhudi.txn.session import WriteSession
-from pyhudi.write.base_file_writer import BaseFileSettings
-from pyhudi.write.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
-from pyhudi.write.input_schema import (
+from pyhudi.txn.undo.pending_services import take_off_dead
+from pyhudi.write.handles.base_file_writer import BaseFileSettings
+from pyhudi.write.handles.key_filter import FilterSettings
+from pyhudi.write.handles.target import WriteStatus, WriteTarget
+from pyhudi.write.input.inserts import combines_rows, refuse_unchecked, row_order
+from pyhudi.write.input.key_settings import refuse_unplaceable
+from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
+from pyhudi.write.input.schema import (
     TableColumns,
     carries_some_columns,
     columns_for_delete,
@@ -41,17 +45,13 @@ from pyhudi.write.input_schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.inserts import combines_rows, refuse_unchecked, row_order
-from pyhudi.write.key_filter import FilterSettings
-from pyhudi.write.key_settings import refuse_unplaceable
-from pyhudi.write.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
-from pyhudi.write.placement import place_rows
-from pyhudi.write.plan import TaskKind, WritePlan
-from pyhudi.write.replacement import find_partitions, plan_replacement, requested_content
+from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
+from pyhudi.write.place.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
+from pyhudi.write.place.placement import place_rows
+from pyhudi.write.place.plan import TaskKind, WritePlan
+from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
 from pyhudi.write.settings import WriteSettings
-from pyhudi.write.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.tagging import keys_for, refuse_moving_parts, settles_partitions
-from pyhudi.write.target import WriteStatus, WriteTarget
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Final, Literal, Self, TypeAlias, get_args
 from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.metadata.kinds.settings import IndexSettings
-from pyhudi.model.option_values import OptionValues
-from pyhudi.model.options import COMMIT_METADATA_PREFIX
-from pyhudi.table.bucket_facts import BUCKET_OPTIONS
-from pyhudi.write.compression import Compression, chosen_compression
-from pyhudi.write.key_settings import KeySettings
+from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
+from pyhudi.options.values import OptionValues
+from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
+from pyhudi.write.handles.compression import Compression, chosen_compression
+from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
 
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]

@@ -11,7 +11,7 @@ import pytest
 
 from pyhudi.format.log.block import BlockType, HeaderKey, encode_block
 from tests.support.made_tables import COLUMNS, COMMIT_TIME, EVENT_TIME, MadeTable, row, t
-from tests.unit.format.test_log_deletes import kryo_content
+from tests.unit.format.log.test_deletes import kryo_content
 
 BYTES = Path(__file__).parents[1] / "bytes"
 VERSIONS = pytest.mark.parametrize("version", [6, 8, 9])

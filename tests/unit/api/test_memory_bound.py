@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.staged_rows import StagedFile, stage_rows
+from pyhudi.engine.local.staged_rows import StagedFile, stage_rows
 from pyhudi.errors import Invalid, Unavailable
 from pyhudi.write.memory_settings import MEMORY_MAX, SPILL_FOLDER, MemorySettings
 
@@ -33,7 +33,7 @@ def staged(monkeypatch: pytest.MonkeyPatch) -> list[StagedFile]:
         files.append(stage_rows(*given, **named))  # type: ignore[arg-type]
         return files[-1]
 
-    monkeypatch.setattr("pyhudi.engine.arrow_source.stage_rows", noted)
+    monkeypatch.setattr("pyhudi.engine.local.arrow_source.stage_rows", noted)
     return files
 
 

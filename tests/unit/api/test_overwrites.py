@@ -10,8 +10,8 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import Conflict, Invalid, NotFound
-from pyhudi.format.commit import encode_compaction_plan, encode_requested_replace
-from pyhudi.model.commit import (
+from pyhudi.format.timeline.action_files import encode_compaction_plan, encode_requested_replace
+from pyhudi.format.timeline.records import (
     ClusteringGroup,
     ClusteringPlan,
     CompactionOperation,
@@ -20,8 +20,8 @@ from pyhudi.model.commit import (
     SliceInfo,
 )
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.commits import read_commit
-from pyhudi.table.file_system_view import FileSlice
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.file_system_view import FileSlice
 from tests.support.model import Handles, Row, arrow, dump, problems_on, read_rows
 
 ROWS = [Row(f"k{n}", ("oslo", "rome", "bonn")[n % 3], 5, n) for n in range(30)]

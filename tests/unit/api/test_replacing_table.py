@@ -14,7 +14,7 @@ import pytest
 
 from pyhudi import Conflict, HudiTable, NotFound, Unavailable, Unsupported
 from pyhudi.api.overwrite import replacing_table
-from pyhudi.txn.guard import LocalGuard
+from pyhudi.txn.locks.guard import LocalGuard
 
 
 class LightsOut(BaseException):

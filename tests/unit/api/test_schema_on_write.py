@@ -74,7 +74,7 @@ def test_types_within_others_are_not_widened_by_us_but_read_where_another_writer
     with pytest.raises(Invalid, match="which Apache Hudi cannot read within structs, lists and maps"):
         table.upsert(wider)
 
-    monkeypatch.setattr("pyhudi.write.input_schema.is_within_another", lambda path: False)
+    monkeypatch.setattr("pyhudi.write.input.schema.is_within_another", lambda path: False)
     table.upsert(wider)
     expected = stored(promotion.read, promotion.after, "touched") | stored(promotion.read, promotion.after, "untouched")
     of_new = pa.array(list(promotion.new), promotion.after).to_pylist()

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Invalid
 from pyhudi.storage.memory import MemoryStorage
 

@@ -5,7 +5,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import StepClock, problems_on
 

@@ -16,7 +16,7 @@ from pyhudi import HudiTable
 from pyhudi.api import metadata_perf
 from pyhudi.cli.app import app
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.files_partition import MetadataListing
+from pyhudi.metadata.store.files_partition import MetadataListing
 from tests.support.golden_tables import GoldenTables
 
 RUNNER = CliRunner()

@@ -16,19 +16,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.format.bloom import BloomFilter
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_FILTER_OLD, BLOOM_KIND, MAX_KEY, MIN_KEY, KeyFooter
+from pyhudi.format.keys.bloom import BloomFilter
 from pyhudi.format.names import BaseFileName
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.base_files import BaseFileIndex
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import KeyBounds
 from pyhudi.index.simple import SimpleSearch
-from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import BaseFile, FileSlice
+from pyhudi.table.view.file_system_view import BaseFile, FileSlice
+from pyhudi.testing.counting import CountingStorage
 
 PATH = "f.parquet"
 

@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.names import BaseFileName
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bucket import (
     FixedBuckets,
     check_stored_keys,
@@ -23,8 +23,8 @@ from pyhudi.index.bucket import (
     refuse_unsaid_buckets,
 )
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.bucket_facts import BucketFacts
-from pyhudi.table.file_system_view import BaseFile, FileSlice
+from pyhudi.table.facts.bucket_facts import BucketFacts
+from pyhudi.table.view.file_system_view import BaseFile, FileSlice
 
 UUID = "ab12cd34-48b9-4b5f-a45b-765c8e56aa00"
 RULE = FixedBuckets(8, ("id",))

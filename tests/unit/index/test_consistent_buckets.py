@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.local import SerialExecutor
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
-from pyhudi.format.bucket_hash import ring_hashes
-from pyhudi.format.hashing_metadata import HashingMetadata, RingNode, ring_folder
+from pyhudi.format.keys.bucket_hash import ring_hashes
+from pyhudi.format.keys.hashing_metadata import HashingMetadata, RingNode, ring_folder
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.index.bucket import FixedBuckets
 from pyhudi.index.consistent_buckets import RingBuckets, find_ring, open_rings, refuse_replaced_nodes
-from pyhudi.model.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import timeline_layout

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyhudi.format.schema import RECORD_KEY
+from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.simple import SimpleSearch
 from pyhudi.storage.memory import MemoryStorage
 

@@ -26,8 +26,8 @@ from pyhudi.format.properties import parse_properties
 from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import LogFold
 from pyhudi.merge.payloads import merge_rules
-from pyhudi.model.versions import table_version
-from pyhudi.table.conform import conform_batch
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.versions import table_version
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 

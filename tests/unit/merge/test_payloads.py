@@ -11,7 +11,7 @@ from pyhudi.merge import mergers
 from pyhudi.merge.mergers import COMMIT_TIME_ID, CUSTOM_ID, EVENT_TIME_ID, PAYLOAD_ID, find_merger, register_merger
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import DeleteMark, DeleteRule, Fill, MergeRules, commit_time, custom, event_time
-from pyhudi.model.versions import VERSIONS
+from pyhudi.versions import VERSIONS
 
 MODEL = "org.apache.hudi.common.model."
 DEBEZIUM = "org.apache.hudi.common.model.debezium."

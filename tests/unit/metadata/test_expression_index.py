@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Invalid, Unsupported
-from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.kinds.expression_index import BloomShape, expression_index, is_expression_index
-from pyhudi.model.versions import VERSIONS
-from pyhudi.table.indexed_expression import parse_indexed_expression
-from pyhudi.table.predicate.resolve import parse_value
+from pyhudi.predicate.resolve import parse_value
+from pyhudi.table.prune.indexed_expression import parse_indexed_expression
+from pyhudi.versions import VERSIONS
 
 SCHEMA = pa.schema(
     [("ts", pa.int64()), ("name", pa.string()), ("part", pa.float64()), ("at", pa.timestamp("us", "UTC"))]

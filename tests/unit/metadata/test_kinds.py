@@ -13,14 +13,14 @@ from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.kinds.protocol import IndexKind
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import IndexSettings
-from pyhudi.model.versions import VERSIONS
+from pyhudi.versions import VERSIONS
 
 PACKAGE_DIR = Path(__file__).parents[3] / "src" / "pyhudi"
 KINDS_DIR = PACKAGE_DIR / "metadata" / "kinds"
 
 NAMES = {kind.name for kind in registry.KINDS} | {name for kind in registry.KINDS for name in kind.request_names}
 PREFIXES = tuple(prefix for kind in registry.KINDS for prefix in kind.prefixes)
-NAMING_MODULE = "pyhudi.format.metadata_groups"
+NAMING_MODULE = "pyhudi.format.metadata.groups"
 CONSTANTS = {
     *("FILES", "COLUMN_STATS", "PARTITION_STATS", "BLOOM_FILTERS", "RECORD_INDEX"),
     *("SECONDARY_INDEX_PREFIX", "EXPRESSION_INDEX_PREFIX", "FUNCTIONAL_INDEX_PREFIX"),
@@ -29,13 +29,13 @@ CONSTANTS = {
 # module that names a kind all the same -> why
 EXCEPTIONS = {
     "cli/metadata.py": "the default of an option, known before anything heavy is imported; a member of its JSON",
-    "format/index_definitions.py": "encodes the definitions of `index.json`, which hold names of kinds",
-    "format/lsm.py": "'files' is a member of a manifest of the archived timeline",
-    "format/metadata_groups.py": "the names themselves, with the file ids that are made of them",
-    "metadata/changes_files.py": "encodes records of the listing",
-    "metadata/files_partition.py": "decodes records of the listing",
-    "model/versions.py": "a table version's row says which kinds it has, and how they are called there",
-    "table/config.py": "by the listing the table's properties tell whether there is a metadata table",
+    "format/metadata/index_definitions.py": "encodes the definitions of `index.json`, which hold names of kinds",
+    "format/timeline/lsm.py": "'files' is a member of a manifest of the archived timeline",
+    "format/metadata/groups.py": "the names themselves, with the file ids that are made of them",
+    "metadata/derive/changes_files.py": "encodes records of the listing",
+    "metadata/store/files_partition.py": "decodes records of the listing",
+    "versions.py": "a table version's row says which kinds it has, and how they are called there",
+    "table/facts/config.py": "by the listing the table's properties tell whether there is a metadata table",
 }
 
 

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from pyhudi.errors import Unsupported
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.read_only import why_read_only
-from pyhudi.txn.guard import open_guard
+from pyhudi.txn.locks.guard import open_guard
 from tests.support.model import StepClock, seeded_uuids
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, timedelta, timezone
 import pytest
 
 from pyhudi.errors import NotFound
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.layout import timeline_layout

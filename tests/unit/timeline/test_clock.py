@@ -6,7 +6,7 @@ from datetime import UTC
 import pytest
 
 from pyhudi.errors import Unavailable
-from pyhudi.format.instants import format_instant
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.timeline.clock import SKEW_MAX_MS, issue_instant
 
 NOW_MS = 1_795_258_757_123

@@ -4,14 +4,14 @@ because an archival took its files away meanwhile."""
 import pytest
 
 from pyhudi.errors import CorruptFile, NotFound
-from pyhudi.format.action_schemas import MERGE_ARCHIVE_PLAN
-from pyhudi.format.avro_container import encode_container
-from pyhudi.format.commit import encode_commit_avro
-from pyhudi.format.lsm import HistoryFileName
-from pyhudi.model.commit import CommitMetadata
-from pyhudi.model.instant import Instant
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.format.avro.container import encode_container
+from pyhudi.format.timeline.action_files import encode_commit_avro
+from pyhudi.format.timeline.action_schemas import MERGE_ARCHIVE_PLAN
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.lsm import HistoryFileName
+from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.testing.counting import CountingStorage
 from pyhudi.timeline import lsm_history
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
@@ -19,8 +19,8 @@ from pyhudi.timeline.layout import timeline_layout
 from pyhudi.timeline.log_history import LogHistory
 from pyhudi.timeline.lsm_history import LsmHistory
 from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions, clean_history, compact_history
-from pyhudi.txn.hold import CertainHold
-from tests.unit.format.test_archived_log import archive_file
+from pyhudi.txn.locks.hold import CertainHold
+from tests.unit.format.timeline.test_archived_log import archive_file
 
 FOLDER = "history"
 HELD = CertainHold().confirm

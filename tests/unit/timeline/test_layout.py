@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import Unsupported
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.timeline.layout import TimelineLayout, timeline_layout
 
 LAYOUT_1 = timeline_layout({"hoodie.timeline.layout.version": "1"})

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyhudi.errors import Conflict, CorruptFile, LockLost
-from pyhudi.format.lsm import HISTORY_SCHEMA, METADATA, PLAN, HistoryFileName, decode_manifest
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.lsm import HISTORY_SCHEMA, METADATA, PLAN, HistoryFileName, decode_manifest
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline import lsm_writer
 from pyhudi.timeline.lsm_history import LsmHistory, read_manifest
 from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions, clean_history, compact_history
-from pyhudi.txn.hold import CertainHold
-from tests.unit.format.test_lsm import TABLES, history_entries
+from pyhudi.txn.locks.hold import CertainHold
+from tests.unit.format.timeline.test_lsm import TABLES, history_entries
 
 FOLDER = "history"
 LARGE = 1 << 30

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import LocalExecutor
+from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.storage.memory import MemoryStorage
 
 WORKERS = 2

@@ -4,9 +4,9 @@ decision, made here."""
 import pytest
 
 from pyhudi import HudiTable
-from pyhudi.engine.local import SerialExecutor
-from pyhudi.storage.counting import CountingStorage
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.testing.counting import CountingStorage
 from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
 
 FILE_GROUPS = 50

@@ -9,10 +9,10 @@ import pytest
 
 from pyhudi.errors import Invalid
 from pyhudi.metadata.kinds.settings import ChosenColumns, IndexSettings, WantedExpression
-from pyhudi.model.option_entries import Kind
-from pyhudi.model.option_names import check_known
-from pyhudi.model.option_table import find_entry
-from pyhudi.write.key_settings import LOGICAL_TIMESTAMP, KeySettings
+from pyhudi.options.entries import Kind
+from pyhudi.options.names import check_known
+from pyhudi.options.verdicts import find_entry
+from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import use_running_interpreter
 from pyhudi.errors import Bug
-from pyhudi.model.commit import WriteStat
-from pyhudi.write.compaction_handle import CompactionTarget, SliceHandle, SliceTask
+from pyhudi.format.timeline.records import WriteStat
+from pyhudi.write.handles.compaction import CompactionTarget, SliceHandle, SliceTask
 
 _STATS = pa.schema([pa.field("number", pa.int64()), pa.field("stats", pa.binary())])
 

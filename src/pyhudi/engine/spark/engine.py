@@ -5,10 +5,10 @@ Not in the package's `__init__`, which every task imports: tasks need little of 
 
 from pyhudi.engine.spark.compaction import SparkSliceWork
 from pyhudi.engine.spark.executor import SparkExecutor
-from pyhudi.engine.spark.read import plan_to_dataframe
+from pyhudi.engine.spark.read.scan import plan_to_dataframe
 from pyhudi.engine.spark.session import session_access, session_of, spark_access
-from pyhudi.engine.spark.staged_source import source_of
-from pyhudi.engine.spark.staging import runs_on_this_machine
+from pyhudi.engine.spark.write.staged_source import source_of
+from pyhudi.engine.spark.write.staging import runs_on_this_machine
 
 __all__ = [
     "SparkExecutor",

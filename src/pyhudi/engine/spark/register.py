@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_sql, refuse_streams
 from pyhudi.errors import Invalid
-from pyhudi.table.key_properties import bare_name
+from pyhudi.table.facts.key_properties import bare_name
 
 _STATE = "_pyhudi_state"
 _MARK = "_pyhudi_wrapped"

@@ -87,8 +87,8 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
 def cast_column(column: Column, found: t.DataType, wanted: t.DataType) -> Column:
     """The column as another type. Fields of structs are matched by name; Spark's own cast matches them by position.
 
-    A float becomes the double of its text, as everywhere (`pyhudi.table.conform`). Example: the float 0.1 becomes the
-    double 0.1.
+    A float becomes the double of its text, as everywhere (`pyhudi.table.slices.conform`).
+    Example: the float 0.1 becomes the double 0.1.
     """
     if found == wanted:
         return column

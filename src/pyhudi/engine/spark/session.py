@@ -18,7 +18,7 @@ from pyhudi.errors import Invalid
 from pyhudi.storage.protocol import StorageLocation
 
 if TYPE_CHECKING:  # Spark's workers import this module, too; they do not need what the next line would import
-    from pyhudi.txn.session import TableAccess
+    from pyhudi.txn.action.session import TableAccess
 
 BATCH_ROWS = 8_192
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

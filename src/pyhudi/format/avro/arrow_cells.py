@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
-from pyhudi.format.arrow_types import can_promote, canonical_arrow
 from pyhudi.format.avro.encoding import (
     BRANCH_0,
     CHOOSE,
@@ -29,6 +28,7 @@ from pyhudi.format.avro.encoding import (
     TAKE_LONG,
 )
 from pyhudi.format.avro.types import NULL, STRING, Array, AvroType, Field, Map, Record, Scalar, Union, arrow_type
+from pyhudi.format.schema.arrow_types import can_promote, canonical_arrow
 
 Cells = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]

@@ -1,6 +1,6 @@
 """The rows of data blocks as record batches: Avro, Parquet, HFile, and the change data of CDC blocks.
 
-Columns have the types of the block's own schema, for every kind of block. `table/conform.py` turns them into the
+Columns have the types of the block's own schema, for every kind of block. `table/slices/conform.py` turns them into the
 table's types of today, as it does for base files: Apache Hudi's promotions go beyond Avro's and differ from them.
 Example: Apache Hudi turns a float into a double by way of the float's text.
 """

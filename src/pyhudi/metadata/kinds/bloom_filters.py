@@ -11,27 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
-from pyhudi.format.bloom import BloomFilter, BloomKind
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import BLOOM_FILTERS
-from pyhudi.format.metadata_keys import bloom_filter_keys
+from pyhudi.format.keys.bloom import BloomFilter, BloomKind
+from pyhudi.format.metadata.groups import BLOOM_FILTERS
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.key_records import decode_bloom_filters
+from pyhudi.format.metadata.keys import bloom_filter_keys
 from pyhudi.format.names import BaseFileName, join
-from pyhudi.format.record_index_records import decode_bloom_filters
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.derive_blooms import BLOOMS, read_blooms
-from pyhudi.metadata.index_changes import bloom_change
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
+from pyhudi.metadata.derive.blooms import BLOOMS, read_blooms
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.index_changes import bloom_change
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.settings import BLOOM_FILTERS_OPTION, IndexSettings
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.versions import RecordVersions
-from pyhudi.table.file_statistics import Kept
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
-from pyhudi.table.key_pruning import match_base_files
-from pyhudi.table.pruning import PrunedBy
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.versions import RecordVersions
+from pyhudi.table.prune.file_statistics import Kept
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
+from pyhudi.table.prune.key_pruning import match_base_files
+from pyhudi.table.prune.pruning import PrunedBy
+from pyhudi.table.view.snapshot import Snapshot
 
 log = logging.getLogger("pyhudi")
 

@@ -10,33 +10,33 @@ import pyarrow.compute as pc
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.index_definitions import IndexDefinition, column_stats_definition
-from pyhudi.format.metadata_groups import COLUMN_STATS, COLUMN_STATS_TYPE
-from pyhudi.format.metadata_keys import column_stats_keys
-from pyhudi.format.schema import META_FIELDS, RECORD_KEY
-from pyhudi.format.stats_values import StatsVersion
-from pyhudi.metadata.bounds_check import beyond
-from pyhudi.metadata.changes import InitialPartition, PartitionChange, binary_keys
-from pyhudi.metadata.check import Difference
-from pyhudi.metadata.column_bounds import IndexedColumn, bounds_schema, bounds_table, read_bounds
-from pyhudi.metadata.current_cells import current_cells
-from pyhudi.metadata.derive_stats import File, StatsFacts, is_counted, stored_bounds_rows
-from pyhudi.metadata.index_changes import removed_column_stats
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.metadata.groups import COLUMN_STATS, COLUMN_STATS_TYPE
+from pyhudi.format.metadata.index_definitions import IndexDefinition, column_stats_definition
+from pyhudi.format.metadata.keys import column_stats_keys
+from pyhudi.format.metadata.stats_values import StatsVersion
+from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
+from pyhudi.metadata.check.bounds import beyond
+from pyhudi.metadata.check.differences import Difference
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange, binary_keys
+from pyhudi.metadata.derive.column_bounds import IndexedColumn, bounds_schema, bounds_table, read_bounds
+from pyhudi.metadata.derive.index_changes import removed_column_stats
+from pyhudi.metadata.derive.stats import File, StatsFacts, is_counted, stored_bounds_rows
+from pyhudi.metadata.derive.stats_changes import column_stats_change
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import COLUMN_STATS_OPTION, ChosenColumns, IndexSettings
 from pyhudi.metadata.kinds.stats_reading import read_column_stats
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.partition import open_partition
-from pyhudi.metadata.stats_changes import column_stats_change
-from pyhudi.metadata.table import open_metadata_table
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.file_statistics import FILES, Kept
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
-from pyhudi.table.pruning import PrunedBy, match_slices
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.current_cells import current_cells
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.partition import open_partition
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.table.prune.file_statistics import FILES, Kept
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
+from pyhudi.table.prune.pruning import PrunedBy, match_slices
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyhudi.executor import Executor
-from pyhudi.format.index_definitions import IndexDefinition
+from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.derive_keys import RowReading
-from pyhudi.metadata.indexes import read_definitions
+from pyhudi.metadata.derive.keys import RowReading
 from pyhudi.metadata.kinds.row_estimate import estimate_rows
 from pyhudi.metadata.kinds.settings import IndexSettings
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.listing import ListedFile
-from pyhudi.table.read_plan import log_reading
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.table.read.plan import log_reading
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.listing import ListedFile
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 
 @dataclass(frozen=True)

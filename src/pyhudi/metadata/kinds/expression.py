@@ -8,20 +8,20 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
-from pyhudi.format.index_definitions import IndexDefinition, expression_index_definition
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
-from pyhudi.metadata.bounds_check import beyond
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.column_bounds import bounds_table
-from pyhudi.metadata.derive_stats import File, files_of
-from pyhudi.metadata.expression_changes import (
+from pyhudi.format.metadata.groups import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.format.metadata.index_definitions import IndexDefinition, expression_index_definition
+from pyhudi.metadata.check.bounds import beyond
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.column_bounds import bounds_table
+from pyhudi.metadata.derive.expression_changes import (
     cleaned_expression_change,
     expression_change,
     initial_expression_change,
 )
-from pyhudi.metadata.expression_values import count_unheld, read_expression_bounds
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.derive.expression_values import count_unheld, read_expression_bounds
+from pyhudi.metadata.derive.stats import File, files_of
+from pyhudi.metadata.derive.stats_changes import merge_by_partition
 from pyhudi.metadata.kinds.bloom_filters import read_bloom_filters
 from pyhudi.metadata.kinds.column_stats import stats_version
 from pyhudi.metadata.kinds.contents import IndexContents
@@ -39,14 +39,14 @@ from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import EXPRESSION_COLUMN_OPTION, EXPRESSION_OPTION, IndexSettings
 from pyhudi.metadata.kinds.stats_reading import read_column_stats, read_partition_stats
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.stats_changes import merge_by_partition
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.expression_pruning import ExpressionPruning, expression_pruning
-from pyhudi.table.file_statistics import FILES, Kept
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery, Slice
-from pyhudi.table.indexed_expression import parse_indexed_expression
-from pyhudi.table.pruning import PrunedBy
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.table.prune.expression_pruning import ExpressionPruning, expression_pruning
+from pyhudi.table.prune.file_statistics import FILES, Kept
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery, Slice
+from pyhudi.table.prune.indexed_expression import parse_indexed_expression
+from pyhudi.table.prune.pruning import PrunedBy
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 log = logging.getLogger("pyhudi")
 

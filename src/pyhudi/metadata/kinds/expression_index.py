@@ -8,25 +8,25 @@ from typing import Final, cast, get_args
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.bloom import (
+from pyhudi.format.keys.bloom import (
     ENTRIES_DEFAULT,
     ENTRIES_MAX_DEFAULT,
     FALSE_POSITIVE_RATE_DEFAULT,
     BloomFilter,
     BloomKind,
 )
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX
-from pyhudi.format.stats_values import StatsVersion
-from pyhudi.metadata.column_bounds import IndexedColumn
-from pyhudi.table.indexed_expression import (
+from pyhudi.format.metadata.groups import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX_PREFIX, FUNCTIONAL_INDEX_PREFIX
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.stats_values import StatsVersion
+from pyhudi.metadata.derive.column_bounds import IndexedColumn
+from pyhudi.predicate.nodes import Node, type_of
+from pyhudi.table.prune.indexed_expression import (
     EXPRESSION_OPTION,
     IndexedExpression,
     expression_node,
     has_order,
     has_text,
 )
-from pyhudi.table.predicate.nodes import Node, type_of
 
 log = logging.getLogger("pyhudi")
 

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.bloom import BloomFilter, BloomKind
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.keys.bloom import BloomFilter, BloomKind
 from pyhudi.metadata.kinds.bloom_filters import read_bloom_filters
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex, is_expression_index, known_expressions
 from pyhudi.metadata.kinds.stats_reading import read_column_stats, read_partition_stats
-from pyhudi.table.file_statistics import Kept, KnownExpression
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.table.prune.file_statistics import Kept, KnownExpression
 
 log = logging.getLogger("pyhudi")
 

@@ -11,31 +11,31 @@ from typing import ClassVar
 import pyarrow as pa
 
 from pyhudi.errors import Bug
-from pyhudi.format.index_definitions import IndexDefinition
 from pyhudi.format.log.source import MemoryLog
-from pyhudi.format.metadata_groups import FILES
-from pyhudi.format.metadata_record import PARTITIONS_KEY, FilesRecord, partition_of_key
-from pyhudi.format.metadata_schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.metadata.groups import FILES
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.record import PARTITIONS_KEY, FilesRecord, partition_of_key
+from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import BaseFileName, LogFileName, join
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.changes_files import cleaned_records, files_change, files_records
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.files_partition import read_files_partition
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.changes_files import cleaned_records, files_change, files_records
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.log_cells import LogCells, merge_files_log
-from pyhudi.metadata.slice_records import SliceReader
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.versions import LogNaming, TableVersion
+from pyhudi.metadata.store.files_partition import read_files_partition
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.log_cells import LogCells, merge_files_log
+from pyhudi.metadata.store.slice_records import SliceReader
+from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.listing import FileListing, ListedFile, StorageListing
-from pyhudi.table.slice_log import slice_blocks
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.slices.slice_log import slice_blocks
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.listing import FileListing, ListedFile, StorageListing
 from pyhudi.timeline.active import Timeline
+from pyhudi.versions import LogNaming, TableVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
-from pyhudi.format.metadata_keys import partition_stats_keys
-from pyhudi.metadata.bounds_check import beyond
-from pyhudi.metadata.changed_groups import changed_groups, slices_after
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference
-from pyhudi.metadata.column_bounds import bounds_table
-from pyhudi.metadata.derive_stats import StatsFacts, files_of
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS, PARTITION_STATS_TYPE
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.keys import partition_stats_keys
+from pyhudi.metadata.check.bounds import beyond
+from pyhudi.metadata.check.differences import Difference
+from pyhudi.metadata.derive.changed_groups import changed_groups, slices_after
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.column_bounds import bounds_table
+from pyhudi.metadata.derive.stats import StatsFacts, files_of
+from pyhudi.metadata.derive.stats_changes import merge_by_partition, partition_stats_change
 from pyhudi.metadata.kinds.column_stats import initial_facts, known_facts, own_columns, stored_bounds_of
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
@@ -26,10 +26,10 @@ from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import PARTITION_STATS_OPTION, IndexSettings
 from pyhudi.metadata.kinds.stats_reading import read_partition_stats
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.stats_changes import merge_by_partition, partition_stats_change
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
-from pyhudi.table.pruning import PrunedBy, match_partitions
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.prune.pruning import PrunedBy, match_partitions
+from pyhudi.table.view.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

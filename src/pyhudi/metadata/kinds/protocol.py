@@ -6,25 +6,25 @@ from typing import ClassVar, Protocol
 import pyarrow as pa
 
 from pyhudi.errors import Bug
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_keys import KeyHashing
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference
-from pyhudi.metadata.current_cells import read_current_cells
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.keys import KeyHashing
+from pyhudi.metadata.check.differences import Difference
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.records import Records
 from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.log_cells import LogCells, merge_log
-from pyhudi.metadata.slice_records import SliceReader
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.index_pruning import IndexPruner
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.current_cells import read_current_cells
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.log_cells import LogCells, merge_log
+from pyhudi.metadata.store.slice_records import SliceReader
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.prune.index_pruning import IndexPruner
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
+from pyhudi.versions import TableVersion
 
 
 class TableIndex(Protocol):

@@ -9,16 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.index_definitions import IndexDefinition, record_index_definition
-from pyhudi.format.instants import format_instant, parse_instant_ms
-from pyhudi.format.metadata_groups import RECORD_INDEX
-from pyhudi.format.record_index_records import decode_locations
-from pyhudi.format.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.derive_keys import LOCATED, key_changes, located_keys
-from pyhudi.metadata.index_changes import record_index_changes
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.metadata.groups import RECORD_INDEX
+from pyhudi.format.metadata.index_definitions import IndexDefinition, record_index_definition
+from pyhudi.format.metadata.key_records import decode_locations
+from pyhudi.format.schema.conversion import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.index_changes import record_index_changes
+from pyhudi.metadata.derive.keys import LOCATED, key_changes, located_keys
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.records import Records, records_by_key
@@ -30,14 +29,15 @@ from pyhudi.metadata.kinds.settings import (
     RecordIndexForm,
 )
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.partition import MetadataPartition
-from pyhudi.metadata.versions import RecordVersions
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
-from pyhudi.table.key_pruning import LocatedSlices, locate_slices
-from pyhudi.table.read_files import read_plan_batches
-from pyhudi.table.read_plan import plan_snapshot, select_columns
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.partition import MetadataPartition
+from pyhudi.metadata.store.versions import RecordVersions
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.prune.key_pruning import LocatedSlices, locate_slices
+from pyhudi.table.read.files import read_plan_batches
+from pyhudi.table.read.plan import plan_snapshot, select_columns
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 _PARTITIONED_REQUEST: Final = "partitioned_record_index"
 _COMPARED: Final = (RECORD_KEY, PARTITION_PATH, FILE_NAME)

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.kinds.bloom_filters import BloomFiltersKind
 from pyhudi.metadata.kinds.column_stats import ColumnStatsKind
 from pyhudi.metadata.kinds.expression import ExpressionKind
@@ -17,9 +16,10 @@ from pyhudi.metadata.kinds.request import IndexRequest
 from pyhudi.metadata.kinds.secondary import SecondaryKind
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.kinds.views import IndexedTable
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.index_pruning import IndexPruner
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.table.prune.index_pruning import IndexPruner
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 KINDS: Final[tuple[IndexKind, ...]] = (
     FilesKind(),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Invalid
-from pyhudi.model.versions import NEW_TABLE_VERSION, VERSIONS, TableVersion
+from pyhudi.versions import NEW_TABLE_VERSION, VERSIONS, TableVersion
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 

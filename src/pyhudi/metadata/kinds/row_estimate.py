@@ -5,8 +5,8 @@ from contextlib import closing
 
 from pyhudi.format.names import join
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.parquet_files import open_parquet
+from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.view.file_system_view import FileSlice
 
 _SAMPLE_MAX = 64
 _ROW_SIZE = 100

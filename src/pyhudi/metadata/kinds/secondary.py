@@ -10,18 +10,18 @@ import pyarrow.compute as pc
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.index_definitions import IndexDefinition, secondary_index_definition
-from pyhudi.format.keys import value_text
-from pyhudi.format.metadata_groups import RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from pyhudi.format.metadata_keys import KeyHashing, secondary_prefixes, split_secondary_keys
-from pyhudi.format.record_index_records import decode_secondary_entries
-from pyhudi.format.schema import RECORD_KEY
-from pyhudi.metadata.changed_groups import ChangedGroup
-from pyhudi.metadata.changes import InitialPartition, PartitionChange
-from pyhudi.metadata.check import Difference, DifferenceKind
-from pyhudi.metadata.derive_keys import RowReading
-from pyhudi.metadata.index_changes import secondary_change, secondary_index_keys
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.keys.record_keys import value_text
+from pyhudi.format.metadata.groups import RECORD_INDEX, SECONDARY_INDEX_PREFIX
+from pyhudi.format.metadata.index_definitions import IndexDefinition, secondary_index_definition
+from pyhudi.format.metadata.key_records import decode_secondary_entries
+from pyhudi.format.metadata.keys import KeyHashing, secondary_prefixes, split_secondary_keys
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.format.timeline.records import MOVES
+from pyhudi.metadata.check.differences import Difference, DifferenceKind
+from pyhudi.metadata.derive.changed_groups import ChangedGroup
+from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
+from pyhudi.metadata.derive.index_changes import secondary_change, secondary_index_keys
+from pyhudi.metadata.derive.keys import RowReading
 from pyhudi.metadata.kinds.contents import IndexContents
 from pyhudi.metadata.kinds.protocol import IndexKind, TableIndex
 from pyhudi.metadata.kinds.record_index import RecordLocations, has_global, is_partitioned
@@ -34,14 +34,14 @@ from pyhudi.metadata.kinds.settings import (
     IndexSettings,
 )
 from pyhudi.metadata.kinds.views import CommitView, IndexCheck, IndexedTable
-from pyhudi.metadata.versions import RecordVersions
-from pyhudi.model.commit import MOVES
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.file_system_view import FileSlice
-from pyhudi.table.index_pruning import IndexPruner, PrunedQuery
-from pyhudi.table.key_pruning import LocatedSlices, keys_by_values, locate_slices
-from pyhudi.table.read_plan import log_reading
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.versions import RecordVersions
+from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery
+from pyhudi.table.prune.key_pruning import LocatedSlices, keys_by_values, locate_slices
+from pyhudi.table.read.plan import log_reading
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 _NONE: Final = pa.array([], pa.string())
 

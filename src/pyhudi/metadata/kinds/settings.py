@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid
-from pyhudi.format.metadata_groups import BLOOM_FILTERS, COLUMN_STATS
-from pyhudi.model.option_values import OptionValues
+from pyhudi.format.metadata.groups import BLOOM_FILTERS, COLUMN_STATS
+from pyhudi.options.values import OptionValues
 
 COLUMN_STATS_OPTION: Final = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_OPTION: Final = "hoodie.metadata.index.partition.stats.enable"

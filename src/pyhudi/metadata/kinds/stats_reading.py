@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.metadata_keys import (
+from pyhudi.format.metadata.keys import (
     column_stats_keys,
     column_stats_prefixes,
     expression_partition_stats_keys,
     partition_stats_keys,
 )
-from pyhudi.format.metadata_stats import decode_column_stats
-from pyhudi.format.stats_values import bounds_of
-from pyhudi.metadata.indexes import MetadataIndexes
-from pyhudi.metadata.versions import RecordVersions
+from pyhudi.format.metadata.stats import decode_column_stats
+from pyhudi.format.metadata.stats_values import bounds_of
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.versions import RecordVersions
 
 _FILE_KEY_SIZE: Final = 48
 _COLUMN_SIZE: Final = 12

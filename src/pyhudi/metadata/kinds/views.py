@@ -7,20 +7,20 @@ from functools import cached_property
 import pyarrow as pa
 
 from pyhudi.executor import Executor
-from pyhudi.format.index_definitions import IndexDefinition
-from pyhudi.format.metadata_groups import MetadataGroupId
-from pyhudi.format.metadata_record import FilesRecord
+from pyhudi.format.metadata.groups import MetadataGroupId
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.metadata.record import FilesRecord
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.changed_groups import ChangedGroup, changed_groups, reading_after, schema_after
-from pyhudi.metadata.column_bounds import FileBounds, IndexedColumn, read_bounds
-from pyhudi.metadata.derive_keys import RowReading
-from pyhudi.metadata.derive_stats import File, files_of, is_counted
-from pyhudi.metadata.indexes import MetadataIndexes
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
+from pyhudi.metadata.derive.changed_groups import ChangedGroup, changed_groups, reading_after, schema_after
+from pyhudi.metadata.derive.column_bounds import FileBounds, IndexedColumn, read_bounds
+from pyhudi.metadata.derive.keys import RowReading
+from pyhudi.metadata.derive.stats import File, files_of, is_counted
 from pyhudi.metadata.kinds.settings import ChosenColumns
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.commit import CleanMetadata, CommitMetadata
-from pyhudi.model.versions import TableVersion
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.metadata.store.indexes import MetadataIndexes
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.versions import TableVersion
 
 
 @dataclass(frozen=True)

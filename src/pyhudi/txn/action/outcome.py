@@ -8,8 +8,8 @@ from datetime import tzinfo
 from typing import TypeAlias, assert_never
 
 from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
-from pyhudi.format.instants import format_instant
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.layout import TimelineLayout
 

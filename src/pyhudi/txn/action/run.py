@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict
-from pyhudi.model.instant import STATES, Instant
+from pyhudi.format.timeline.instant import STATES, Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.markers import read_markers, remove_lost_files
 from pyhudi.txn.action.outcome import put_completed, refuse_unlanded
+from pyhudi.txn.action.participants import CommitParticipant
 from pyhudi.txn.conflicts.verdict import TableState, Verdict, refuse
-from pyhudi.txn.markers import read_markers, remove_lost_files
-from pyhudi.txn.participants import CommitParticipant
 
 
 @dataclass(frozen=True, slots=True)

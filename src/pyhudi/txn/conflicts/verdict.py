@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from pyhudi.errors import Conflict
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyhudi.errors import Conflict
-from pyhudi.table.restores import read_restore_plan
-from pyhudi.table.snapshot import Snapshot
+from pyhudi.table.view.restores import read_restore_plan
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable
-from pyhudi.txn.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
-from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback

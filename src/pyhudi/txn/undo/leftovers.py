@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pyhudi.errors import Unavailable
 from pyhudi.format.names import HEARTBEATS, HOODIE, METADATA_TABLE, join
 from pyhudi.storage.protocol import Storage, sweep
-from pyhudi.table.config import TableConfig
+from pyhudi.table.facts.config import TableConfig
 
 log = logging.getLogger("pyhudi")
 

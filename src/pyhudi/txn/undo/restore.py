@@ -2,7 +2,7 @@
 
 A requested restore is always brought to its end, by the next writer or the next restore, because files that it takes
 back may be gone already. From the moment the restore is requested, readers see the table as it will be at its end
-(`table/restores.py`); nobody sees a state in between. Spec: format/actions.md section 6.
+(`table/view/restores.py`); nobody sees a state in between. Spec: format/actions.md section 6.
 """
 
 import logging
@@ -10,18 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Conflict
-from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
-from pyhudi.format.hashing_metadata import HashingFileName, ring_folder
-from pyhudi.model.commit import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
-from pyhudi.model.instant import COMPLETED_ACTION, STATES, Instant
+from pyhudi.format.keys.hashing_metadata import HashingFileName, ring_folder
+from pyhudi.format.timeline.action_files import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
+from pyhudi.format.timeline.instant import COMPLETED_ACTION, STATES, Instant
+from pyhudi.format.timeline.records import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.config import TableConfig
-from pyhudi.table.restores import read_restore_plan
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.view.restores import read_restore_plan
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending
-from pyhudi.txn.heartbeat import put_heartbeat, remove_heartbeat
-from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.undo.restore_plan import plan_undo
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import delete_files, read_pending_plans, rollback_metadata

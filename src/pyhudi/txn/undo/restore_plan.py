@@ -7,15 +7,15 @@ Spec: format/actions.md section 6.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from pyhudi.format.names import LogFileName
-from pyhudi.model.commit import InstantInfo, RestorePlan, RollbackPlan, RollbackRequest, WriteStat
-from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.model.versions import LogNaming
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.records import InstantInfo, RestorePlan, RollbackPlan, RollbackRequest, WriteStat
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.commits import read_commit
-from pyhudi.table.config import TableConfig
-from pyhudi.table.listing import StorageListing
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.listing import StorageListing
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.undo.rollback_plan import deletions, plan_rollback, written_at
+from pyhudi.versions import LogNaming
 
 _BY_REQUEST = ("commit", "compaction")
 

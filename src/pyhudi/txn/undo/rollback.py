@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from pyhudi.errors import Conflict
-from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
-from pyhudi.model.commit import RollbackMetadata
-from pyhudi.model.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.action_files import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.records import RollbackMetadata
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.pending import is_clustering
+from pyhudi.table.view.pending import is_clustering
 from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
-from pyhudi.txn.heartbeat import is_alive_elsewhere, remove_heartbeat
-from pyhudi.txn.markers import remove_markers
+from pyhudi.txn.locks.heartbeat import is_alive_elsewhere, remove_heartbeat
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
 

@@ -15,10 +15,10 @@ from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.writer import encode_rollback_block
 from pyhudi.format.names import BaseFileName, LogFileName, MarkerName, WriteToken, join
-from pyhudi.model.commit import RollbackRequest
+from pyhudi.format.timeline.records import RollbackRequest
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.listing import StorageListing
-from pyhudi.table.slice_log import StoredLog
+from pyhudi.table.slices.slice_log import StoredLog
+from pyhudi.table.view.listing import StorageListing
 
 ROLLBACK_TOKEN = WriteToken(1, 0, 1).format()
 """Seen: 0.15.0."""

@@ -7,12 +7,12 @@ write is touched. After that moment any writer can finish the rollback by its pl
 import logging
 from datetime import tzinfo
 
-from pyhudi.format.commit import encode_rollback_plan
-from pyhudi.model.instant import Instant
-from pyhudi.table.config import TableConfig
+from pyhudi.format.timeline.action_files import encode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
-from pyhudi.txn.heartbeat import has_own_heartbeat, put_heartbeat, remove_heartbeat
+from pyhudi.txn.locks.heartbeat import has_own_heartbeat, put_heartbeat, remove_heartbeat
 from pyhudi.txn.undo.restore_plan import plan_undo
 from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 from pyhudi.txn.undo.rollback_plan import read_pending_plans

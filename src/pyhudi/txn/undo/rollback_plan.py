@@ -3,23 +3,23 @@
 from collections.abc import Iterable, Mapping
 
 from pyhudi.errors import CorruptFile, NotFound
-from pyhudi.format.commit import decode_rollback_plan
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
-from pyhudi.model.commit import (
+from pyhudi.format.timeline.action_files import decode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import (
     InstantInfo,
     RollbackMetadata,
     RollbackPartitionMetadata,
     RollbackPlan,
     RollbackRequest,
 )
-from pyhudi.model.instant import Instant
-from pyhudi.model.versions import Rollback
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.listing import StorageListing
+from pyhudi.table.view.listing import StorageListing
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.data_files import only_data_files
-from pyhudi.txn.markers import read_markers
+from pyhudi.txn.action.markers import read_markers
+from pyhudi.txn.undo.data_files import only_data_files
 from pyhudi.txn.undo.rollback_blocks import partition_logs, requests_by_blocks
+from pyhudi.versions import Rollback
 
 
 def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:

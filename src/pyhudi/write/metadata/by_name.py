@@ -8,30 +8,30 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pyhudi.errors import Unsupported
-from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
 from pyhudi.format.names import LogFileName, join
-from pyhudi.metadata.kinds import registry
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.commit import (
+from pyhudi.format.timeline.action_files import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import (
     InstantInfo,
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
 )
-from pyhudi.model.instant import Instant
-from pyhudi.model.versions import LogNaming, MetadataInstants
-from pyhudi.table.config import TableConfig
-from pyhudi.table.file_system_view import NewLog
-from pyhudi.table.listing import StorageListing
-from pyhudi.table.pending import read_pending_groups
-from pyhudi.table.slice_log import log_source
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.slices.slice_log import log_source
+from pyhudi.table.view.file_system_view import NewLog
+from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.pending import read_pending_groups
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import rollback_metadata
-from pyhudi.write.log_names import next_log, slice_of_new_logs
+from pyhudi.versions import LogNaming, MetadataInstants
+from pyhudi.write.handles.log_names import next_log, slice_of_new_logs
 
 INIT_BASE = "0" * 14
 COMPACTION_SUFFIX, RESTORE_SUFFIX, INDEXING_SUFFIX = "001", "003", "004"

@@ -8,22 +8,22 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
-from pyhudi.format.instants import INIT_INSTANT
 from pyhudi.format.names import PARTITION_METAFILE, PROPERTIES, join
 from pyhudi.format.properties import encode_partition_metadata, encode_table_properties
+from pyhudi.format.timeline.instant_text import INIT_INSTANT
+from pyhudi.format.timeline.records import WriteStat
 from pyhudi.merge.mergers import EVENT_TIME_ID, PAYLOAD_ID
-from pyhudi.metadata.changes import CELLS, InitialPartition, PartitionChange, no_keys
-from pyhudi.metadata.changes_files import initial_files_change
-from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.derive.changes import CELLS, InitialPartition, PartitionChange, no_keys
+from pyhudi.metadata.derive.changes_files import initial_files_change
 from pyhudi.metadata.kinds.registry import is_listing
-from pyhudi.metadata.table import FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
-from pyhudi.model.commit import WriteStat
-from pyhudi.model.versions import KeyGeneratorForm, Merging, MetadataInstants
+from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable, metadata_storage, open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.committed_files import PartitionFiles
-from pyhudi.table.config import TableConfig
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.view.committed_files import PartitionFiles
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
+from pyhudi.versions import KeyGeneratorForm, Merging, MetadataInstants
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log

@@ -7,16 +7,16 @@ import pyarrow as pa
 
 from pyhudi.errors import Conflict
 from pyhudi.executor import Executor
-from pyhudi.format.metadata_keys import KeyHashing
+from pyhudi.format.metadata.keys import KeyHashing
 from pyhudi.format.names import LogFileName
-from pyhudi.format.schema import without_meta_fields
-from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.groups import group_ids, list_groups, rows_by_group
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.commit import CommitMetadata, WriteStat
-from pyhudi.model.instant import Instant
-from pyhudi.model.versions import LogNaming, Rollback
+from pyhudi.format.schema.conversion import without_meta_fields
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CommitMetadata, WriteStat
+from pyhudi.metadata.derive.changes import PartitionChange
+from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
+from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
+from pyhudi.versions import LogNaming, Rollback
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
 

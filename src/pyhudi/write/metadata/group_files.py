@@ -10,9 +10,9 @@ from pyhudi.format.hfile.writer import encode_hfile_table
 from pyhudi.format.log.delete import make_deletes, no_deletes
 from pyhudi.format.log.writer import encode_delete_block, encode_hfile_block
 from pyhudi.format.names import BaseFileName, LogFileName, join
-from pyhudi.model.commit import WriteStat
+from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.file_system_view import NewLog
+from pyhudi.table.view.file_system_view import NewLog
 
 WRITE_TOKEN = "0-0-0"
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import tzinfo
 
-from pyhudi.metadata.changes import PartitionChange
-from pyhudi.metadata.changes_files import files_change, listing_records
-from pyhudi.metadata.table import MetadataTable, open_metadata_table
-from pyhudi.model.commit import RollbackMetadata
-from pyhudi.model.versions import Rollback
+from pyhudi.format.timeline.records import RollbackMetadata
+from pyhudi.metadata.derive.changes import PartitionChange
+from pyhudi.metadata.derive.changes_files import files_change, listing_records
+from pyhudi.metadata.store.table import MetadataTable, open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.txn.hold import Hold
+from pyhudi.txn.locks.hold import Hold
+from pyhudi.versions import Rollback
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_log_compactions, write_deltacommit
 from pyhudi.write.metadata.rollback import roll_back_deltacommit

@@ -10,22 +10,22 @@ they do not correct (1.2.0 all but `files`, column statistics and the record ind
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from pyhudi.format.commit import encode_restore_metadata, encode_restore_plan
-from pyhudi.format.metadata_groups import MetadataGroupId
+from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.names import BaseFileName, LogFileName
-from pyhudi.metadata.kinds.registry import find_kind, is_listing
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.commit import (
+from pyhudi.format.timeline.action_files import encode_restore_metadata, encode_restore_plan
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.records import (
     InstantInfo,
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
     RollbackPlan,
 )
-from pyhudi.model.instant import WRITE_ACTIONS, Instant
-from pyhudi.model.versions import Rollback
+from pyhudi.metadata.kinds.registry import find_kind, is_listing
+from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.txn.action.run import ActionTable, Ending
 from pyhudi.txn.undo.rollback_plan import delete_files, deletions, rollback_metadata, written_at
+from pyhudi.versions import Rollback
 from pyhudi.write.metadata import by_name
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from pyhudi.format.commit import encode_rollback_metadata, encode_rollback_plan
-from pyhudi.metadata.table import MetadataTable
-from pyhudi.model.commit import (
+from pyhudi.format.timeline.action_files import encode_rollback_metadata, encode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import (
     InstantInfo,
     RollbackMetadata,
     RollbackPartitionMetadata,
     RollbackPlan,
     RollbackRequest,
 )
-from pyhudi.model.instant import Instant
+from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.write.metadata.deltacommit import written_logs
 

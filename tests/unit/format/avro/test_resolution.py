@@ -13,7 +13,7 @@ import pytest
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.avro.decode import RowDecoder, row_decoder
-from pyhudi.format.schema import arrow_from_avro
+from pyhudi.format.schema.conversion import arrow_from_avro
 from tests.support.avro_rows import decode_rows, encode_rows
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from pyhudi.errors import Conflict, LockLost, OutcomeUnknown, Unavailable
 from pyhudi.format.names import marker_folder
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.layout import timeline_layout
+from pyhudi.txn.action.participants import CommitParticipant
 from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
 from pyhudi.txn.conflicts.verdict import Proceed, Refused, Verdict
-from pyhudi.txn.participants import CommitParticipant
 
 PACKAGE_DIR = Path(__file__).parents[4] / "src" / "pyhudi"
 LAYOUT = timeline_layout({"hoodie.timeline.layout.version": "2"})

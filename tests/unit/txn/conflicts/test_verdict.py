@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pyhudi.errors import Conflict
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.txn.conflicts.verdict import (
     Mine,
     Proceed,

@@ -14,10 +14,10 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.format.names import PARTITION_METAFILE
-from pyhudi.storage.counting import CountingStorage
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.local_files import TEMPORARY_PREFIX
-from pyhudi.table.listing import StorageListing
+from pyhudi.table.view.listing import StorageListing
+from pyhudi.testing.counting import CountingStorage
 from pyhudi.txn.undo.leftovers import own_folders
 from tests.support.model import Row, arrow, problems_on
 

@@ -4,7 +4,7 @@ from datetime import UTC
 from typing import cast
 
 from pyhudi.errors import Unavailable
-from pyhudi.model.instant import Instant
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.timeline.active import read_timeline

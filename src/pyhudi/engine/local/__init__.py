@@ -1,0 +1,3 @@
+"""Writes from Arrow in this process: input by partition, tagging, threads.
+
+Nothing here imports PySpark."""

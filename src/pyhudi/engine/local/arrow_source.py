@@ -1,0 +1,175 @@
+"""Writing from Arrow data, in this process: rows in memory, or in files where they are many."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.engine.local.code_order import rows_by_code
+from pyhudi.engine.local.executors import worker_count
+from pyhudi.engine.local.input_columns import input_batch, input_column
+from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.local.partition_rows import PartitionRows
+from pyhudi.engine.local.partitioned import PartitionedInput
+from pyhudi.engine.local.row_memory import RowMemory
+from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
+from pyhudi.executor import Executor
+from pyhudi.format.keys.record_keys import partition_paths, record_keys
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.index.bucket import BucketRule
+from pyhudi.storage.protocol import Storage
+from pyhudi.storage.scratch import ScratchFolder
+from pyhudi.table.view.slice_catalog import SliceCatalog
+from pyhudi.write.handles.target import WriteStatus, WriteTarget
+from pyhudi.write.input.source import InputSpec, RowOrder, Tagging
+from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.place.plan import WorkloadProfile, WritePlan
+
+_PIECES = 8
+"""A piece that is sorted on its way into a file is at most one part of so many of what may be held."""
+
+
+class ArrowSource:
+    """An Arrow table, or a stream of batches, as the input of a write.
+
+    A table is the caller's memory and stays there. The rows of a stream are held up to the share of the settings; where
+    there are more, all go to files, from which they are fed. Memory: the rows held, their keys and eight bytes a row,
+    and what `PartitionedInput` says.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table | pa.RecordBatchReader,
+        storage: Storage,
+        executor: Executor,
+        memory: MemorySettings | None = None,
+    ) -> None:
+        self._storage, self._executor = storage, executor
+        self._memory = memory if memory is not None else MemorySettings()
+        self._schema = rows.schema
+        self._input = rows if isinstance(rows, pa.Table) else None
+        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else iter(rows)
+        self._staged: StagedRows | None = None
+        self._placed = PartitionedInput({}, storage, executor)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def executor(self) -> Executor:
+        return self._executor
+
+    def count(self, spec: InputSpec) -> Mapping[str, int]:
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            self._take(stream, spec)
+        elif self._staged is not None:  # to be checked anew: the table's schema has changed
+            before = self._staged
+            self._stage(self._own_columns(before.batches(), spec), spec)
+            before.discard()
+        splits = spec.order is RowOrder.BY_KEY_IN_PARTITION
+        if self._staged is not None:
+            self._staged.refuse_bad_rows()
+            partitions, memory = self._staged.partitions(), self._memory_of(self._staged)
+        else:
+            assert self._input is not None
+            partitions, memory = _in_memory(self._input, spec), None
+        self._placed = PartitionedInput(
+            partitions, self._storage, self._executor, splits_by_key=splits, memory=memory
+        )  # fmt: skip
+        return self._placed.counts
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self._placed.group_rows_max
+
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
+        return self._placed.tag(stored, tagging)
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+        return self._placed.count_buckets(rules)
+
+    def stored_keys(self) -> tuple[int, str]:
+        return self._placed.stored_keys()
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return self._placed.write(target, plan)
+
+    def close(self) -> None:
+        self._input, self._stream = None, None
+        self._placed = PartitionedInput({}, self._storage, self._executor)
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            staged.discard()
+
+    @property
+    def _share_bytes(self) -> int:
+        return self._memory.share_bytes(worker_count(self._executor))
+
+    def _take(self, stream: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
+        """Read the stream to its end: into memory, or into files once it is too large for that."""
+        held: deque[pa.RecordBatch] = deque()
+        size_bytes = 0
+        for batch in _as_stored(stream, spec):
+            held.append(batch)
+            size_bytes += batch.nbytes
+            if size_bytes > self._share_bytes:
+                self._stage(_emptied(held, _as_stored(stream, spec)), spec)
+                return
+        rows = pa.Table.from_batches(held, spec.schema)
+        self._input = rows.select([name for name in rows.column_names if name in self._schema.names])
+
+    def _stage(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
+        folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder)
+        try:
+            piece_bytes = min(PIECE_BYTES, self._share_bytes // _PIECES)
+            file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=piece_bytes)
+        except BaseException:
+            folder.discard()
+            raise
+        self._staged = StagedRows(folder, (file,), spec)
+
+    def _own_columns(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
+        """Staged rows as input once more, with the columns that the caller gave."""
+        for batch in batches:
+            names = [name for name in batch.schema.names if name in self._schema.names]
+            yield input_batch(batch.select(names), spec.schema)
+
+    def _memory_of(self, staged: StagedRows) -> RowMemory:
+        return RowMemory(self._share_bytes, row_bytes=staged.row_bytes, let_go=staged.let_go)
+
+
+def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
+    return (input_batch(batch, spec.schema) for batch in stream)
+
+
+def _emptied(held: deque[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What is held, which is let go of, and the rest."""
+    while held:
+        yield held.popleft()
+    yield from rest
+
+
+def _in_memory(given: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
+    rows = pa.Table.from_arrays([input_column(given, field) for field in spec.schema], schema=spec.schema)
+    refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
+    refuse_null_required({name: rows.column(name).null_count for name in spec.required})
+    keys = record_keys(rows, spec.keys)
+    if spec.bare_key is None:
+        rows = rows.append_column(RECORD_KEY, keys)
+    return by_partition(rows, spec)
+
+
+def by_partition(rows: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
+    """The rows of each partition that has any, in the order in which partitions first appear."""
+    encoded = partition_paths(rows, spec.keys).chunk(0)
+    paths = encoded.dictionary.to_pylist()
+    key_column = spec.bare_key or RECORD_KEY
+    if len(rows) == 0:
+        return {}
+    if len(paths) == 1:
+        return {paths[0]: PartitionRows(rows, key_column)}
+    parts = rows_by_code(np.asarray(encoded.indices), len(paths))
+    return {path: PartitionRows(rows, key_column, of) for path, of in zip(paths, parts, strict=True) if len(of)}

@@ -1,0 +1,137 @@
+"""A caller's columns in the types in which a table keeps them: without dictionaries, runs, views and extensions."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.schema.arrow_types import canonical_arrow
+from pyhudi.table.slices.conform import conform_array
+
+
+def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    """A column as the table has it; null where the input lacks it.
+
+    Raises: Invalid for a value that the type has no place for, with the cast to make.
+    """
+    at = rows.schema.get_field_index(field.name)  # `column_names` makes a list of all of them, each time
+    if at < 0:
+        return pa.chunked_array([pa.nulls(len(rows), field.type)])
+    column = rows.column(at)
+    _refuse_broken(column, field.name)
+    if column.type == field.type:
+        return column
+    chunks = [_as_stored(chunk, field) for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=field.type)
+
+
+def input_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of the input with the table's columns, in their types; a view where it has them. Raises: Invalid."""
+    rows = pa.Table.from_batches([batch])
+    columns = [one_array(input_column(rows, field)) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def plain_rows(rows: pa.Table) -> pa.Table:
+    """Rows with every column in the type that a table would give it. Raises: Invalid."""
+    schema = canonical_arrow(rows.schema)
+    return pa.Table.from_arrays([input_column(rows, field) for field in schema], schema=schema)
+
+
+def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
+    """Raises: Invalid for values that no reader could take: text that is no UTF-8, decimals of too many digits, offsets
+    that lead out of the column. Arrow passes them on unseen. Cost: some 20 ns a text.
+    """
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise Invalid(
+            f"input: column '{name}' of type {column.type}: expected values that the type can have, found others: "
+            f"{error}; mend the values, or hand text of another encoding in as binary"
+        ) from error
+
+
+def _as_stored(array: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return conform_array(plain_array(array), field.type, path="input", name=field.name)
+    except (CorruptFile, pa.ArrowException) as error:
+        reason = error.found if isinstance(error, CorruptFile) else str(error)
+        raise Invalid(
+            f"input: column '{field.name}' of type {array.type}: expected values that fit {field.type}, found others: "
+            f"{reason}; {_cast_hint(array.type, field)}"
+        ) from error
+
+
+def _cast_hint(found: pa.DataType, field: pa.Field) -> str:
+    if pa.types.is_timestamp(found) and found.unit == "ns":
+        return f"round them first: pyarrow.compute.cast(rows['{field.name}'], pyarrow.timestamp('us'), safe=False)"
+    return "cast the column"
+
+
+def plain_array(array: pa.Array) -> pa.Array:
+    """The array without dictionaries, runs, views and extensions at any depth; a column of nulls stays one.
+
+    A view where nothing is to be decoded. Raises: what Arrow does for values that the plain type has no place for.
+    """
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_array(array.storage)
+    if pa.types.is_dictionary(kind):
+        return plain_array(array.dictionary).take(array.indices)
+    if pa.types.is_run_end_encoded(kind):
+        return plain_array(array.values).take(_runs_of_rows(array))
+    if pa.types.is_struct(kind):
+        children = [plain_array(array.field(at)) for at in range(kind.num_fields)]
+        fields = [one.with_type(child.type) for one, child in zip(kind, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(array))
+    if pa.types.is_map(kind):
+        array = pa.concat_arrays([array])
+        keys, items = plain_array(array.keys), plain_array(array.items)
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, mask=_nulls(array))
+    if (item := _item_field(kind)) is not None:
+        values = plain_array(array.flatten())
+        wanted = pa.list_(item.with_type(values.type))
+        return pa.ListArray.from_arrays(_list_offsets(array), values, type=wanted, mask=_nulls(array))
+    return array if pa.types.is_null(kind) else array.cast(_canonical(kind))
+
+
+def _item_field(kind: pa.DataType) -> pa.Field | None:
+    """The items of any kind of list."""
+    tests = (
+        pa.types.is_list,
+        pa.types.is_large_list,
+        pa.types.is_fixed_size_list,
+        pa.types.is_list_view,
+        pa.types.is_large_list_view,
+    )
+    return kind.value_field if any(is_kind(kind) for is_kind in tests) else None
+
+
+def _canonical(kind: pa.DataType) -> pa.DataType:
+    return canonical_arrow(pa.schema([pa.field("value", kind)])).field(0).type
+
+
+def _runs_of_rows(array: pa.Array) -> pa.Array:
+    """The run that each row lies in."""
+    rows = np.arange(array.offset, array.offset + len(array))
+    return pa.array(np.searchsorted(np.asarray(array.run_ends), rows, side="right"))
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _list_offsets(array: pa.Array) -> pa.Array:
+    """Where each list begins among the items of all; a null has none.
+
+    Seen: a cast of PyArrow 26 from list views gives a null too few offsets, and then reads what lies beyond.
+    """
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    ends = np.cumsum(np.asarray(lengths), dtype=np.int64)
+    return pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Arrow wants offsets unsliced where a mask is given."""
+    return array.offsets if array.offset == 0 else pa.concat_arrays([array.offsets])

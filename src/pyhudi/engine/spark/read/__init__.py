@@ -1,0 +1,3 @@
+"""Scans as Spark DataFrames.
+
+The plan comes from `table/read/`."""

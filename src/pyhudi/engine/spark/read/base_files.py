@@ -1,0 +1,114 @@
+"""Base files that are known by path and size, as native Parquet scans."""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Final
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
+from pyhudi.engine.spark.schema import cast_column, spark_schema
+from pyhudi.engine.spark.session import core_count, is_classic, with_settings
+from pyhudi.engine.spark.write.keys import quoted
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.prune.partition_values import PathValues
+from pyhudi.table.slices.stored_types import group_by_stored_types
+
+CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Dates are of the calendar in use today where a file does not say: before 4.0 Spark refuses old ones otherwise."""
+
+_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def read_as(
+    spark: SparkSession,
+    location: StorageLocation,
+    files: Sequence[tuple[str, int]],
+    wanted: pa.Schema,
+    *more: Column,
+    values: PathValues | None = None,
+) -> DataFrame:
+    """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
+
+    `values`: what partition paths say of the stored rows; files that a query's filters rule out by it are not read.
+
+    Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
+    vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
+    Requests: as `group_by_stored_types`.
+    """
+    to = spark_schema(wanted)
+    parts = []
+    for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
+        found = spark_schema(group.schema)
+        told = None if values is None else values.among(group.schema)
+        rows = read_files(spark, location, group.files, found, values=told)
+        if found != to:
+            columns = [
+                cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
+                for of, one in zip(found, to, strict=True)
+            ]
+            rows = rows.select(*columns, *more)
+        elif more:  # each column that is named to the JVM costs a few calls
+            rows = rows.select("*", *more)
+        parts.append(rows)
+    return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
+
+
+def read_files(
+    spark: SparkSession,
+    location: StorageLocation,
+    files: Sequence[tuple[str, int]],
+    schema: t.StructType,
+    *,
+    values: PathValues | None = None,
+) -> DataFrame:
+    """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
+    columns. `values`: as for `read_as`.
+
+    Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
+    """
+    if not files:
+        return spark.createDataFrame([], schema)
+    if is_classic(spark):
+        named = [ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes) for path, size_bytes in files]
+        return scan_pruned_files(spark, named, values, schema, CALENDAR)
+    with with_settings(spark, {_LISTING: str(core_count(spark))}):
+        paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
+        return spark.read.options(**CALENDAR).schema(schema).parquet(*paths)
+
+
+def hides_file(columns: Iterable[str]) -> bool:
+    """Whether one of these columns has the name of what Spark knows of a row's file, however it is spelled: a scan of
+    it tells no more which file a row is of.
+    """
+    return any(name.lower() == "_metadata" for name in columns)
+
+
+def hides_place(columns: Iterable[str]) -> bool:
+    """Whether a scan of these columns tells no more which row of which file a row is."""
+    columns = list(columns)
+    return hides_file(columns) or is_overwritten(columns)
+
+
+def is_overwritten(columns: Iterable[str]) -> bool:
+    """Whether Spark's Parquet scan fails at one of these columns or, if it is a long, puts row numbers into it."""
+    return any(name.lower() == "_tmp_metadata_row_index" for name in columns)
+
+
+def spark_uri(location: StorageLocation, path: str) -> str:
+    """A file of the table as Hadoop's paths spell it: its S3 client has the scheme s3a."""
+    root = location.uri if urlsplit(location.uri).scheme else f"file://{location.uri}"
+    if root.startswith("s3://"):
+        root = f"s3a{root[2:]}"
+    return f"{root.rstrip('/')}/{path}"
+
+
+def _without_globs(path: str) -> str:
+    """Glob characters escaped: Spark's reader takes paths as patterns."""
+    return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)

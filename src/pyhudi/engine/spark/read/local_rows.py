@@ -1,0 +1,134 @@
+"""Arrow rows of the driver as Parquet files of this machine, which Spark's own reader scans: a column that a query does
+not name costs nothing, where rows in the JVM cost what all their columns do.
+
+A file stays for as long as a plan in the JVM may scan it.
+"""
+
+import atexit
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.read.file_index import scan_known_files
+from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.engine.spark.session import core_count
+from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.storage.scratch import ScratchFolder
+
+FILES_BYTES_MAX: Final = 2 << 30
+"""Bytes of all files of a process: rows beyond are not written."""
+
+KEPT_S: Final = 600.0
+"""Seconds that a file stays at least: what a job still reads may have no plan any more."""
+
+
+@dataclass(eq=False)
+class _Kept:
+    """Files that a plan may scan. `scan`: a weak reference within this JVM to what only such plans refer to."""
+
+    folder: ScratchFolder
+    size_bytes: int
+    written_s: float
+    jvm: Any
+    scan: Any
+
+    def may_go(self, jvm: Any, now_s: float) -> bool:
+        if self.jvm is not jvm:
+            return True
+        return now_s - self.written_s >= KEPT_S and bool(self.scan.refersTo(None))
+
+
+@dataclass(eq=False)
+class _Files:
+    """Those of this process, of all its sessions."""
+
+    kept: list[_Kept] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sweep(self, jvm: Any, now_s: float) -> int:
+        """Delete what no plan can scan any more. Bytes that are left."""
+        with self.lock:
+            going = [one for one in self.kept if one.may_go(jvm, now_s)]
+            for one in going:
+                one.folder.discard()
+                self.kept.remove(one)
+            return sum(one.size_bytes for one in self.kept)
+
+    def keep(self, one: _Kept) -> None:
+        with self.lock:
+            self.kept.append(one)
+
+    def delete(self) -> None:
+        for one in self.kept:
+            one.folder.discard()
+
+
+_OWN: Final = _Files()
+atexit.register(_OWN.delete)
+
+
+def takes_files(spark: SparkSession, size_bytes: int) -> bool:
+    """Whether files of so many bytes may be written for this session: Spark runs here, and they fit."""
+    return runs_on_this_machine(spark) and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
+
+
+def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
+    """The rows, in a file for each core, as a native scan with these options of Spark's Parquet reader.
+
+    Disk: about the rows' bytes, where Spark puts what it spills, until no DataFrame of these rows is left.
+    """
+    schema = spark_schema(rows.schema)
+    fitting = rows.cast(arrow_schema(schema))
+    share = max(1, -(-len(fitting) // core_count(spark)))
+
+    def write(folder: Path, start: int) -> tuple[str, int]:
+        path = folder / f"{start:012d}.parquet"
+        pq.write_table(fitting.slice(start, share), path, compression="none", use_dictionary=False)
+        return path.as_uri(), path.stat().st_size
+
+    with KeptFiles(spark) as kept:
+        files = LocalExecutor().run(lambda start: write(kept.folder, start), range(0, len(fitting), share))
+        scan = scan_known_files(spark, files, schema, options)
+        kept.keep(scan, sum(size_bytes for _, size_bytes in files))
+    return scan
+
+
+class KeptFiles:
+    """A folder for files that a scan is to read: there for as long as a plan may need the scan, or gone at once."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark))
+        self._entry: _Kept | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self._scratch.path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._entry is None:
+            self._scratch.discard()
+
+    def keep(self, scan: DataFrame, size_bytes: int) -> None:
+        """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
+        columns = scan._jdf.queryExecution().analyzed().relation().dataSchema()  # an object of this relation alone
+        seen = java_class(self._spark, "java.lang.ref.WeakReference")(columns)
+        self._entry = _Kept(self._scratch, size_bytes, time.monotonic(), self._spark._jvm, seen)
+        _OWN.keep(self._entry)
+
+    def grow(self, size_bytes: int) -> None:
+        """The files came to so many more bytes, after `keep`."""
+        assert self._entry is not None
+        self._entry.size_bytes += size_bytes
+        self._entry.written_s = time.monotonic()

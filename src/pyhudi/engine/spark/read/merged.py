@@ -1,0 +1,127 @@
+"""Slices with logs as Spark reads them: tasks merge them as this process would, and hand over Arrow batches."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import core_count, use_running_interpreter
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.read.files import read_planned
+from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.view.file_system_view import FileSlice
+
+_TASKS_A_CORE = 4
+_PARTITIONS_MAX = 16
+_SHARE_BYTES = 64 << 20
+"""Bytes of base files and logs that are worth a task: each takes a tenth of a second before it reads anything."""
+
+
+def read_merged_slices(
+    spark: SparkSession,
+    location: StorageLocation,
+    plan: ReadPlan,
+    slices: Sequence[PlannedFile],
+    *,
+    touched_only: bool = False,
+) -> DataFrame:
+    """The plan's rows of these slices, filtered and projected; each task merges a share of them, one at a time.
+
+    Slices of up to `_PARTITIONS_MAX` partitions are a plan for each partition, with what its path tells as literals: no
+    filter reaches the rows of a task, but Spark leaves out a plan whose literals a query's filters rule out.
+
+    `touched_only`: without the base rows that the logs do not touch.
+    Memory of a task: what the log of one slice comes to, of the columns that are read.
+    """
+    lean = replace(plan, files=())  # each task is told its own files only by number; the rest of the plan is small
+    read = partial(read_planned, plan=lean, use_threads=False, touched_only=touched_only)
+
+    def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
+        return read(storage, file=piece)
+
+    by_partition: dict[str, list[PlannedFile]] = {}
+    for piece in slices:
+        by_partition.setdefault(piece.partition, []).append(piece)
+    told = plan.told_as_shown
+    if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
+        return map_slices(spark, location, slices, run, plan.schema)
+    most = _share_count(slices, core_count(spark))
+    parts = []
+    for partition, of in by_partition.items():
+        share = -(-most * sum(piece.size_bytes for piece in of) // sum(piece.size_bytes for piece in slices))
+        rows = map_slices(spark, location, of, run, plan.schema, tasks_max=share)
+        known = told.of(partition).items()
+        literals = {name: f.lit(value).cast(rows.schema[name].dataType) for name, value in known}
+        parts.append(rows.withColumns(literals) if literals else rows)
+    return reduce(DataFrame.union, parts)
+
+
+def map_slices(
+    spark: SparkSession,
+    location: StorageLocation,
+    slices: Sequence[PlannedFile],
+    read: Callable[[Storage, PlannedFile], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    *,
+    tasks_max: int | None = None,
+) -> DataFrame:
+    """What `read` gives of each slice, in tasks that take a share of them each. `tasks_max`: None: as the bytes say."""
+    use_running_interpreter(spark)
+    shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
+    numbers = spark.range(0, len(shares), 1, len(shares))
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = open_storage(location)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for piece in shares[number]:
+                    yield from read(storage, piece)
+
+    return numbers.mapInArrow(run, spark_schema(schema))
+
+
+def read_standing_rows(
+    spark: SparkSession,
+    location: StorageLocation,
+    slices: Sequence[tuple[int, FileSlice]],
+    reader: SliceReader,
+    columns: Sequence[str],
+    number: str,
+) -> DataFrame:
+    """These columns of the rows of numbered slices with logs, as they stand, and the slice's number under `number`."""
+    use_running_interpreter(spark)
+    schema = pa.schema([*(reader.stored.field(name) for name in columns), pa.field(number, pa.int32())])
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        storage = open_storage(location)
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                target, piece = slices[at]
+                for rows in reader.rows(storage, piece, columns).to_batches():
+                    yield rows.append_column(schema.field(number), pa.repeat(pa.scalar(target, pa.int32()), len(rows)))
+
+    tasks = spark.range(0, len(slices), 1, max(1, min(len(slices), _TASKS_A_CORE * core_count(spark))))
+    return tasks.mapInArrow(run, spark_schema(schema))
+
+
+def _share_count(slices: Sequence[PlannedFile], cores: int) -> int:
+    """The same number for each core: one to `_TASKS_A_CORE`, by the bytes that there are to read."""
+    a_core = -(-sum(piece.size_bytes for piece in slices) // (cores * _SHARE_BYTES))
+    return cores * min(max(1, a_core), _TASKS_A_CORE)
+
+
+def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]:
+    """So many lists of slices at most, of about as many bytes each."""
+    shares: list[list[PlannedFile]] = [[] for _ in range(min(most, len(slices)))]
+    sizes = [0] * len(shares)
+    for piece in sorted(slices, key=lambda piece: piece.size_bytes, reverse=True):
+        at = sizes.index(min(sizes))
+        shares[at].append(piece)
+        sizes[at] += piece.size_bytes
+    return shares

@@ -1,0 +1,100 @@
+"""Slices with logs that this process merges once a query needs them: into Parquet files of this machine.
+
+Spark's own reader scans the files, so a query's filters and its choice of columns reach them as they reach base files.
+A slice of a partition that the query's filters rule out is not merged, and none of its files is opened.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.local_rows import KeptFiles
+from pyhudi.engine.spark.read.merge_design import base_size_bytes
+from pyhudi.engine.spark.read.pruned_index import PrunedIndex, ScanFile, scan_pruned
+from pyhudi.engine.spark.schema import arrow_schema, spark_schema
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.read.files import read_planned
+from pyhudi.table.read.plan import PlannedFile, ReadPlan
+
+_GROUP_ROWS = 128 * 1024
+"""Rows of a row group: Spark reads several of one file at once."""
+
+
+def scan_merged_files(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> DataFrame:
+    """The plan's rows of these slices, filtered and projected. Each slice is merged once, as a query first needs it.
+
+    Disk: the rows of the slices that were merged, where Spark puts what it spills, until no DataFrame of these rows is
+    left. Memory: for each processor what the log of one slice comes to, and a row group.
+    """
+    schema = spark_schema(plan.schema)
+    inputs = [(spark_uri(location, path), size_bytes) for piece in slices for path, size_bytes in _inputs(piece)]
+    partitions = [piece.partition for piece in slices]
+    with KeptFiles(spark) as kept:
+        files_of = _MergedFiles(location, plan, slices, kept, arrow_schema(schema)).of
+        root = kept.folder.as_uri()
+        index = PrunedIndex(spark, root, inputs, partitions, plan.told_as_shown, schema, files_of)
+        scan = scan_pruned(spark, index, schema, CALENDAR)
+        kept.keep(scan, 0)
+    return scan
+
+
+class _MergedFiles:
+    """The files of slices that were merged so far."""
+
+    def __init__(
+        self,
+        location: StorageLocation,
+        plan: ReadPlan,
+        slices: Sequence[PlannedFile],
+        kept: KeptFiles,
+        schema: pa.Schema,
+    ) -> None:
+        self._location, self._plan, self._slices, self._kept, self._schema = location, plan, slices, kept, schema
+        self._found: dict[int, ScanFile | None] = {}
+
+    def of(self, numbers: Sequence[int]) -> list[ScanFile]:
+        """A file for each of these slices that has a row. One caller at a time."""
+        missing = [number for number in numbers if number not in self._found]
+        if missing:
+            storage = open_storage(self._location)
+            merged = LocalExecutor().run(lambda number: self._merge(storage, number), missing)
+            self._found.update(zip(missing, merged, strict=True))
+            self._kept.grow(sum(file.size_bytes for file in merged if file is not None))
+        return [file for number in numbers if (file := self._found[number]) is not None]
+
+    def _merge(self, storage: Storage, number: int) -> ScanFile | None:
+        piece, path = self._slices[number], self._kept.folder / f"{number:06d}.parquet"
+        batches = read_planned(storage, self._plan, piece, use_threads=len(self._slices) == 1)
+        first = next(batches, None)
+        if first is None:
+            return None
+        with pq.ParquetWriter(path, self._schema, compression="none", use_dictionary=False) as writer:
+            for rows in _joined(chain([first], batches)):
+                writer.write_table(rows.cast(self._schema))
+        return ScanFile(piece.partition, path.as_uri(), path.stat().st_size)
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches in tables of `_GROUP_ROWS` rows or more each, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _GROUP_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _inputs(piece: PlannedFile) -> list[tuple[str, int]]:
+    """The files of a slice, and their bytes."""
+    base = [] if piece.slice_files.base_path is None else [(piece.path, base_size_bytes(piece))]
+    return [*base, *piece.logs]

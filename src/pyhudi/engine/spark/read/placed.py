@@ -1,0 +1,110 @@
+"""Slices whose log says of each record where it belongs: all their rows by one native scan.
+
+It reads the base files, and each Parquet block of the logs as a file of this machine; what does not count of either is
+left out by its number. So no value of a row passes through Python, and a query pays for the columns that it names.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.read.array_literal import array_literal
+from pyhudi.engine.spark.read.arrow_rows import can_take_arrow
+from pyhudi.engine.spark.read.base_files import CALENDAR, spark_uri
+from pyhudi.engine.spark.read.local_rows import KeptFiles, takes_files
+from pyhudi.engine.spark.read.merge_design import base_size_bytes, data_blocks_max, merges_on_driver
+from pyhudi.engine.spark.read.native_merge import WORD_BITS, pack_bits
+from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.format.log.block import LogBlock
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.placed_rows import PlacedRows, find_placed
+from pyhudi.table.slices.stored_types import group_by_stored_types
+
+PlacedSlice = tuple[PlannedFile, PlacedRows]
+
+
+def find_placed_slices(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> list[PlacedSlice]:
+    """Those of the slices that `placed_scan` can read, in their order; none where Spark does not run on this machine.
+
+    Cost: as `find_placed`, by threads of this process.
+    """
+    log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
+    if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
+        return []
+    reading, wanted, storage = plan.log_reading, plan.schema_read, open_storage(location)
+    assert reading is not None
+    by_path = {piece.path: piece for piece in slices if piece.slice_files.base_path is not None}
+    files = [(path, base_size_bytes(piece)) for path, piece in by_path.items()]
+    groups = group_by_stored_types(storage, files, wanted, LocalExecutor())
+    fitting = [by_path[path] for group in groups if group.schema == wanted for path, _ in group.files]
+
+    def find(piece: PlannedFile) -> PlacedRows | None:
+        most = data_blocks_max(piece)
+        return find_placed(storage, piece.slice_files, reading, plan.stored_schema, wanted.names, data_blocks_max=most)
+
+    found = zip(fitting, LocalExecutor().run(find, fitting), strict=True)
+    return [(piece, rows) for piece, rows in found if rows is not None]
+
+
+def placed_scan(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlacedSlice]
+) -> DataFrame:
+    """The rows of these slices as they are stored, of the columns that reading needs.
+
+    Disk: the data blocks, where Spark puts what it spills, until no DataFrame of these rows is left.
+    Memory of each task, and of the driver: a bit for each stored row.
+    """
+    schema = spark_schema(plan.schema_read)
+    blocks = [of for _, rows in slices for of in rows.blocks]
+    with KeptFiles(spark) as kept, ThreadPoolExecutor(max_workers=1) as beside:  # this process writes while Spark plans
+        paths = [kept.folder / f"{number:06d}.parquet" for number in range(len(blocks))]
+        writing = beside.submit(_write, paths, [block for block, _ in blocks])
+        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
+        base = [(piece.partition, spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
+        of = [piece.partition for piece, rows in slices for _ in rows.blocks]
+        copies = [
+            (at, path.as_uri(), block.content_size) for at, path, (block, _) in zip(of, paths, blocks, strict=True)
+        ]
+        files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
+        scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
+        standing = scan.where(_stands(array_literal(spark, words)))
+        writing.result()
+        kept.keep(scan, sum(size_bytes for *_, size_bytes in copies))
+    return standing
+
+
+def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
+    """The content of each block as a file."""
+    for path, block in zip(paths, blocks, strict=True):
+        path.write_bytes(block.read_content())
+
+
+def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
+    """The bits of all files in words, each file's from a word of its own on, and which word that is."""
+    words = [pack_bits(of) for of in gone]
+    ends = np.cumsum([0, *map(len, words)])
+    return np.concatenate(words), ends[:-1].tolist()
+
+
+def _stands(words: Column) -> Column:
+    """Whether a row of the scan is none of those that are gone. The time of its file is the number of its first word.
+
+    Files stay as they were looked at: their scan knows how long they are. A row behind the last word of all fails.
+    """
+    shift = WORD_BITS.bit_length() - 1
+    first = "unix_millis(_metadata.file_modification_time)"
+    word = f.expr(f"CAST({first} + shiftright(_metadata.row_index, {shift}) AS INT)")
+    place = f.expr(f"CAST(_metadata.row_index & {WORD_BITS - 1} AS INT)")
+    bit = f.call_function("shiftright", f.get(words, word), place).bitwiseAND(f.lit(1))
+    unknown = "raise_error('pyhudi: a file has more rows than as the query was planned; expected files that stay')"
+    return f.coalesce(bit, f.expr(f"CAST({unknown} AS BIGINT)")) == 0

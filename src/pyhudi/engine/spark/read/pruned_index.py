@@ -1,0 +1,245 @@
+"""A native Parquet scan whose files are chosen once Spark knows a query's filters.
+
+Spark asks a `FileIndex` for its files as it runs a scan, and tells the filters that reach the scan. Here that index is
+an object of this process, which Spark's JVM calls back. It leaves out the partitions that no row of the query can be
+of, by Spark's own evaluation of the filters over what partition paths say.
+"""
+
+import datetime as dt
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.read.file_index import index_files, index_folders, root_of, scan_index, scan_known_files
+from pyhudi.errors import Bug
+from pyhudi.table.prune.partition_values import PathValues
+
+_NUMBER: Final = "__pyhudi_number"
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
+"""Characters that Spark escapes in the folders of partition columns."""
+
+Values = Mapping[str, object]
+"""What is known of all rows of a partition: values by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFile:
+    """A file of a scan. `time_ms`: what `_metadata.file_modification_time` is to say."""
+
+    partition: str
+    uri: str
+    size_bytes: int
+    time_ms: int = 0
+
+
+class KnownPartitions:
+    """What is known of the rows of partitions, and which of these a query's filters leave."""
+
+    def __init__(
+        self, spark: SparkSession, partitions: Sequence[str], values: PathValues, schema: t.StructType
+    ) -> None:
+        """`partitions`: their paths, each once. `schema`: the columns of the scan."""
+        self._spark, self._values = spark, [values.of(partition) for partition in partitions]
+        named = {name for known in self._values for name in known}
+        self._columns = [field for field in schema.fields if field.name in named]
+
+    def left_by(self, filters: Any) -> frozenset[int] | None:
+        """The numbers of the partitions that may hold a row for which these hold, a Scala sequence of expressions of
+        Catalyst's; None for all of them.
+
+        Where a filter fails for a partition none is left out: Spark fails in turn if a row meets the filter.
+        """
+        if not self._columns:
+            return None
+        python = java_class(self._spark, "org.apache.spark.api.python.PythonUtils")
+        usable = python.toSeq([one for one in _elements(filters) if self._is_usable(one)])
+        if usable.isEmpty():
+            return None
+        try:
+            left = self._folders.listFiles(usable, python.toSeq([]))
+        except (PySparkException, Py4JJavaError):
+            return None
+        if left.size() == len(self._told):
+            return None
+        found = frozenset(_number(text) for text in left.mkString(self._between).split(self._between) if text)
+        if len(found) != left.size():
+            raise Bug(f"Spark left {left.size():,} partitions, of which {len(found):,} could be told by their numbers")
+        return found | self._untold
+
+    def _is_usable(self, expression: Any) -> bool:
+        patterns = java_class(self._spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
+        return (
+            expression.deterministic()
+            and not expression.references().isEmpty()
+            and not expression.containsPattern(patterns.PLAN_EXPRESSION())
+        )
+
+    @cached_property
+    def _told(self) -> list[int]:
+        """The partitions of which every column's value is known."""
+        return [
+            number for number, known in enumerate(self._values) if all(field.name in known for field in self._columns)
+        ]
+
+    @cached_property
+    def _untold(self) -> frozenset[int]:
+        return frozenset(range(len(self._values))).difference(self._told)
+
+    @cached_property
+    def _paths(self) -> list[str]:
+        """A folder for each of them, as Spark spells partition columns: `number=7/city=oslo`."""
+        return [
+            "/".join([f"{_NUMBER}={at}", *(_folder(field.name, self._values[at]) for field in self._columns)])
+            for at in self._told
+        ]
+
+    @cached_property
+    def _folders(self) -> Any:
+        number = t.StructField(_NUMBER, t.IntegerType())
+        return index_folders(self._spark, self._paths, t.StructType([number, *self._columns]))
+
+    @cached_property
+    def _between(self) -> str:
+        """What stands between partitions where Spark prints several: a hash of the values, which none can contain."""
+        return f"\n{sha256(repr(self._paths).encode()).hexdigest()}\n"
+
+
+class PrunedIndex:
+    """Spark's `FileIndex` over pieces of a table, each of one partition. Methods are named as the JVM calls them.
+
+    `files_of` gives the files of pieces, by their numbers: it is asked for no others than those that a query needs.
+    """
+
+    class Java:
+        implements: Final = ["org.apache.spark.sql.execution.datasources.FileIndex"]
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        inputs: Sequence[tuple[str, int]],
+        partitions: Sequence[str],
+        values: PathValues,
+        schema: t.StructType,
+        files_of: Callable[[Sequence[int]], Sequence[ScanFile]],
+    ) -> None:
+        """`root`: what tells the index from others. `inputs`: the files of the table behind it, as (URI, bytes).
+        `partitions`: each piece's. `schema`: the columns of the scan.
+        """
+        self._spark, self._root, self._inputs, self._files_of = spark, root, inputs, files_of
+        numbers = {partition: number for number, partition in enumerate(dict.fromkeys(partitions))}
+        self._partition_of = [numbers[partition] for partition in partitions]
+        self._known = KnownPartitions(spark, list(numbers), values, schema)
+        self._lock = threading.Lock()
+        self._last: tuple[Sequence[int], Any] | None = None
+
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:  # noqa: N802
+        """The files that a scan with these filters reads."""
+        left = self._known.left_by(data_filters)
+        numbers = [at for at, partition in enumerate(self._partition_of) if left is None or partition in left]
+        nothing = java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
+        with self._lock:
+            if self._last is None or self._last[0] != numbers:
+                files = self._files_of(numbers)
+                named = [(file.uri, file.size_bytes) for file in files]
+                self._last = numbers, index_files(self._spark, named, [file.time_ms for file in files])
+            return self._last[1].listFiles(nothing, nothing)
+
+    def rootPaths(self) -> Any:  # noqa: N802
+        path = java_class(self._spark, "org.apache.hadoop.fs.Path")(self._root)
+        return java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([path])
+
+    def inputFiles(self) -> Any:  # noqa: N802
+        return index_files(self._spark, self._inputs).inputFiles()
+
+    def refresh(self) -> None:
+        """Nothing: a DataFrame stays what it was as it was made."""
+
+    def sizeInBytes(self) -> int:  # noqa: N802
+        return sum(size_bytes for _, size_bytes in self._inputs)
+
+    def partitionSchema(self) -> Any:  # noqa: N802
+        return self._spark._jsparkSession.parseDataType('{"type":"struct","fields":[]}')
+
+    def metadataOpsTimeNs(self) -> Any:  # noqa: N802
+        return java_class(self._spark, "scala.Option").empty()
+
+    def hashCode(self) -> int:  # noqa: N802
+        return hash(self._root) & 0x7FFF_FFFF
+
+    def equals(self, other: object) -> bool:
+        return isinstance(other, PrunedIndex) and other._root == self._root
+
+    def toString(self) -> str:  # noqa: N802
+        return f"pyhudi({self._root})"
+
+
+def scan_pruned_files(
+    spark: SparkSession,
+    files: Sequence[ScanFile],
+    values: PathValues | None,
+    schema: t.StructType,
+    options: Mapping[str, str],
+) -> DataFrame:
+    """As `scan_known_files`, without the files of partitions that a query's filters rule out. None: all are read."""
+    named, times = [(file.uri, file.size_bytes) for file in files], [file.time_ms for file in files]
+    if values is None or not values.kinds:
+        return scan_known_files(spark, named, schema, options, times)
+    partitions = [file.partition for file in files]
+    chosen = lambda numbers: [files[at] for at in numbers]  # noqa: E731
+    index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen)
+    return scan_pruned(spark, index, schema, options)
+
+
+def scan_pruned(spark: SparkSession, index: PrunedIndex, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
+    """The rows of the files that the index gives for a query; needs the gateway to the driver's JVM, and that this
+    process lives as long as the DataFrame.
+    """
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    return scan_index(spark, index, schema, options)
+
+
+def _number(printed: str) -> int:
+    """The number of a partition that Spark prints as `PartitionDirectory([7,oslo],…`."""
+    found = re.match(r"PartitionDirectory\(\[(\d+)[,\]]", printed)
+    if found is None:
+        raise Bug(f"Spark prints a partition as {printed[:80]!r}, expected its number first")
+    return int(found[1])
+
+
+def _folder(name: str, known: Values) -> str:
+    return f"{_escaped(name)}={_escaped(_text(known[name]))}"
+
+
+def _escaped(text: str) -> str:
+    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return _NULL
+        case bool():
+            return "true" if value else "false"
+        case str() | int():
+            return str(value)
+        case dt.date():
+            return value.isoformat()
+        case _:
+            raise Bug(f"a partition path told {value!r}: expected a text, number, boolean or date")
+
+
+def _elements(sequence: Any) -> list[Any]:
+    return [sequence.apply(at) for at in range(sequence.size())]

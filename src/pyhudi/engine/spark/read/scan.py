@@ -1,0 +1,148 @@
+"""Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
+from pyhudi.engine.spark.read.base_files import CALENDAR, hides_place, is_overwritten, read_as
+from pyhudi.engine.spark.read.local_rows import file_dataframe, takes_files
+from pyhudi.engine.spark.read.merge_design import (
+    base_size_bytes,
+    merged_bytes,
+    merges_on_driver,
+    merges_whole_on_driver,
+    pays_as_files,
+    split_by_design,
+)
+from pyhudi.engine.spark.read.merged import read_merged_slices
+from pyhudi.engine.spark.read.merged_files import scan_merged_files
+from pyhudi.engine.spark.read.native_merge import untouched_rows
+from pyhudi.engine.spark.read.placed import find_placed_slices, placed_scan
+from pyhudi.engine.spark.read.shown import as_shown
+from pyhudi.engine.spark.schema import spark_schema
+from pyhudi.engine.spark.session import is_classic, refuse_unshared, use_running_interpreter, with_settings
+from pyhudi.engine.spark.write.keys import quoted
+from pyhudi.format.schema.conversion import COMMIT_TIME
+from pyhudi.predicate import Predicate
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.read.files import read_planned
+from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.conform import conform_batch
+
+
+def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
+    """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
+
+    Of slices with logs all rows are merged (`_whole`) or, where that pays (`split_by_design`), those that the log
+    touches: the others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`).
+    Where a column has the name by which Spark tells rows of a file apart, tasks merge all. Where Spark would put row
+    numbers into that column, tasks read slices without logs, too. A predicate that came as an Arrow expression is
+    evaluated by Arrow on the executors.
+    """
+    refuse_unshared(location)
+    is_native = not is_overwritten(plan.schema_read.names)
+    plain = [file for file in plan.files if is_native and not file.logs]
+    logged = [file for file in plan.files if not is_native or file.logs]
+    apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
+    placed = find_placed_slices(spark, location, plan, apart)
+    apart = [piece for piece in apart if all(piece is not one for one, _ in placed)]
+    parts = []
+    with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
+        is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
+        merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
+        if plain or not (placed or apart or whole):
+            parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
+        if placed:
+            parts.append(_native(spark, location, plan, placed_scan(spark, location, plan, placed)))
+        if apart:
+            scan = partial(_scanned, spark, location, plan, apart)
+            touched = None if merging is None else lambda: merging.result()[1]
+            parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan, touched)))
+        if merging is not None:
+            parts.append(_rows_of_driver(spark, merging.result()[0]))
+        elif apart:
+            parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
+        if whole:
+            parts.append(_whole(spark, location, plan, whole))
+    return reduce(DataFrame.union, parts)
+
+
+def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
+    """The rows of slices, merged whole: by this process once a query needs them, where that pays, or by tasks."""
+    by_driver = merges_whole_on_driver(slices) and takes_files(spark, merged_bytes(slices))
+    if by_driver and not hides_place(plan.schema.names):
+        return scan_merged_files(spark, location, plan, slices)
+    return read_merged_slices(spark, location, plan, slices)
+
+
+def _merge_touched(
+    location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
+) -> tuple[pa.Table, list[np.ndarray]]:
+    """What is left of the rows that the logs of these slices touch, and where those stand in each one's base file."""
+    storage = open_storage(location)
+
+    def merge(piece: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
+        places = [np.zeros(0, np.int64)]
+        read = read_planned(storage, plan, piece, use_threads=False, touched_only=True, on_places=places.append)
+        return list(read), np.unique(np.concatenate(places))
+
+    merged = LocalExecutor().run(merge, slices)
+    rows = pa.Table.from_batches((batch for batches, _ in merged for batch in batches), plan.schema)
+    return rows, [places for _, places in merged]
+
+
+def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    if pays_as_files(rows.nbytes) and takes_files(spark, rows.nbytes):
+        return file_dataframe(spark, rows, CALENDAR)
+    return arrow_dataframe(spark, rows, spark_schema(rows.schema))
+
+
+def _scanned(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile], *more: Column
+) -> DataFrame:
+    """The base files' rows, of the columns that reading needs, and `more` ones."""
+    stored = plan.schema_read
+    named = [(file.path, base_size_bytes(file)) for file in files]
+    return read_as(spark, location, named, stored, *more, values=plan.told_as_stored)
+
+
+def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:
+    """Rows as they are stored, filtered and projected natively."""
+    stored = plan.schema_read
+    if plan.commit_times is not None:
+        rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
+    rows = as_shown(rows, stored, plan.shown)
+    if plan.predicate is not None:
+        rows = _filtered(spark, rows, plan.predicate, plan.shown.schema(stored))
+    if plan.schema.names == stored.names:  # each column that is named to the JVM costs a few calls
+        return rows
+    return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))
+
+
+def _filtered(spark: SparkSession, rows: DataFrame, predicate: Predicate, stored: pa.Schema) -> DataFrame:
+    if isinstance(predicate.condition, pc.Expression):
+        use_running_interpreter(spark)
+        return rows.mapInArrow(_arrow_filter(predicate, stored), rows.schema)
+    if not is_classic(spark):
+        return rows.where(predicate.portable_text)
+    with with_settings(spark, {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}):
+        return rows.where(predicate.portable_text)
+
+
+def _arrow_filter(
+    predicate: Predicate, stored: pa.Schema
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield predicate.filter(conform_batch(batch, stored, path="scan"))
+
+    return run

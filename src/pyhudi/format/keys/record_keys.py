@@ -1,0 +1,340 @@
+"""Record keys and partition paths over Arrow columns: the one place that spells them.
+
+Memory: the key and path columns beside the input. If Arrow has no kernel that spells a type as Java does, a loop runs
+over the distinct values.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.timestamp_paths import TimestampSpec
+from pyhudi.format.keys.timestamp_paths import partition_texts as time_partition_texts
+
+NULL_COMPONENT = "__null__"
+EMPTY_COMPONENT = "__empty__"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+ESCAPED_CHARACTERS = "".join(map(chr, range(0x20))) + "\x7f\"#%'*/:=?\\{[]^"
+"""The characters that URL encoding of partition paths escapes. Spec: format/layout.md section 4.4."""
+
+_TO_ESCAPE = re.compile("[" + re.escape(ESCAPED_CHARACTERS) + "]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """How a table spells keys and paths.
+
+    `record_key` empty: the writer makes keys up. `is_composite`: the record key is `f1:v1,f2:v2`, not the bare value
+    of one column. `time_based`: the partition columns whose paths `times` makes; `times` is None in a spec for
+    reading only. `has_logical_timestamps`: timestamps in keys and paths are text, not numbers.
+    """
+
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    is_composite: bool
+    is_hive_style: bool
+    is_url_encoded: bool
+    time_based: tuple[str, ...] = ()
+    times: TimestampSpec | None = None
+    has_logical_timestamps: bool = False
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether the writer makes record keys up, because no column holds one."""
+        return not self.record_key
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that keys and paths are made of, each once."""
+        return tuple(dict.fromkeys((*self.record_key, *self.partition_by)))
+
+
+def record_keys(rows: pa.Table, spec: KeySpec, *, task: int = 0, first: int = 0) -> pa.ChunkedArray:
+    """The record key of each row, as strings.
+
+    Keys that the writer makes up are `<task>_<row>`, with rows counted from `first`. The caller puts the write's
+    instant before them.
+    Spec: format/layout.md sections 5.1 and 5.2. Raises: Invalid for a null or empty key, naming the first row.
+    """
+    if spec.makes_keys:
+        numbers = pa.array(np.arange(first, first + len(rows))).cast(pa.string())
+        return _chunked(pc.binary_join_element_wise(str(task), numbers, "_"))
+
+    texts = [key_text(rows, name, spec) for name in spec.record_key]
+    _refuse_rows(_all_missing(texts), rows, spec)
+    if not spec.is_composite:
+        return texts[0]
+
+    parts = [
+        pc.binary_join_element_wise(f"{name}:", _component(text), "")
+        for name, text in zip(spec.record_key, texts, strict=True)
+    ]
+    return _chunked(parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ","))
+
+
+def missing_keys(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    """Whether each row's record key is null or empty as a whole."""
+    if spec.makes_keys:
+        return _chunked(pa.repeat(False, len(rows)))
+    return _all_missing([key_text(rows, name, spec) for name in spec.record_key])
+
+
+def key_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
+    """The text of a column's values as part of a key or path."""
+    column = rows.column(name)
+    if spec.has_logical_timestamps and pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return logical_timestamp_text(column, name)
+    return value_text(column, name)
+
+
+def _all_missing(texts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    missing = [_chunked(pc.equal(pc.fill_null(text, ""), "")) for text in texts]
+    together = missing[0]
+    for one in missing[1:]:
+        together = pc.and_(together, one)
+    return together
+
+
+def partition_paths(rows: pa.Table, spec: KeySpec) -> pa.ChunkedArray:
+    """The partition path of each row, as a dictionary-encoded column of strings.
+
+    Spec: format/layout.md section 4.4. Raises: Invalid for a value that would leave the table's folder.
+    """
+    if not spec.partition_by:
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(rows)), [""])])
+
+    levels = []
+    for name in spec.partition_by:
+        text = partition_text(rows, name, spec)
+        levels.append(_map_distinct(text, lambda value, name=name: partition_level(value, name, spec)))  # type: ignore[misc]
+
+    paths = levels[0] if len(levels) == 1 else pc.binary_join_element_wise(*levels, "/")
+    encoded = _chunked(paths).combine_chunks().dictionary_encode()
+    encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.unify_dictionaries().chunk(0)
+
+    for path in encoded.dictionary.to_pylist():
+        check_partition_path(path)
+    return pa.chunked_array([encoded])
+
+
+def partition_text(rows: pa.Table, name: str, spec: KeySpec) -> pa.ChunkedArray:
+    """The text that a column gives to the partition path, before it is encoded."""
+    if name not in spec.time_based:
+        return key_text(rows, name, spec)
+    assert spec.times is not None  # a spec for writing has it
+    return time_partition_texts(rows.column(name), name, spec.times)
+
+
+def partition_level(value: str | None, name: str, spec: KeySpec) -> str:
+    """One level of a partition path from the text of its value."""
+    text = value or DEFAULT_PARTITION
+    if spec.is_url_encoded and value:
+        text = _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return f"{name}={text}" if spec.is_hive_style else text
+
+
+PARTITION_LEVELS_MAX, PARTITION_BYTES_MAX, PARTITION_PART_BYTES_MAX = 100, 900, 255
+"""The most folders and UTF-8 bytes of a partition path, and the most bytes of one folder's name. File systems take
+names of 255 bytes; object stores take 1,024 bytes for a whole path, of which a file name needs a hundred.
+"""
+
+
+def check_partition_path(path: str) -> None:
+    """Refuse a partition path that is no folder of its own below the table, or that is too long or too deep.
+
+    A single row makes a path, and must not make a table that nobody can list or clean. Raises: Invalid.
+    """
+    parts = path.split("/")
+    sizes = [len(part.encode()) for part in parts]
+    if (
+        len(parts) > PARTITION_LEVELS_MAX
+        or sum(sizes) + len(parts) > PARTITION_BYTES_MAX
+        or max(sizes) > PARTITION_PART_BYTES_MAX
+    ):
+        raise Invalid(
+            f"partition path '{path[:60]}...': expected at most {PARTITION_LEVELS_MAX} folders, {PARTITION_BYTES_MAX} "
+            f"bytes, and {PARTITION_PART_BYTES_MAX} bytes a folder, found {len(parts):,} folders, "
+            f"{sum(sizes) + len(parts) - 1:,} bytes, and a folder of {max(sizes):,} bytes; change the values"
+        )
+
+    if "\0" in path:
+        raise Invalid(
+            f"partition path {path!r}: expected a name that a folder can have, found one with NUL; change the values, "
+            "or create the table with properties={'hoodie.datasource.write.partitionpath.urlencode': 'true'}"
+        )
+    for part in parts:
+        if part in (".", ".."):
+            raise Invalid(
+                f"partition path '{path}': expected folder names below the table, found '{part}', which no folder can "
+                "have as its name; change the values, or create the table with "
+                "properties={'hoodie.datasource.write.hive_style_partitioning': 'true'}, which puts column= before them"
+            )
+    if path and any(not part or part.startswith(".hoodie") for part in parts):
+        raise Invalid(
+            f"partition path '{path}': expected folder names below the table, found an empty or '.hoodie' "
+            "part; change the values or create the table with "
+            "properties={'hoodie.datasource.write.partitionpath.urlencode': 'true'}"
+        )
+
+
+def partition_values(path: str, spec: KeySpec) -> dict[str, str | None]:
+    """The texts of the partition columns in a path; empty if the path does not have one folder for each column.
+
+    Example: `city=oslo/day=2` gives city `oslo` and day `2`. The text of a time-based column is not the column's value:
+    many values share the text.
+    """
+    if not spec.partition_by:
+        return {}
+    parts = path.split("/") if len(spec.partition_by) > 1 else [path]
+    if len(parts) != len(spec.partition_by):
+        return {}
+
+    values: dict[str, str | None] = {}
+    for name, part in zip(spec.partition_by, parts, strict=True):
+        text = part.removeprefix(f"{name}=") if spec.is_hive_style else part
+        if spec.is_url_encoded:
+            text = re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+        values[name] = None if text == DEFAULT_PARTITION else text
+
+    return values
+
+
+def value_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """The text of each value as Apache Hudi's key generators spell it.
+
+    A timestamp is the number of its microseconds; floats and doubles are spelled as Java prints them.
+    Raises: Invalid for a type that cannot be part of a key.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+
+    if pa.types.is_string(kind):
+        return column
+    if (
+        pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date32(kind)
+        or pa.types.is_large_string(kind)
+    ):
+        return column.cast(pa.string())
+
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.string())
+    if pa.types.is_decimal(kind):
+        # Python and Java print decimals by the same rule; Arrow does not follow this rule below 1E-6.
+        return (
+            column.cast(pa.string())
+            if kind.scale <= 6
+            else _map_distinct(column, lambda v: None if v is None else str(v))
+        )
+
+    if pa.types.is_floating(kind):
+        spell = java_float if pa.types.is_float32(kind) else java_double
+        return _map_distinct(column, lambda v: None if v is None else spell(v))
+
+    raise Invalid(
+        f"column '{name}' of type {kind}: expected text, a number, a boolean, a date or a timestamp, for it is part of "
+        "the record key or the partition path"
+    )
+
+
+FIRST_GREGORIAN_MS = -12_219_292_800_000
+"""15 October 1582, before which Java's `Timestamp` counts days by another calendar."""
+
+
+def logical_timestamp_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Timestamps as `java.sql.Timestamp.toString` prints them in UTC, milliseconds cut: `2026-01-10 08:30:00.0`.
+
+    Spec: format/layout.md section 5.1. Raises: Invalid for times before 15 October 1582.
+    """
+    micros = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    millis = pc.divide(micros, 1_000)
+    if (pc.min(millis).as_py() or 0) < FIRST_GREGORIAN_MS:
+        raise Invalid(
+            f"column '{name}': expected timestamps from 15 October 1582 on, found an earlier one; as text in a key "
+            "they have no spelling that every writer agrees on"
+        )
+    text = millis.cast(pa.timestamp("ms")).cast(pa.string())
+    return pc.replace_substring_regex(text, r"(\.[0-9]+?)0*$", r"\1")
+
+
+def java_double(value: float) -> str:
+    """A double as `Double.toString` of Java 19 and later prints it: the shortest text that reads back, of at
+    least two digits (`4.9E-324`, where one digit, `5E-324`, would do)."""
+    two_digits = f"{value:.1e}"
+    return _java_number(value, two_digits if float(two_digits) == value else repr(value))
+
+
+def java_float(value: float) -> str:
+    """A 32-bit float as `Float.toString` prints it."""
+    single, two_digits = np.float32(value), f"{value:.1e}"
+    is_short = np.float32(two_digits) == single
+    return _java_number(value, two_digits if is_short else np.format_float_scientific(single, unique=True))
+
+
+def _java_number(value: float, shortest: str) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+
+    sign = "-" if shortest.startswith("-") else ""
+    mantissa, _, exponent_text = shortest.lstrip("-").lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(exponent_text or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits) if digits else 0)
+    digits = digits.rstrip("0") or "0"
+
+    if value == 0:
+        return f"{sign}0.0"
+
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        digits = digits.ljust(exponent + 2, "0")
+        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _component(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(
+        pc.equal(pc.fill_null(text, NULL_COMPONENT), ""), EMPTY_COMPONENT, pc.fill_null(text, NULL_COMPONENT)
+    )
+
+
+def _map_distinct(column: pa.ChunkedArray, spell: Callable[[Any], str | None]) -> pa.ChunkedArray:
+    """The text of each value, where `spell` is called once for each distinct value, null included."""
+    encoded = one_array(column).dictionary_encode(null_encoding="encode")
+    spelled = pa.array([spell(value) for value in encoded.dictionary.to_pylist()], pa.string())
+    return _chunked(spelled.take(encoded.indices))
+
+
+def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column], type=column.type)
+
+
+def _refuse_rows(bad: pa.ChunkedArray, rows: pa.Table, spec: KeySpec) -> None:
+    """Raise for the first row whose key is null or empty."""
+    count = pc.sum(bad).as_py() or 0
+    if count == 0:
+        return
+    first = pc.index(_chunked(bad), True).as_py()
+    shown = {name: rows.column(name)[first].as_py() for name in spec.record_key}
+    raise Invalid(null_key_message(spec.record_key, count, f"row {first:,} has {shown}"))
+
+
+def null_key_message(record_key: Sequence[str], count: int, example: str) -> str:
+    """The text of the error for null or empty record keys."""
+    return (
+        f"record key ({', '.join(record_key)}): expected a value in each row, found {count:,} null or empty; "
+        f"{example}; fill the column or drop these rows"
+    )

@@ -1,0 +1,3 @@
+"""What differs between the metadata table and the data, as values.
+
+Each kind of index compares itself. Nothing here repairs."""

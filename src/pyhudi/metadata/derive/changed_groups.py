@@ -1,0 +1,128 @@
+"""The file groups of the data table that an action changes, as they stood before it and as they stand after it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import REWRITES, CommitMetadata, WriteStat
+from pyhudi.table.read.plan import log_reading
+from pyhudi.table.slices.log_reading import LogReading
+from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.file_system_view import BaseFile, FileSlice, LogFile
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedGroup:
+    """A file group before and after an action: None where it did not exist, or was replaced.
+
+    `may_change_keys`: whether the action may have added record keys to it, or taken some away. `only_updates`: it did
+    nothing but log new versions of rows that it found there, in the base file or in older logs.
+    """
+
+    partition: str
+    file_id: str
+    before: FileSlice | None
+    after: FileSlice | None
+    may_change_keys: bool
+    only_updates: bool = False
+
+
+def changed_groups(
+    snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrites: bool = False, finds_keys: bool = False
+) -> list[ChangedGroup]:
+    """The groups that an action wrote to or replaced, by partition and file id.
+
+    `with_rewrites`: also those of one that only rewrites rows. `finds_keys`: whether the action looked up which keys
+    are stored, so that what it counts as updates are updates. A write by bucket does not: it counts each row that goes
+    to an existing file group as one.
+
+    `snapshot`: the table right before the action. Cost: a look-up of the listing a partition of the action.
+    """
+    if metadata.operation_type in REWRITES and not with_rewrites:
+        return []
+    replaced = metadata.partition_to_replace_file_ids or {}
+    found, partitions = [], sorted({*metadata.partition_to_write_stats, *replaced})
+    snapshot.listing.expect(partitions)
+    for partition in partitions:
+        stats: dict[str, list[WriteStat]] = {}
+        for stat in metadata.partition_to_write_stats.get(partition, ()):
+            if stat.path:
+                stats.setdefault(stat.file_id or "", []).append(stat)
+        file_ids = {*stats, *replaced.get(partition, ())}
+        slices = {piece.file_id: piece for piece in snapshot.slices(partition, file_ids)}
+        for file_id in sorted(file_ids):
+            before, of = slices.get(file_id), stats.get(file_id, [])
+            after = None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, of)
+            may_change, only_updates = (
+                _may_change_keys(before, after, of),
+                finds_keys and _only_updates(before, after, of),
+            )
+            found.append(ChangedGroup(partition, file_id, before, after, may_change, only_updates))
+    return found
+
+
+def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: Iterable[WriteStat]) -> FileSlice | None:
+    """A file group's newest slice once these files are in it. Change logs are no part of it."""
+    after = before
+    for stat in sorted(stats, key=lambda stat: stat.is_log):
+        name, size_bytes = (stat.path or "").rpartition("/")[2], stat.file_size_in_bytes or 0
+        if base := BaseFileName.parse(name):
+            after = FileSlice(partition, file_id, base.requested, BaseFile(base, size_bytes))
+        elif (log := LogFileName.parse(name)) and not log.is_cdc:
+            if after is None:
+                after = FileSlice(partition, file_id, log.instant, None)
+            logs = (*after.log_files, LogFile(log, size_bytes))
+            after = replace(after, log_files=tuple(sorted(logs, key=lambda log: log.name.order)))
+    return after
+
+
+def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGroup]) -> list[FileSlice]:
+    """The newest slices of a partition once its groups are changed so."""
+    slices = {piece.file_id: piece for piece in snapshot.slices(partition)}
+    for group in changed:
+        if group.partition == partition:
+            slices.pop(group.file_id, None)
+            if group.after is not None:
+                slices[group.file_id] = group.after
+    return [slices[file_id] for file_id in sorted(slices)]
+
+
+def schema_after(snapshot: Snapshot, metadata: CommitMetadata) -> pa.Schema:
+    """The columns of rows once the action is complete, meta fields first."""
+    text = metadata.extra_metadata.get(SCHEMA)
+    if not text:
+        return snapshot.schema_with_meta
+    own = arrow_from_avro(text)
+    meta = [pa.field(name, pa.string()) for name in META_FIELDS] if snapshot.config.has_meta_fields else []
+    return pa.schema([*meta, *(field for field in own if field.name not in META_FIELDS)])
+
+
+def reading_after(snapshot: Snapshot, requested: str, action: str) -> LogReading | None:
+    """How logs are read as of right after the action at `requested`; None for a table without logs."""
+    return log_reading(snapshot, timeline_after(snapshot.timeline, requested, action))
+
+
+def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:
+    """The timeline as it will be when the pending action at `requested` is complete."""
+    done = Instant(requested, action, "COMPLETED", max(requested, timeline.newest or requested))
+    others = (instant for instant in timeline if instant.requested != requested)
+    return replace(timeline, instants=tuple(sorted((*others, done), key=lambda instant: instant.requested)))
+
+
+def _may_change_keys(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
+    """Base files by the counts of the writer; in a log a key may come back that an older log deleted."""
+    if before is None or after is None:
+        return True
+    return any(stat.is_log or stat.num_inserts or stat.num_deletes or not stat.num_writes for stat in stats)
+
+
+def _only_updates(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
+    if before is None or after is None or before.base_file != after.base_file:
+        return False
+    return all(stat.is_log and not stat.num_inserts and not stat.num_deletes for stat in stats)

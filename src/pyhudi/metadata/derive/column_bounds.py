@@ -1,0 +1,272 @@
+"""What a file holds of each column: least and greatest value, nulls, sizes. Of base files by their footers where those
+can be trusted, else by the data; of log files by the rows of their blocks.
+
+Bounds are null where a column has no value, and where they are not known: nobody may conclude anything from that.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyhudi.executor import Executor
+from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.data import data_schema, read_batches
+from pyhudi.format.names import LogFileName, join
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.parquet_files import corrupt_parquet, open_parquet
+from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedColumn:
+    """A column whose bounds are kept. `name`: of a field within records, the names joined by dots."""
+
+    name: str
+    type: pa.DataType
+
+    @property
+    def top(self) -> str:
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """Of a column in one file. `low`, `high`: Arrow scalars of the column's type, null for none or not known."""
+
+    value_count: int
+    null_count: int
+    low: pa.Scalar
+    high: pa.Scalar
+    size_bytes: int = 0
+    uncompressed_size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileBounds:
+    """Of a file by column name. A column that the file does not have, and that nothing is known of, is left out."""
+
+    partition: str
+    file: str
+    columns: Mapping[str, ColumnBounds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    storage: Storage
+    stored: pa.Schema
+    columns: Sequence[IndexedColumn]
+    partition: str
+    file: str
+    size_bytes: int
+
+
+def bounds_schema(kind: pa.DataType) -> pa.Schema:
+    """The columns of `bounds_table`."""
+    counts = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+    texts = [pa.field(name, pa.string()) for name in ("partition", "file")]
+    return pa.schema([*texts, *(pa.field(n, pa.int64()) for n in counts), ("min", kind), ("max", kind)])
+
+
+def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table:
+    """A column's bounds, a row a file that has them."""
+    rows = [(of.partition, of.file, of.columns[column.name]) for of in files if column.name in of.columns]
+    schema = bounds_schema(column.type)
+    arrays = [
+        pa.array([partition for partition, _, _ in rows], pa.string()),
+        pa.array([file for _, file, _ in rows], pa.string()),
+        *(
+            pa.array([getattr(of, name) for _, _, of in rows], pa.int64())
+            for name in ("value_count", "null_count", "size_bytes", "uncompressed_size_bytes")
+        ),
+        pa.array([of.low for _, _, of in rows], column.type),
+        pa.array([of.high for _, _, of in rows], column.type),
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def read_bounds(
+    storage: Storage,
+    files: Iterable[tuple[str, str, int]],
+    columns: Sequence[IndexedColumn],
+    stored: pa.Schema,
+    executor: Executor,
+) -> list[FileBounds]:
+    """The bounds of these columns in files (partition, name, bytes). `stored`: every column that rows may have.
+
+    Requests: a footer a base file, and columns of it that its footer does not tell enough of; the whole of a log file.
+    Memory: a row group of one column, or a batch of a block, a worker.
+    """
+    return executor.run(read_file_bounds, [_Task(storage, stored, columns, *file) for file in files])
+
+
+def read_file_bounds(task: _Task) -> FileBounds:
+    """The bounds of one file."""
+    is_log = LogFileName.parse(task.file) is not None
+    return FileBounds(task.partition, task.file, _log_bounds(task) if is_log else _base_bounds(task))
+
+
+def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
+    path = join(task.partition, task.file)
+    with closing(open_parquet(task.storage, path)) as file:
+        schema = file.schema_arrow
+        leaves = {file.schema.column(n).path: n for n in range(len(file.schema))}
+        found = {}
+        for column in task.columns:
+            leaf = leaves.get(column.name)
+            if leaf is not None and file.schema.column(leaf).max_repetition_level == 0:
+                try:
+                    found[column.name] = _chunk_bounds(file, leaf, column, _leaf_type(schema, column.name))
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise corrupt_parquet(path, error) from error
+        return found
+
+
+def _chunk_bounds(file: pq.ParquetFile, leaf: int, column: IndexedColumn, stored: pa.DataType) -> ColumnBounds:
+    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
+    chunks = [group.column(leaf) for group in groups]
+    sizes = sum(c.total_compressed_size for c in chunks), sum(c.total_uncompressed_size for c in chunks)
+    rows = sum(group.num_rows for group in groups)
+    if not _keeps_order(stored, column.type):
+        unknown = pa.scalar(None, column.type)
+        nulls = sum(chunk.statistics.null_count if chunk.statistics else 0 for chunk in chunks)
+        return ColumnBounds(rows, nulls, unknown, unknown, *sizes)
+    nulls, low, high = _told_by(chunks, column.type) or _read_extremes(file, column)
+    return ColumnBounds(rows, nulls, low, high, *sizes)
+
+
+def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tuple[int, pa.Scalar, pa.Scalar] | None:
+    """Nulls and bounds by a footer; None where it does not say. It never tells of NaN, which no bound may pass over."""
+    if pa.types.is_floating(kind):
+        return None
+    nulls, lows, highs = 0, [], []
+    for chunk in chunks:
+        told = chunk.statistics
+        if told is None or not told.has_null_count:
+            return None
+        nulls += told.null_count
+        if told.null_count == chunk.num_values:
+            continue
+        if not told.has_min_max:
+            return None
+        try:
+            lows.append(told.min)
+            highs.append(told.max)
+        except (ValueError, OverflowError, pa.ArrowException):
+            return None
+    try:
+        return nulls, *_extremes(pa.array(lows, kind), pa.array(highs, kind), kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None
+
+
+def _read_extremes(file: pq.ParquetFile, column: IndexedColumn) -> tuple[int, pa.Scalar, pa.Scalar]:
+    nulls, lows, highs = 0, [], []
+    has_nan = False
+    for batch in file.iter_batches(columns=[column.name], use_threads=False):
+        values = _leaf(batch, column)
+        nulls += values.null_count
+        has_nan = has_nan or _has_nan(values)
+        low, high = _min_max(values)
+        lows.append(low)
+        highs.append(high)
+    unknown = pa.scalar(None, column.type)
+    if has_nan:
+        return nulls, unknown, unknown
+    return nulls, *_extremes(pa.array(lows, column.type), pa.array(highs, column.type), column.type)
+
+
+def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
+    """Of the rows of the data blocks as they stand, whatever merging makes of them; deletes count for nothing.
+
+    A column that a partial block does not have counts for none of its rows.
+    """
+    path = join(task.partition, task.file)
+    tops = list(dict.fromkeys(column.top for column in task.columns))
+    found = {column.name: Tally(column) for column in task.columns}
+    blocks = slice_blocks([log_source(task.storage, path, task.size_bytes)], lambda _: True)
+    for block in (block for block in blocks if block.type in DATA_TYPES):
+        assert block.type is not BlockType.DELETE
+        names = [name for name in data_schema(block).names if name in tops and name in task.stored.names]
+        wanted = pa.schema([task.stored.field(name) for name in names])
+        for batch in read_batches(block, columns=names):
+            rows = conform_batch(batch, wanted, path=path)
+            for column in task.columns:
+                if column.top in names:
+                    found[column.name].add(_leaf(rows, column))
+    return {name: tally.bounds() for name, tally in found.items()}
+
+
+class Tally:
+    """The bounds of a column over batches of its values."""
+
+    def __init__(self, column: IndexedColumn) -> None:
+        self._type, self._rows, self._nulls, self._has_nan = column.type, 0, 0, False
+        self._lows: list[pa.Scalar] = []
+        self._highs: list[pa.Scalar] = []
+
+    def add(self, values: pa.Array) -> None:
+        self._rows += len(values)
+        self._nulls += values.null_count
+        self._has_nan = self._has_nan or _has_nan(values)
+        low, high = _min_max(values)
+        self._lows.append(low)
+        self._highs.append(high)
+
+    def bounds(self) -> ColumnBounds:
+        low = high = pa.scalar(None, self._type)
+        if not self._has_nan:
+            low, high = _extremes(pa.array(self._lows, self._type), pa.array(self._highs, self._type), self._type)
+        return ColumnBounds(self._rows, self._nulls, low, high)
+
+
+def _extremes(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
+    """The least of the one and the greatest of the other. Zeros of floats: the least -0.0, the greatest 0.0."""
+    low, high = _min_max(lows)[0], _min_max(highs)[1]
+    if pa.types.is_floating(kind):
+        low = pa.scalar(-0.0, kind) if low.is_valid and low.as_py() == 0 else low
+        high = pa.scalar(math.fabs(0.0), kind) if high.is_valid and high.as_py() == 0 else high
+    return low, high
+
+
+def _min_max(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
+    if pa.types.is_fixed_size_binary(values.type):
+        of = pc.min_max(values.cast(pa.binary()))
+        return of["min"].cast(values.type), of["max"].cast(values.type)
+    of = pc.min_max(values)
+    return of["min"], of["max"]
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _leaf(rows: pa.RecordBatch, column: IndexedColumn) -> pa.Array:
+    """A column's values in the column's own type; those of a null record are null."""
+    first, *inner = column.name.split(".")
+    values = rows.column(rows.schema.get_field_index(first))
+    if inner:
+        values = pc.struct_field(values, inner)
+    return values if values.type == column.type else values.cast(column.type)
+
+
+def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
+    first, *inner = name.split(".")
+    kind = schema.field(first).type
+    for part in inner:
+        kind = kind.field(part).type
+    return kind
+
+
+def _keeps_order(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values that are read as another type than they are stored in are in the same order there."""
+    if stored == wanted or (pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted)):
+        return True
+    return (pa.types.is_integer(stored) and (pa.types.is_integer(wanted) or pa.types.is_float64(wanted))) or (
+        pa.types.is_floating(stored) and pa.types.is_floating(wanted)
+    )

@@ -1,0 +1,122 @@
+"""What an expression comes to in the rows of a file: bounds and nulls, or a Bloom filter of its values.
+
+Of base files and of logs alike, of these the rows of the data blocks as they stand, whatever merging makes of them.
+A file that lacks the column has nulls for it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.bloom import BloomFilter
+from pyhudi.format.log.block import BlockType
+from pyhudi.format.log.data import data_schema, read_batches, read_row_count
+from pyhudi.format.names import BaseFileName, LogFileName, join
+from pyhudi.metadata.derive.blooms import BLOOMS
+from pyhudi.metadata.derive.column_bounds import ColumnBounds, FileBounds, Tally
+from pyhudi.metadata.derive.stats import File
+from pyhudi.metadata.kinds.expression_index import ExpressionIndex
+from pyhudi.predicate.evaluate import evaluate
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.parquet_files import read_stored_batches
+from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    storage: Storage
+    stored: pa.Schema
+    index: ExpressionIndex
+    file: File
+
+
+def read_expression_bounds(
+    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor
+) -> list[FileBounds]:
+    """The bounds of an expression in files, under the column's name. `stored`: every column that rows may have.
+
+    Requests: the column of a base file; the whole of a log. Memory: a row group of the column, or a batch, a worker.
+    Seen: 1.0.2 states a file's size as that of its column, and twice as much of it unpacked.
+    """
+    return executor.run(_bounds, [_Task(storage, stored, index, file) for file in files])
+
+
+def read_expression_blooms(
+    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
+    instant: str,
+) -> pa.Table:  # fmt: skip
+    """The filters of an expression's values in files, as `BLOOMS`. Cost, memory: as above, and the filters.
+
+    Seen: 1.0.2 makes them for logs, too, and names the instant of the action, not of the file. A null it fails on;
+    here it is in no filter, as an empty text, which no filter can hold.
+    """
+    assert index.bloom is not None
+    found = executor.run(_bloom, [_Task(storage, stored, index, file) for file in files])
+    kind = index.bloom.kind
+    rows = [
+        {"partition": partition, "file": name, "type": kind, "instant": instant, "bloom_filter": text.encode()}
+        for (partition, name, _), text in zip(files, found, strict=True)
+    ]
+    return pa.Table.from_pylist(rows, BLOOMS)
+
+
+def count_unheld(storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter) -> int:
+    """In how many rows of a file an expression comes to a text that its filter does not hold; an empty one never is."""
+    count = 0
+    for values in _values(_Task(storage, stored, index, file)):
+        texts = _texts(values)
+        count += len(texts) - int(pc.sum(bloom.may_contain(texts)).as_py() or 0)
+    return count
+
+
+def _bounds(task: _Task) -> FileBounds:
+    partition, name, size_bytes = task.file
+    tally = Tally(task.index.column)
+    for values in _values(task):
+        tally.add(values)
+    of = tally.bounds()
+    column = ColumnBounds(of.value_count, of.null_count, of.low, of.high, size_bytes, 2 * size_bytes)
+    return FileBounds(partition, name, {task.index.source: column})
+
+
+def _bloom(task: _Task) -> str:
+    assert task.index.bloom is not None
+    bloom = task.index.bloom.create()
+    for values in _values(task):
+        bloom.add(_texts(values))
+    return bloom.encode()
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    texts = values.drop_null().cast(pa.string())
+    return texts.filter(pc.not_equal(texts, ""))
+
+
+def _values(task: _Task) -> Iterator[pa.Array]:
+    partition, name, size_bytes = task.file
+    path, source = join(partition, name), task.index.source
+    wanted = pa.schema([task.stored.field(source)])
+    is_base = BaseFileName.parse(name) is not None
+    assert is_base or LogFileName.parse(name) is not None
+    for batch in _base_batches(task.storage, path, source) if is_base else _log_batches(task, path, size_bytes):
+        yield one_array(evaluate(task.index.node, conform_batch(batch, wanted, path=path)))
+
+
+def _base_batches(storage: Storage, path: str, source: str) -> Iterator[pa.RecordBatch]:
+    yield from read_stored_batches(storage, path, [source], use_threads=False)
+
+
+def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordBatch]:
+    source = task.index.source
+    blocks = slice_blocks([log_source(task.storage, path, size_bytes)], lambda _: True)
+    for block in (block for block in blocks if block.type in DATA_TYPES):
+        assert block.type is not BlockType.DELETE
+        if source in data_schema(block).names:
+            yield from read_batches(block, columns=[source])
+        else:
+            yield pa.record_batch({source: pa.nulls(read_row_count(block), task.stored.field(source).type)})

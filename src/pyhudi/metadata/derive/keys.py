@@ -1,0 +1,126 @@
+"""Which record keys an action adds to file groups and takes from them, by what is stored before and after it.
+
+What is told of a group is exact for merged slices, whatever their logs hold: rows that come too late, deletes that
+lose, keys that come back.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.executor import Executor
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import BlockType
+from pyhudi.format.names import join
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.metadata.derive.changed_groups import ChangedGroup
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.log_reading import LogReading
+from pyhudi.table.slices.merged_slice import SliceReader
+from pyhudi.table.slices.parquet_files import read_stored_batches
+from pyhudi.table.slices.slice_log import log_sources, slice_blocks
+from pyhudi.table.view.file_system_view import FileSlice
+
+LOCATED = pa.schema([("record_key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
+"""Where a record key is: its data partition and file group."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowReading:
+    """What it takes to read columns of slices. `stored`: every column that rows may have, meta fields first."""
+
+    storage: Storage
+    stored: pa.Schema
+    logs: LogReading | None
+
+    def rows(self, piece: FileSlice | None, columns: Sequence[str]) -> pa.Table:
+        """These columns of a slice's rows as they stand; none of no slice. Memory: they, and what its log comes to."""
+        schema = pa.schema([self.stored.field(name) for name in columns])
+        if piece is None:
+            return schema.empty_table()
+        if piece.log_files:
+            assert self.logs is not None
+            return SliceReader(self.stored, self.logs).rows(self.storage, piece, columns)
+        assert piece.base_file is not None
+        path = join(piece.partition, piece.base_file.name.format())
+        batches = read_stored_batches(self.storage, path, columns, use_threads=False)
+        return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChanges:
+    """`located`: keys that are new in a file group, as `LOCATED`. `gone`: those of `partition` that are in none of the
+    groups any more that the action changed.
+    """
+
+    located: pa.Table
+    gone: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    reading: RowReading
+    group: ChangedGroup
+
+
+def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor) -> KeyChanges:
+    """What an action does to the keys of the groups that it changes.
+
+    A key that leaves one group for another is new in that one. `gone` has the columns of `LOCATED`.
+    Cost: the key column of each group whose keys may change, before and after; where rows were only updated in logs,
+    these logs. Memory: the keys of as many groups as the executor has workers, and those that are new or gone.
+    """
+    tasks = [_Task(reading, group) for group in groups if group.may_change_keys]
+    found = executor.run(_compare_keys, tasks)
+    located = pa.concat_tables([LOCATED.empty_table(), *(new for new, _ in found)])
+    gone = pa.concat_tables([LOCATED.empty_table(), *(old for _, old in found)])
+    return KeyChanges(located, gone)
+
+
+def located_keys(reading: RowReading, slices: Iterable[FileSlice], executor: Executor) -> list[pa.Table]:
+    """The keys of each slice, as `LOCATED`. Memory: all of them."""
+    return executor.run(_locate, [_Task(reading, ChangedGroup(s.partition, s.file_id, None, s, True)) for s in slices])
+
+
+def _locate(task: _Task) -> pa.Table:
+    return _located(task.group, _keys(task.reading, task.group.after))
+
+
+def _compare_keys(task: _Task) -> tuple[pa.Table, pa.Table]:
+    if task.group.only_updates and not _may_delete(task.reading, task.group.after):
+        return LOCATED.empty_table(), LOCATED.empty_table()
+    before, after = _keys(task.reading, task.group.before), _keys(task.reading, task.group.after)
+    return _located(task.group, _without(after, before)), _located(task.group, _without(before, after))
+
+
+def _may_delete(reading: RowReading, piece: FileSlice | None) -> bool:
+    """Whether a slice's logs may delete rows: by blocks of deletes, rows that say so, or a merger. Reads the logs."""
+    assert piece is not None
+    assert reading.logs is not None
+    rules = reading.logs.rules
+    if rules.merger is not None or any(name in reading.stored.names for name in rules.mark_columns):
+        return True
+    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, piece), _any))
+
+
+def _any(instant: str) -> bool:
+    return True
+
+
+def _keys(reading: RowReading, piece: FileSlice | None) -> pa.Array:
+    return one_array(reading.rows(piece, [RECORD_KEY]).column(RECORD_KEY))
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    if not len(others) or not len(keys):
+        return keys
+    return keys.filter(pc.invert(pc.is_in(keys, others)))
+
+
+def _located(group: ChangedGroup, keys: pa.Array) -> pa.Table:
+    count = len(keys)
+    partitions, file_ids = (pa.repeat(pa.scalar(text, pa.string()), count) for text in (group.partition, group.file_id))
+    return pa.table([keys, partitions, file_ids], schema=LOCATED)

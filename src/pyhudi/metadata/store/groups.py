@@ -1,0 +1,42 @@
+"""The file groups of a partition of the metadata table, and how keys are spread over them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pyhudi.format.metadata.groups import MetadataGroupId
+from pyhudi.format.metadata.keys import KeyHashing, file_groups
+from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.metadata.kinds.registry import is_listing
+from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable
+
+
+def group_ids(partition: str, count: int, data_partition: str | None = None) -> list[str]:
+    """The ids of a partition's first file groups. `data_partition`: of a partitioned record index, whose they are."""
+    return [MetadataGroupId(partition, index, data_partition).format() for index in range(count)]
+
+
+def list_groups(table: MetadataTable, partition: str, data_partition: str | None = None) -> list[str]:
+    """The ids of a partition's file groups that are there, by number. One list request, none for the listing.
+
+    `data_partition`: of a partitioned record index, those of this one only.
+    """
+    if is_listing(partition):
+        return [FILES_GROUP]
+    found = set()
+    for file in table.storage.list(partition):
+        name = file.path.rpartition("/")[2]
+        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+        of = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
+        if of is not None and of.data_partition == data_partition:
+            found.add((of.index, of.format()))
+    return [file_id for _, file_id in sorted(found)]
+
+
+def rows_by_group(keys: pa.Array, count: int, hashing: KeyHashing) -> Sequence[npt.NDArray[np.int64]]:
+    """For each of `count` file groups the places of its keys, which are large binary. One sort."""
+    indexes = file_groups(keys.cast(pa.large_string()), count, hashing=hashing)
+    order = np.argsort(indexes, kind="stable")
+    return np.split(order, np.searchsorted(indexes[order], np.arange(1, count)))

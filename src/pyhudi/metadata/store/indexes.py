@@ -1,0 +1,99 @@
+"""The indexes that the metadata table holds, as one call sees them: which there are, and their partitions, opened."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Final
+
+from pyhudi.errors import NotFound
+from pyhudi.executor import Executor
+from pyhudi.format.metadata.index_definitions import IndexDefinition, decode_index_definitions
+from pyhudi.format.names import join
+from pyhudi.metadata.store.partition import MetadataPartition, open_partition
+from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.facts.config import METADATA_PARTITIONS, TableConfig
+from pyhudi.table.facts.properties_file import read_table_properties
+from pyhudi.timeline.active import Timeline, read_timeline
+
+log = logging.getLogger("pyhudi")
+
+DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
+INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+
+
+@dataclass(frozen=True)
+class MetadataIndexes:
+    """What the data table's properties name as ready. Partitions are opened once, when first asked for.
+
+    `storage`, `config`, `timeline`, `zone`: of the data table. `executor`: for look-ups in several file groups.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    zone: tzinfo
+    table: MetadataTable
+    executor: Executor | None = None
+    _opened: dict[str, MetadataPartition] = field(default_factory=dict, compare=False, repr=False)
+    _definitions: list[Mapping[str, IndexDefinition]] = field(default_factory=list, compare=False, repr=False)
+
+    def find(self, partition: str) -> MetadataPartition | None:
+        """A partition of the metadata table; None for one that is not there, or not ready. One list request."""
+        if partition not in self.config.metadata_partitions:
+            return None
+        if partition not in self._opened:
+            found = open_partition(self.table, partition, self.timeline, executor=self.executor)
+            if not found.slices and not self.is_empty(partition):
+                log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
+            self._opened[partition] = found
+        found = self._opened[partition]
+        return found if found.slices or self.is_empty(partition) else None
+
+    def is_empty(self, partition: str) -> bool:
+        """Whether an index without file groups is one that is there: a record index by partition before the first key.
+
+        One head request.
+        """
+        definition = self.index_definitions().get(partition)
+        return definition is not None and definition.is_partitioned and self.table.has_partition(partition)
+
+    def is_current(self) -> bool:
+        """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then
+        tell of it, and of nothing later. A get and a list request.
+        """
+        now = read_table_properties(self.storage).get(METADATA_PARTITIONS)
+        if now != self.config.properties.get(METADATA_PARTITIONS):
+            return False
+        return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
+
+    def index_definitions(self) -> Mapping[str, IndexDefinition]:
+        """The definitions by partition of the metadata table; none before table version 8. One get."""
+        if not self._definitions:
+            path = self.config.properties.get(DEFINITIONS_PATH, INDEX_DEFINITIONS)
+            path = INDEX_DEFINITIONS if path.startswith("/") or "://" in path else join("", path)
+            self._definitions.append(read_definitions(self.storage, path))
+        return self._definitions[0]
+
+
+def read_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> dict[str, IndexDefinition]:
+    """The index definitions by metadata partition; none where there is no file of them. Raises: CorruptFile."""
+    try:
+        content = storage.get(path)
+    except NotFound:
+        return {}
+    return decode_index_definitions(content, path=path)
+
+
+def open_indexes(
+    storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo, *, executor: Executor | None = None
+) -> MetadataIndexes | None:
+    """The indexes of a data table; None for one without a metadata table, and while a restore is under way.
+
+    A get and a list request.
+    """
+    if not config.has_metadata_table or timeline.pending_restores:
+        return None
+    table = find_metadata_table(storage, zone)
+    return MetadataIndexes(storage, config, timeline, zone, table, executor) if table is not None else None

@@ -1,0 +1,109 @@
+"""What the log of a file group of the metadata table comes to by itself, without the base file that it lies upon.
+
+Merging it into the base file gives what merging its blocks one by one gives.
+Spec: format/metadata-table.md section 9.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import LogBlock
+from pyhudi.format.metadata.files import FILES_COLUMNS, decode_files, merge_new_files
+from pyhudi.format.metadata.record import PARTITIONS_KEY
+from pyhudi.format.metadata.stats import decode_column_stats
+from pyhudi.metadata.derive.changes_files import files_cells
+from pyhudi.metadata.store.current_cells import current_cells
+from pyhudi.metadata.store.slice_records import SliceReader
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.metadata.store.versions import RecordVersions
+
+
+@dataclass(frozen=True, slots=True)
+class LogCells:
+    """`cells`: as `CELLS`, ascending by key, each key once. `deletes`: keys, large binary, each once, which come before
+    the cells: a key among both was deleted and put again. `blocks`: that these are merged of.
+    """
+
+    cells: pa.Table
+    deletes: pa.Array
+    blocks: tuple[LogBlock, ...]
+
+
+def merge_log(table: MetadataTable, reader: SliceReader, *, stats_type: int | None = None) -> LogCells:
+    """The log of a file group, merged. `stats_type`: as of `current_cells`.
+
+    `reader`: of the group; its base file is not read. Memory: the log's cells, twice.
+    """
+    log = reader.read_log()
+    live, deleted = log.live(), _deleted(log)
+    cells = current_cells(table, live, stats_type=stats_type)
+    cells = cells.take(pc.sort_indices(cells.column("key")))
+    if stats_type is None:
+        deletes = deleted.filter(pc.invert(pc.is_in(deleted, value_set=one_array(cells.column("key")))))
+    else:
+        deletes = pa.concat_arrays([deleted, *_replacing(live, cells)])
+    return LogCells(cells, pc.unique(deletes), reader.blocks)
+
+
+def merge_files_log(table: MetadataTable, reader: SliceReader) -> LogCells | None:
+    """The log of the listing, merged; None where one record a key cannot say what the log says.
+
+    Arguments, memory: as of `merge_log`.
+    """
+    log = reader.read_log()
+    cells = _files_cells(table, log.live())
+    return None if cells is None else LogCells(cells, pc.unique(_deleted(log)), reader.blocks)
+
+
+def _deleted(log: RecordVersions) -> pa.Array:
+    return _keys(log.filter(log.values.is_null().to_numpy(zero_copy_only=False)))
+
+
+def _keys(records: RecordVersions) -> pa.Array:
+    return pc.unique(records.keys.cast(pa.large_binary()))
+
+
+def _files_cells(table: MetadataTable, live: RecordVersions) -> pa.Table | None:
+    """Tombstones stay, for what they delete may be in the base file. None where a file came back after one: the larger
+    of its sizes, that in the base file among them, would win. Partitions may: they have none.
+    """
+    keys = one_array(pc.unique(live.keys.cast(pa.large_binary())))  # ascending, as the records are
+    record = np.cumsum(live.starts) - 1
+    parts = [FILES_COLUMNS.empty_table()]
+    for text, places, values in live.by_schema():
+        entries = decode_files(values, text, path=live.path)
+        at = places[one_array(entries.column("record")).to_numpy()]
+        parts.append(entries.set_column(0, FILES_COLUMNS.field("record"), pa.array(at.astype(np.int32))))
+    entries = pa.concat_tables(parts)
+    entries = entries.take(pc.sort_indices(entries.column("record")))  # stable: oldest record first
+    of_key = record[one_array(entries.column("record")).to_numpy()]
+    entries = entries.drop_columns(["record"]).add_column(0, "key", pa.array(of_key.astype(np.int32)))
+    merged = merge_new_files(entries)
+    is_list = pc.equal(keys, PARTITIONS_KEY.encode()).to_numpy(zero_copy_only=False)
+    is_back = one_array(merged.column("is_back")).to_numpy(zero_copy_only=False)
+    if (is_back & ~is_list[one_array(merged.column("key")).to_numpy()]).any():
+        return None
+    entries = merged.drop_columns(["is_back"]).rename_columns(FILES_COLUMNS.names)
+    return files_cells(keys, entries, table_version=table.config.version)
+
+
+def _replacing(live: RecordVersions, cells: pa.Table) -> list[pa.Array]:
+    """Keys of statistics that do not say by themselves that they replace what was before, where one of the records
+    that they are merged of does.
+    """
+    starts = live.starts
+    if starts.all():
+        return []
+    said = live.decode(lambda values, text: decode_column_stats(values, text, path=live.path))
+    assert said is not None
+    replaces = pc.or_(said["is_deleted"], said["is_tight_bound"]).to_numpy()
+    is_last = np.append(starts[1:], True)
+    group = np.cumsum(starts) - 1
+    is_meant = np.bincount(group[replaces], minlength=int(group[-1]) + 1) > 0
+    is_said = replaces[is_last]
+    keys = one_array(cells.column("key"))
+    return [keys.filter(pa.array(is_meant & ~is_said))]

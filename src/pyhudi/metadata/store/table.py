@@ -1,0 +1,80 @@
+"""The metadata table as a table: its storage, facts, timeline and the slices of a partition."""
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cached_property
+
+from pyhudi.errors import NotFound
+from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, join
+from pyhudi.storage.protocol import Storage
+from pyhudi.storage.sub import SubStorage
+from pyhudi.table.facts.config import TableConfig, table_facts
+from pyhudi.table.facts.properties_file import read_table_properties
+from pyhudi.table.view.file_system_view import FileSlice, latest_slices
+from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.snapshot import log_slicing
+from pyhudi.timeline.active import Timeline, read_timeline
+
+FILES_GROUP = "files-0000-0"
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """The metadata table as one call sees it. `storage` is rooted in its own folder."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+
+    @property
+    def record_schema(self) -> str:
+        """The schema that its records are written with."""
+        return METADATA_RECORD_SCHEMAS[self.config.version.metadata_schema]
+
+    def slices(self, partition: str) -> list[FileSlice]:
+        """The newest slices of one of its partitions. One list request."""
+        files = StorageListing(self.storage).files(partition)
+        return latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+
+    def has_partition(self, partition: str) -> bool:
+        """Whether a partition was made and not deleted since, with or without file groups. One head request.
+
+        Example: a record index by partition has no file group before the first key.
+        """
+        return self.storage.head(join(partition, PARTITION_METAFILE)) is not None
+
+    @cached_property
+    def deltacommits_since_compaction(self) -> int:
+        """Completed deltacommits that came after the newest completed compaction."""
+        writes = self.timeline.completed_writes
+        when = self.timeline.effective_time
+        newest = max((when(i) for i in writes if i.action == "commit"), default="")
+        return sum(1 for i in writes if i.action == "deltacommit" and when(i) > newest)
+
+
+def metadata_storage(storage: Storage) -> Storage:
+    """The metadata table's folder of a data table's storage."""
+    return SubStorage(storage, METADATA_TABLE)
+
+
+def find_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable | None:
+    """The metadata table; None where its properties or its timeline are gone, whoever took them away.
+
+    Raises: CorruptFile, Unsupported as opening any table does.
+    """
+    try:
+        table = open_metadata_table(storage, zone)
+    except NotFound:
+        return None
+    return table if any(instant.is_completed for instant in table.timeline) else None
+
+
+def open_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable:
+    """The metadata table of the data table in `storage`.
+
+    Raises: NotFound, CorruptFile, Unsupported as opening any table does.
+    """
+    own = metadata_storage(storage)
+    config = table_facts(read_table_properties(own), path=f"{own.location.uri}/.hoodie/hoodie.properties")
+    return MetadataTable(own, config, read_timeline(own, config.layout, zone))

@@ -1,0 +1,246 @@
+"""Options that have no effect here: they change no row, no file that matters and no promise. Each group says why.
+
+Every option is listed by its full name. None is covered because its name begins like another one.
+"""
+
+from pyhudi.options.entries import Entry, harmless
+
+_NO_SERVER = "there is no timeline server; whoever needs the timeline reads it from the store"
+_ONE_HBASE = "it only says how the index HBASE works, and hoodie.index.type=HBASE is refused"
+_ONE_SYNC = "it only says how a catalog is told about commits, and the options that ask for that are refused"
+_ONE_LOCK = (
+    "it only says how a lock provider works, and hoodie.write.lock.provider is refused; the table has its own guard"
+)
+_ONE_MANAGER = "it only says how the table service manager is reached, and the options that ask for it are refused"
+_ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
+_ONE_SQL = "it only says how SQL statements write, and SQL statements on Hudi tables are refused"
+_ONE_STREAM = "it only says how streams work, and readStream and writeStream of Hudi tables are refused"
+_ONE_METRIC = "it only says where metrics go, and hoodie.metrics.on is refused"
+_STRONG = "stores answer with what was written last, so nothing is to be waited for"
+_INNER = "an inner switch of Apache Hudi's own code, of which nothing runs here"
+
+_CLUSTERING = harmless(
+    "it only says how clustering is done; this release refuses to cluster, and clustered tables read as any",
+    *(
+        f"hoodie.clustering.{name}"
+        for name in (
+            "async.max.commits", "execution.strategy.class", "expiration.threshold.mins",
+            "fail.on.pending.ingestion.during.conflict.resolution", "group.read.parallelism", "inline.max.commits",
+            "max.parallelism", "plan.generation.use.local.engine.context", "plan.partition.filter.mode",
+            "plan.strategy.binary.copy.schema.evolution.enable", "plan.strategy.class",
+            "plan.strategy.cluster.begin.partition", "plan.strategy.cluster.end.partition",
+            "plan.strategy.daybased.lookback.partitions", "plan.strategy.daybased.skipfromlatest.partitions",
+            "plan.strategy.earliest.commit.to.cluster", "plan.strategy.file.slices.sort.by",
+            "plan.strategy.max.bytes.per.group", "plan.strategy.max.num.groups",
+            "plan.strategy.partition.regex.pattern", "plan.strategy.partition.selected",
+            "plan.strategy.single.group.clustering.enabled", "plan.strategy.small.file.limit",
+            "plan.strategy.sort.columns", "plan.strategy.target.file.max.bytes",
+        )
+    ),
+    "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
+    "hoodie.layout.optimize.data.skipping.enable", "hoodie.layout.optimize.enable", "hoodie.layout.optimize.strategy",
+)  # fmt: skip
+
+_BUCKETS = {
+    **harmless(
+        "clustering changes the number of buckets, and this release refuses to cluster",
+        *(f"hoodie.bucket.index.{name}" for name in (
+            "max.num.buckets", "merge.threshold", "min.num.buckets", "split.threshold",
+        )),
+    ),
+    **harmless(
+        "it only says how hoodie.bucket.index.partition.expressions is read, which is refused",
+        "hoodie.bucket.index.partition.rule.type",
+    ),
+    **harmless("rows are the same; queries by key always prune by bucket", "hoodie.bucket.index.query.pruning"),
+    **harmless("each bucket's rows go to one task by themselves", "hoodie.bucket.index.remote.partitioner.enable"),
+    **harmless("rows go where the index says", "hoodie.storage.layout.type"),
+}  # fmt: skip
+
+_INDEXES = {
+    **harmless(
+        "files are chosen by key ranges and Bloom filters in one pass; the rows found are the same",
+        "hoodie.bloom.index.bucketized.checking", "hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism",
+        "hoodie.bloom.index.fileid.key.sorting.enable", "hoodie.bloom.index.keys.per.bucket",
+        "hoodie.bloom.index.use.treebased.filter",
+    ),
+    **harmless(
+        _ONE_HBASE, "hoodie.hbase.index.update.partition.path",
+        *(f"hoodie.index.hbase.{name}" for name in (
+            "bucket.number", "desired_puts_time_in_secs", "dynamic_qps", "get.batch.size", "kerberos.user.keytab",
+            "kerberos.user.principal", "master.kerberos.principal", "max.qps.fraction", "max.qps.per.region.server",
+            "min.qps.fraction", "put.batch.size", "put.batch.size.autocompute", "qps.allocator.class", "qps.fraction",
+            "regionserver.kerberos.principal", "rollback.sync", "security.authentication", "sleep.ms.for.get.batch",
+            "sleep.ms.for.put.batch", "table", "zk.connection_timeout_ms", "zk.session_timeout_ms", "zknode.path",
+            "zkpath.qps_root", "zkport", "zkquorum",
+        )),
+    ),
+}  # fmt: skip
+
+_SYNC = harmless(
+    _ONE_SYNC,
+    *(f"hoodie.datasource.hive_sync.{name}" for name in (
+        "assume_date_partitioning", "auto_create_database", "base_file_format", "batch_num", "bucket_sync",
+        "bucket_sync_spec", "create_managed_table", "database", "filter_pushdown_enabled", "filter_pushdown_max_size",
+        "ignore_exceptions", "jdbcurl", "metastore.uris", "mode", "omit_metadata_fields", "partition_extractor_class",
+        "partition_fields", "password", "recreate_table_on_error", "schema_string_length_thresh", "serde_properties",
+        "skip_ro_suffix", "support_timestamp", "sync_as_datasource", "sync_comment", "table", "table.strategy",
+        "table_properties", "use_jdbc", "use_pre_apache_input_format", "use_spark_catalog", "username",
+    )),
+    *(f"hoodie.datasource.meta.sync.{name}" for name in (
+        "base.path", "glue.all_partitions_read_parallelism", "glue.changed_partitions_read_parallelism",
+        "glue.metadata_file_listing", "glue.partition_change_parallelism", "glue.partition_index_fields",
+        "glue.partition_index_fields.enable", "glue.skip_table_archive",
+    )),
+    "hoodie.datasource.meta_sync.condition.sync",
+    *(f"hoodie.meta.sync.{name}" for name in (
+        "client.tool.class", "decode_partition", "incremental", "metadata_file_listing", "no_partition_metadata",
+        "sync_snapshot_with_table_name", "touch.partitions.enabled",
+    )),
+    "hoodie.meta_sync.global.replicate.timestamp", "hoodie.meta_sync.spark.version", "hoodie.incremental.use.database",
+    "hoodie.spark.polaris.catalog.class",
+)  # fmt: skip
+
+_LOCKS = harmless(
+    _ONE_LOCK,
+    *(f"hoodie.write.lock.{name}" for name in (
+        "app_id", "client.num_retries", "client.wait_time_ms_between_retry", "conflict.resolution.strategy",
+        "dynamodb.billing_mode", "dynamodb.endpoint_url", "dynamodb.partition_key", "dynamodb.read_capacity",
+        "dynamodb.region", "dynamodb.table", "dynamodb.table_creation_timeout", "dynamodb.write_capacity",
+        "filesystem.expire", "filesystem.path", "heartbeat_interval_ms", "hivemetastore.database",
+        "hivemetastore.table", "hivemetastore.uris", "max_wait_time_ms_between_retry", "num_retries",
+        "storage.renew.interval.secs", "storage.validity.timeout.secs", "wait_time_ms_between_retry",
+        "zookeeper.base_path", "zookeeper.connection_timeout_ms", "zookeeper.lock_key", "zookeeper.port",
+        "zookeeper.session_timeout_ms", "zookeeper.url",
+    )),
+    "hoodie.auto.adjust.lock.configs", "hoodie.fs.atomic_creation.support", "hoodie.write.application.id",
+) | harmless(
+    "it only says how several writers are kept apart, whom hoodie.write.concurrency.mode asks for, which is refused",
+    *(f"hoodie.write.concurrency.{name}" for name in (
+        "async.conflict.detector.initial_delay_ms", "async.conflict.detector.period_ms",
+        "early.conflict.check.commit.conflict", "early.conflict.detection.enable",
+        "early.conflict.detection.strategy", "schema.conflict.resolution.enable",
+    )),
+)  # fmt: skip
+
+_METRICS = harmless(
+    _ONE_METRIC,
+    *(f"hoodie.metrics.{name}" for name in (
+        "cloudwatch.maxDatumsPerRequest", "cloudwatch.metric.prefix", "cloudwatch.namespace",
+        "cloudwatch.report.period.seconds", "configs.properties", "datadog.api.key", "datadog.api.key.skip.validation",
+        "datadog.api.key.supplier", "datadog.api.site", "datadog.api.timeout.seconds", "datadog.metric.host",
+        "datadog.metric.prefix", "datadog.metric.tags", "datadog.report.period.seconds", "executor.enable",
+        "graphite.host", "graphite.metric.prefix", "graphite.port", "graphite.report.period.seconds", "jmx.host",
+        "jmx.port", "lock.enable", "m3.env", "m3.host", "m3.port", "m3.service", "m3.tags", "prometheus.port",
+        "pushgateway.delete.on.shutdown", "pushgateway.host", "pushgateway.job.name", "pushgateway.port",
+        "pushgateway.random.job.name.suffix", "pushgateway.report.labels", "pushgateway.report.period.seconds",
+        "reporter.class", "reporter.metricsname.prefix", "reporter.type",
+    )),
+)  # fmt: skip
+
+_OTHER_SYSTEMS = {
+    **harmless(
+        "it is for Glue, DynamoDB and CloudWatch, which are not called; storage_options reach S3",
+        *(f"hoodie.aws.{name}" for name in (
+            "access.key", "glue.endpoint", "glue.region", "role.arn", "role.external.id", "role.session.name",
+            "secret.key", "session.token",
+        )),
+    ),
+    **harmless(
+        _ONE_ERRORS,
+        *(f"hoodie.errortable.{name}" for name in (
+            "base.path", "insert.shuffle.parallelism", "source.rdd.persist", "target.table.name",
+            "upsert.shuffle.parallelism", "validate.recordcreation.enable", "validate.targetschema.enable",
+            "write.class", "write.failure.strategy", "write.union.enable",
+        )),
+    ),
+    **harmless(
+        _ONE_MANAGER, "hoodie.metadata.table.service.manager.actions",
+        *(f"hoodie.table.service.manager.{name}" for name in (
+            "actions", "connection.retries", "connection.retry.delay.sec", "connection.timeout.sec",
+            "deploy.extra.params", "deploy.parallelism", "deploy.queue", "deploy.resources", "deploy.username",
+            "execution.engine", "uris",
+        )),
+    ),
+    **harmless(
+        "it only says how the metaserver is reached, and hoodie.metaserver.enabled is refused",
+        "hoodie.metaserver.connect.retries", "hoodie.metaserver.connect.retry.delay", "hoodie.metaserver.uris",
+    ),
+    **harmless(
+        "it belongs to the streamer, not to a write", "hoodie.streamer.schemaprovider.class",
+        "hoodie.streamer.source.kafka.value.deserializer.class", "hoodie.sensitive.config.keys",
+    ),
+    **harmless(
+        _ONE_STREAM, "hoodie.datasource.streaming.startOffset",
+        *(f"hoodie.datasource.write.streaming.{name}" for name in (
+            "checkpoint.identifier", "disable.compaction", "ignore.failed.batch", "retry.count", "retry.interval.ms",
+        )),
+    ),
+    **harmless(
+        _ONE_SQL, "hoodie.internal.sql.merge.into.writes", "hoodie.spark.sql.insert.into.operation",
+        "hoodie.spark.sql.merge.into.partial.updates", "hoodie.spark.sql.optimized.writes.enable",
+        "hoodie.sql.bulk.insert.enable", "hoodie.sql.insert.mode", "hoodie.sql.origin.keygen.class",
+        "hoodie.sql.partition.schema",
+    ),
+    **harmless(
+        "it only says how hoodie.partition.ttl.inline chooses partitions, which is refused",
+        "hoodie.partition.ttl.management.strategy.type", "hoodie.partition.ttl.strategy.class",
+        "hoodie.partition.ttl.strategy.days.retain", "hoodie.partition.ttl.strategy.max.delete.partitions",
+        "hoodie.partition.ttl.strategy.partition.selected",
+    ),
+    **harmless(
+        "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",
+        *(f"hoodie.bootstrap.{name}" for name in (
+            "data.queries.only", "full.input.provider", "index.class", "index.enable", "index.type", "mode.selector",
+            "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",
+        )),
+    ),
+    **harmless(
+        "it only says how validators work, and hoodie.precommit.validators is refused",
+        *(f"hoodie.precommit.validators.{name}" for name in (
+            "equality.sql.queries", "failure.policy", "inequality.sql.queries", "single.value.sql.queries",
+            "streaming.offset.tolerance.percentage",
+        )),
+    ),
+}  # fmt: skip
+
+_SERVER = harmless(
+    _NO_SERVER,
+    *("hoodie.embed.timeline.server" + name for name in (
+        "", ".async", ".gzip", ".port", ".reuse.enabled", ".threads",
+    )),
+    "hoodie.filesystem.remote.backup.view.enable",
+    *(f"hoodie.filesystem.view.{name}" for name in (
+        "incr.timeline.sync.enable", "remote.host", "remote.port", "remote.retry.enable", "remote.retry.exceptions",
+        "remote.retry.initial_interval_ms", "remote.retry.max_interval_ms", "remote.retry.max_numbers",
+        "remote.timeout.secs", "rocksdb.base.path", "secondary.type", "spillable.bootstrap.base.file.mem.fraction",
+        "spillable.clustering.mem.fraction", "spillable.compaction.mem.fraction", "spillable.dir",
+        "spillable.log.compaction.mem.fraction", "spillable.mem", "spillable.replaced.mem.fraction", "type",
+    )),
+    "hoodie.instant_state.timeline_server_based.enabled",
+    "hoodie.instant_state.timeline_server_based.force_refresh.request.number",
+    "hoodie.markers.timeline_server_based.batch.interval_ms", "hoodie.markers.timeline_server_based.batch.num_threads",
+) | harmless("each file has a marker of its own, which every rollback reads", "hoodie.write.markers.type")  # fmt: skip
+
+_STORE = harmless(
+    _STRONG, "hoodie.consistency.check.enabled", "hoodie.consistency.check.initial_interval_ms",
+    "hoodie.consistency.check.max_checks", "hoodie.consistency.check.max_interval_ms",
+    "hoodie.optimistic.consistency.guard.sleep_time_ms", "_hoodie.optimistic.consistency.guard.enable",
+) | harmless(
+    "the store's own client tries again; storage_options say how often",
+    *(f"hoodie.filesystem.operation.retry.{name}" for name in (
+        "enable", "exceptions", "initial_interval_ms", "max_interval_ms", "max_numbers",
+    )),
+)  # fmt: skip
+
+_INTERNALS = harmless(
+    _INNER, "_.hoodie.allow.multi.write.on.same.instant", "_hoodie.hfile.use.native.reader",
+    "_hoodie.metadata.ignore.spurious.deletes", "_hoodie.spark.sql.merge.into.prepped",
+    "_hoodie.spark.sql.writes.prepped", "_hoodie.time.generator.reuse.enable", "_hoodie.writes.fileid.encoding",
+    "hoodie.internal.write.schema.canonicalize", "hoodie.is.update.record.for.mor", "hoodie.payload.record.schema",
+)  # fmt: skip
+
+OF_OTHERS: dict[str, Entry] = {
+    **_CLUSTERING, **_BUCKETS, **_INDEXES, **_SYNC, **_LOCKS, **_METRICS, **_OTHER_SYSTEMS, **_SERVER, **_STORE,
+    **_INTERNALS,
+}  # fmt: skip

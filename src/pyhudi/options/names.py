@@ -1,0 +1,88 @@
+"""The names of options: which names Apache Hudi knows, and the one spelling that is used here for each.
+
+The list is package data, `option_names.txt`: the names that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 define, one a
+line, sorted; a name that ends in `*` stands for all that begin so. Last come pyhudi's own, which begin with `pyhudi.`.
+"""
+
+import difflib
+from functools import cache
+from importlib import resources
+
+from pyhudi.errors import Invalid
+
+ALIASES = {
+    "hoodie.avro.schema.externalTransformation": "hoodie.avro.schema.external.transformation",
+    "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
+    "hoodie.clean.async": "hoodie.clean.async.enabled",
+    "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
+    "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
+    "hoodie.cleaner.delete.bootstrap.base.file": "hoodie.clean.delete.bootstrap.base.file",
+    "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
+    "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
+    "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
+    "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
+    "hoodie.cleaner.partition.filter.regex": "hoodie.clean.partition.filter.regex",
+    "hoodie.cleaner.partition.filter.selected": "hoodie.clean.partition.filter.selected",
+    "hoodie.cleaner.policy": "hoodie.clean.policy",
+    "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+    "hoodie.datasource.clustering.async.enable": "hoodie.clustering.async.enabled",
+    "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",
+    "hoodie.datasource.view.type": "hoodie.datasource.query.type",
+    "hoodie.datasource.write.record.merger.impls": "hoodie.write.record.merge.custom.implementation.classes",
+    "hoodie.datasource.write.storage.type": "hoodie.datasource.write.table.type",
+    "hoodie.deltastreamer.keygen.datetime.parser.class": "hoodie.keygen.datetime.parser.class",
+    "hoodie.deltastreamer.source.kafka.value.deserializer.class": (
+        "hoodie.streamer.source.kafka.value.deserializer.class"
+    ),
+    "hoodie.metadata.partitioned.record.index.max.filegroup.count": (
+        "hoodie.metadata.record.level.index.max.filegroup.count"
+    ),
+    "hoodie.metadata.partitioned.record.index.min.filegroup.count": (
+        "hoodie.metadata.record.level.index.min.filegroup.count"
+    ),
+    "hoodie.metadata.record.index.enable": "hoodie.metadata.global.record.level.index.enable",
+    "hoodie.metadata.record.index.max.filegroup.count": (
+        "hoodie.metadata.global.record.level.index.max.filegroup.count"
+    ),
+    "hoodie.metadata.record.index.min.filegroup.count": (
+        "hoodie.metadata.global.record.level.index.min.filegroup.count"
+    ),
+    "hoodie.post.commit.failures.ignored": "hoodie.write.can.ignore.post.commit.failures",
+    "hoodie.table.ro.file.format": "hoodie.table.base.file.format",
+    "hoodie.table.rt.file.format": "hoodie.table.log.file.format",
+    "hoodie.write.lock.storage.heartbeat.poll.secs": "hoodie.write.lock.storage.renew.interval.secs",
+}
+"""Older spellings -> the newest one. Several options that state one fact of a table are in `table_facts`, not here."""
+
+OWN_PREFIX = "pyhudi."
+"""How the names begin that Apache Hudi does not have. They say how this process works, so no table stores them."""
+
+_OLD_KEYGEN, _KEYGEN = "hoodie.deltastreamer.keygen.timebased.", "hoodie.keygen.timebased."
+
+
+def canonical_name(name: str) -> str:
+    """The newest spelling of an option's name."""
+    if name.startswith(_OLD_KEYGEN):
+        return _KEYGEN + name.removeprefix(_OLD_KEYGEN)
+    return ALIASES.get(name, name)
+
+
+def check_known(name: str) -> None:
+    """Accept a name that Apache Hudi knows.
+
+    Raises: Invalid for any other name, with the nearest known name.
+    """
+    names, prefixes = known_names()
+    if name in names or (name.startswith(prefixes) and name not in prefixes):
+        return
+    nearest = difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.6)
+    hint = f"the nearest known name is '{nearest[0]}'" if nearest else "no known name is near it"
+    raise Invalid(f"option '{name}': expected a name that Apache Hudi knows, found an unknown one; {hint}")
+
+
+@cache
+def known_names() -> tuple[frozenset[str], tuple[str, ...]]:
+    """All full names, and the beginnings of the open-ended names. Memory: 50 kB, never freed."""
+    lines = resources.files("pyhudi.options").joinpath("names.txt").read_text(encoding="utf-8").splitlines()
+    names = frozenset(line for line in lines if line and not line.endswith("*"))
+    return names, tuple(line[:-1] for line in lines if line.endswith("*"))

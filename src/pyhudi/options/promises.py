@@ -1,0 +1,96 @@
+"""Options that ask for a promise. This release keeps the promise for some values only."""
+
+from pyhudi.options.entries import COMES_LATER, MERGE_STRATEGIES, Entry, Kind, each, empty, off
+
+_MERGERS = (
+    "HoodieAvroRecordMerger",
+    "HoodieSparkRecordMerger",
+    "DefaultSparkRecordMerger",
+    "OverwriteWithLatestMerger",
+)
+_SYNC = "no catalog is told about commits; " + COMES_LATER
+_CLUSTERING = "this release compacts, cleans and archives within writes, but does not cluster; clustering comes later"
+_MANAGER = "services run in the process that asks for them; there is no manager to hand them to"
+_TTL = "partitions do not expire by themselves; delete_partitions deletes them"
+_INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.index.bloom.filter.enable"
+_EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
+
+PROMISES: dict[str, Entry] = {
+    "hoodie.write.concurrency.mode": Entry(
+        Kind.PROMISE, ("SINGLE_WRITER",), ("OPTIMISTIC_CONCURRENCY_CONTROL",
+        "NON_BLOCKING_CONCURRENCY_CONTROL"),
+        "a write holds the table alone; more writers at a time come with a later release",
+    ),
+    **empty(
+        "a write holds the table by its own guard; lock providers come with a later release",
+        "hoodie.write.lock.provider"
+    ),
+    **off(
+        _CLUSTERING, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
+        "hoodie.clustering.async.enabled",
+    ),
+    **off(_MANAGER, "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled"),
+    **off(_TTL, "hoodie.partition.ttl.inline"),
+    **off(_INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable"),
+    **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
+    **off(
+        _EVOLUTION, "hoodie.schema.on.read.enable",
+        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
+        "hoodie.avro.schema.external.transformation",
+    ),
+    **empty(
+        _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema"
+    ),
+    # Before version 8 the id says nothing about the mode: Apache Hudi 0.15 stores the same id for every payload class.
+    **each(
+        ("hoodie.compaction.record.merger.strategy", "hoodie.datasource.write.record.merger.strategy"),
+        Entry(Kind.PROMISE, MERGE_STRATEGIES, note=COMES_LATER),
+    ),
+    "hoodie.write.record.merge.custom.implementation.classes": Entry(
+        Kind.PROMISE, ("", *_MERGERS), note="register a merger of your own in Python: register_merger"
+    ),
+    **empty(
+        "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns", "hoodie.index.class",
+        "hoodie.precommit.validators",
+        "hoodie.prewrite.validators",
+        "hoodie.client.init.callback.classes",
+        "hoodie.parquet.write.config.injector.class",
+    ),
+    "hoodie.fileid.prefix.provider.class": Entry(
+        Kind.PROMISE, ("", "RandomFileIdPrefixProvider"), note="classes of Java cannot be called"
+    ),
+    **empty("files are not encrypted; " + COMES_LATER, "parquet.crypto.factory.class"),
+    **empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
+    **off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
+    "hoodie.clean.trigger.strategy": Entry(Kind.PROMISE, ("NUM_COMMITS",), note="commits are what triggers a clean"),
+    "hoodie.clean.failed.writes.policy": Entry(
+        Kind.PROMISE, ("EAGER", "LAZY"), ("NEVER",),
+        "each write first rolls back what dead writers left; those with a living heartbeat stay",
+    ),
+    **empty(
+        "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
+    ),
+    "hoodie.parquet.outputtimestamptype": Entry(
+        Kind.PROMISE, ("TIMESTAMP_MICROS",), ("TIMESTAMP_MILLIS", "INT96"),
+        "timestamps are stored in microseconds"
+    ),
+    "hoodie.table.format": Entry(Kind.PROMISE, ("", "native"), note="no other table format is written"),
+    "hoodie.write.commit.callback.class": Entry(
+        Kind.PROMISE, ("", "HoodieWriteCommitHttpCallback"),
+        note="a callback goes by HTTP, or is the call's on_commit",
+    ),
+    **empty(
+        "insert_overwrite replaces the partitions of its rows; delete_partition empties others",
+        "hoodie.static.overwrite.partition.paths",
+    ),
+    "hoodie.auto.commit": Entry(Kind.PROMISE, ("true",), ("false",), "a write always commits"),
+    **off(
+        COMES_LATER, "hoodie.errortable.enable",
+        "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
+        "hoodie.partition.metafile.use.base.format",
+        "hoodie.datasource.write.slash.separated.date.partitioning",
+        "hoodie.write.complex.keygen.new.encoding", "hoodie.metaserver.enabled",
+        "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",
+    ),
+}  # fmt: skip

@@ -1,0 +1,212 @@
+"""Reads options from the three places that state them, and checks them against the table and this release."""
+
+import difflib
+import logging
+import threading
+from collections.abc import Mapping
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.entries import DELETE_PAYLOAD, Entry, Kind
+from pyhudi.options.names import canonical_name, check_known
+from pyhudi.options.table_facts import Fact, FactValue, TableFacts, parse_fact, short_class_name, show_fact
+from pyhudi.options.verdicts import fact_names, find_entry
+
+__all__ = ["check_known", "check_table_facts", "find_fact", "merge_options", "option_texts"]
+
+COMMIT_METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
+COMMIT_METADATA_PREFIX_DEFAULT = "_"
+PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
+
+_log = logging.getLogger("pyhudi")
+_named: set[str] = set()
+_named_lock = threading.Lock()
+
+
+def merge_options(
+    *, write: Mapping[str, object] | None, opened: Mapping[str, object] | None, table: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of a write under their newest names, as text. If two places state an option, the nearer one wins.
+
+    Nearest first: `write`, `opened`, `table`. Names in `table`, the table's properties, are not checked, since a later
+    release may have added some. Options without effect are logged, each once in a process.
+
+    Raises: Invalid for an unknown name, a value that is no text, number or bool, or two spellings of one name
+    with two values in one place; Unsupported for a promise that this release cannot keep.
+    """
+    prefix = _metadata_prefix(write, opened, table)
+    places = (_stored(table), *(option_texts(given, metadata_prefix=prefix) for given in (opened, write)))
+    merged = {name: text for place in places for name, text in place.items()}
+
+    for name, text in merged.items():
+        entry = find_entry(name)
+        if entry.kind not in (Kind.READ, Kind.READ_PROMISE, Kind.PROPERTY):
+            check_value(name, text, entry)
+
+    for place in places[1:]:
+        for name, text in place.items():
+            if table:
+                _hold_against_property(name, text, table)
+            if not _is_metadata(name, prefix):
+                note_unused(name)
+
+    return merged
+
+
+def check_table_facts(options: Mapping[str, str], facts: TableFacts) -> None:
+    """Check options against the facts of the table.
+
+    Raises: Invalid for an option that contradicts a fact; Unsupported for another table version.
+    """
+    for name, text in options.items():
+        fact = find_entry(name).fact
+        if name == PAYLOAD_CLASS and is_delete_payload(text):
+            continue  # this class says that all rows of the write are deletes, not how the table merges
+        if fact is None or (text.strip() == "" and fact not in (Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING)):
+            continue
+        if fact is Fact.MERGE_MODE and short_class_name(text) == facts.payload:
+            continue  # version 9 states by other properties what this class does
+
+        asked, stored = parse_fact(fact, name, text), facts.get(fact)
+        if asked == stored:
+            continue
+
+        if fact is Fact.VERSION:
+            raise Unsupported(
+                f"option '{name}'='{text}': table '{facts.name}' has version {stored}, and a write does not "
+                f"change it; leave the option out, or set it to {stored}"
+            )
+        raise Invalid(
+            f"option '{name}'='{text}': table '{facts.name}' has '{show_fact(stored)}' as its "
+            f"{fact.value.removeprefix('is_').removeprefix('has_').replace('_', ' ')}; leave the "
+            "option out, or make another table"
+        )
+
+
+def find_fact(options: Mapping[str, str], fact: Fact) -> FactValue | None:
+    """The value that options state for a fact, under any of its spellings. None if they state none.
+
+    For creating a table. Raises: Invalid if two spellings contradict each other.
+    """
+    found: dict[str, FactValue] = {}
+    for name in fact_names(fact):
+        if name == PAYLOAD_CLASS and is_delete_payload(options.get(name, "")):
+            continue
+        if options.get(name, "").strip():
+            found[name] = parse_fact(fact, name, options[name])
+
+    for name, value in found.items():
+        first = next(iter(found))
+        if value != found[first]:
+            raise Invalid(
+                f"option '{name}'='{options[name]}': contradicts option '{first}'='{options[first]}'; "
+                "expected one value"
+            )
+
+    return next(iter(found.values()), None)
+
+
+def is_delete_payload(text: str) -> bool:
+    """Whether a payload class makes every row of the write a delete."""
+    return short_class_name(text) == DELETE_PAYLOAD
+
+
+def option_texts(
+    given: Mapping[str, object] | None, *, metadata_prefix: str = COMMIT_METADATA_PREFIX_DEFAULT
+) -> dict[str, str]:
+    """The options of one place under their newest names, as text.
+
+    Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything.
+    Raises: Invalid, as `merge_options` says.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise Invalid(f"options {given!r}: expected a mapping of names to values, found {type(given).__name__}")
+    texts: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    for name, value in (given or {}).items():
+        if not isinstance(name, str):
+            raise Invalid(f"option {name!r}: expected a name as text, found {type(name).__name__}")
+
+        text = _text(name, value)
+        if not _is_metadata(name, metadata_prefix):
+            check_known(name)
+
+        newest = canonical_name(name)
+        if texts.get(newest, text) != text:
+            raise Invalid(
+                f"option '{name}'='{text}': contradicts option '{spelled[newest]}'='{texts[newest]}', which "
+                "is another spelling of it; keep one"
+            )
+        texts[newest], spelled[newest] = text, name
+    return texts
+
+
+def check_value(name: str, text: str, entry: Entry) -> None:
+    """Refuse a value that an option's entry does not accept.
+
+    Raises: Unsupported for a promise that cannot be kept; Invalid for a value that is unknown.
+    """
+    if entry.accepts is None or text.strip() == "":
+        return
+
+    accepted = {value.lower() for value in entry.accepts}
+    asked = [short_class_name(value).lower() for value in text.split(",")]
+    if all(value in accepted for value in asked):
+        return
+
+    # A value that is not even known is a mistake of the caller.
+    if entry.knows or entry.kind is Kind.SETTING:
+        known = [*(value for value in entry.accepts if value), *entry.knows]
+        for value in asked:
+            if value not in {k.lower() for k in known}:
+                near = difflib.get_close_matches(value.upper(), [k.upper() for k in known], n=1, cutoff=0.5)
+                hint = f"; the nearest is {next(k for k in known if k.upper() == near[0])}" if near else ""
+                raise Invalid(f"option '{name}'='{text}': expected one of {', '.join(known)}{hint}")
+
+    values = [value for value in entry.accepts if value]
+    possible = f"expected {' or '.join(values)}" if values else "expected it to be left out"
+    raise Unsupported(f"option '{name}'='{text}': {possible}; {entry.note or 'more comes with a later release'}")
+
+
+def _hold_against_property(name: str, text: str, table: Mapping[str, str]) -> None:
+    """Raises: Invalid for an option that would change a property which only the table itself may set."""
+    entry, stored = find_entry(name), table.get(name, "")
+    if entry.kind is Kind.PROPERTY and text.strip() and text != stored:
+        has = f"has '{stored[:80]}'" if stored else "has none"
+        raise Invalid(f"option '{name}'='{text[:80]}': the table {has}; {entry.note}; leave the option out")
+
+
+def note_unused(name: str) -> None:
+    """Log an option without effect, once in a process."""
+    entry = find_entry(name)
+    if entry.kind is not Kind.HARMLESS:
+        return
+    with _named_lock:
+        is_new = name not in _named
+        _named.add(name)
+    if is_new:
+        _log.info("option '%s' has no effect here: %s", name, entry.note)
+
+
+def _stored(table: Mapping[str, str]) -> dict[str, str]:
+    """A table's properties under their newest names. If the table has two spellings, the newest name's value counts."""
+    renamed = {canonical_name(name): text for name, text in table.items() if canonical_name(name) != name}
+    return {**renamed, **{name: text for name, text in table.items() if canonical_name(name) == name}}
+
+
+def _metadata_prefix(*places: Mapping[str, object] | None) -> str:
+    for place in places:
+        if place is not None and COMMIT_METADATA_PREFIX in place:
+            return str(place[COMMIT_METADATA_PREFIX])
+    return COMMIT_METADATA_PREFIX_DEFAULT
+
+
+def _is_metadata(name: str, prefix: str) -> bool:
+    return prefix != "" and name.startswith(prefix)
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise Invalid(f"option '{name}'={value!r}: expected text, a number or a bool, found {type(value).__name__}")

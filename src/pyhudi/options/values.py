@@ -1,0 +1,62 @@
+"""Parses the texts of options to flags, numbers and choices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from pyhudi.errors import Invalid
+from pyhudi.options.table_facts import parse_flag
+
+COUNT_MAX = 2**63 - 1
+"""The largest whole number that an option may state: the maximum of Java's long, which Apache Hudi parses it to."""
+
+_T = TypeVar("_T", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionValues:
+    """Options by name. An absent or empty option gives the default. A text that is no value raises Invalid."""
+
+    texts: Mapping[str, str]
+
+    def flag(self, name: str, default: bool) -> bool:
+        text = self.texts.get(name, "")
+        return parse_flag(name, text) if text.strip() else default
+
+    def count(self, name: str, default: int, *, least: int = 1, most: int = COUNT_MAX) -> int:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
+        if not is_number or not least <= int(text) <= most:
+            to = f" and at most {most:,}" if most < COUNT_MAX else ""
+            raise Invalid(f"option '{name}'='{text[:40]}': expected a whole number of at least {least:,}{to}")
+        return int(text)
+
+    def rate(self, name: str, default: float) -> float:
+        return self._number(name, default, below=1, expected="a number between 0 and 1, both excluded")
+
+    def factor(self, name: str, default: float) -> float:
+        return self._number(name, default, below=1e6, expected="a number above 0")
+
+    def _number(self, name: str, default: float, *, below: float, expected: str) -> float:
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 < value < below:
+            raise Invalid(f"option '{name}'='{text}': expected {expected}")
+        return value
+
+    def choice(self, name: str, default: _T, known: tuple[str, ...]) -> _T:
+        """One of `known`, in upper or lower case."""
+        text = self.texts.get(name, "").strip()
+        if not text:
+            return default
+        for value in known:
+            if value.lower() == text.lower():
+                return cast(_T, value)
+        raise Invalid(f"option '{name}'='{text}': expected {' or '.join(known)}")

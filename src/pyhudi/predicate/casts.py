@@ -1,0 +1,198 @@
+"""CAST over Arrow arrays, as Spark computes it with ANSI mode off: a value that does not fit becomes NULL.
+
+Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from pyhudi.errors import Unsupported
+from pyhudi.predicate.text_casts import (
+    text_to_boolean,
+    text_to_date,
+    text_to_float,
+    text_to_integer,
+    text_to_timestamp,
+    text_to_wide_decimal,
+    trimmed,
+)
+from pyhudi.predicate.types import (
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    canonical_type,
+    is_datetime,
+    is_float,
+    is_integer,
+    is_numeric,
+)
+
+_MICROSECONDS = 1_000_000
+
+
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether `cast_array` can compute this cast. Float to text is left out: Java's spelling is not known here."""
+    if source in (target, pa.null()):
+        return True
+    if target == pa.string():
+        return source in (pa.bool_(), pa.binary()) or is_datetime(source) or _is_exact(source)
+    if source == pa.string():
+        return target in (pa.bool_(), pa.binary()) or is_datetime(target) or is_numeric(target)
+    if is_datetime(source) and is_datetime(target):
+        return True
+    if (source == TIMESTAMP and is_integer(target)) or (target == TIMESTAMP and is_integer(source)):
+        return True
+    numbers = (source == pa.bool_() or is_numeric(source)) and (target == pa.bool_() or is_numeric(target))
+    return numbers and source != target
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    return is_integer(kind) or types.is_decimal(kind)
+
+
+def canonical_array(values: pa.Array) -> pa.Array:
+    """The same values in the canonical type (`canonical_type`)."""
+    target = canonical_type(values.type)
+    if values.type == target:
+        return values
+    if types.is_dictionary(values.type):
+        return canonical_array(values.dictionary_decode())
+
+    if types.is_timestamp(values.type) and values.type.unit == "ns":
+        nanoseconds = values.cast(pa.int64())
+        remainder = pc.subtract(nanoseconds, pc.multiply(pc.divide(nanoseconds, 1000), 1000))
+        down = pc.if_else(pc.less(remainder, 0), pc.subtract(remainder, -1000), remainder)
+        return pc.divide(pc.subtract(nanoseconds, down), 1000).cast(target)
+    return values.cast(target, safe=False)
+
+
+def cast_array(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """The values as type `target`. NULL where Spark gives NULL. The caller must have asked `can_cast`."""
+    source = values.type
+    assert can_cast(source, target), f"{source} to {target}"
+    if source == target:
+        return values
+    if source == pa.null():
+        return pa.nulls(len(values), target)
+
+    if source == pa.string():
+        return _from_text(values, target)
+    if target == pa.string():
+        return _to_text(values)
+
+    if types.is_decimal(target):
+        return _to_decimal(values, target)
+    if is_datetime(source) or is_datetime(target):
+        return _between_datetimes(values, target)
+    if target == pa.bool_():
+        return pc.not_equal(values, pa.scalar(0, source))
+    if types.is_decimal(source):
+        return _from_decimal(values, target)
+    if is_float(source) and is_integer(target):
+        return _float_to_integer(values, target)
+    return values.cast(target, safe=False)
+
+
+def _from_text(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if target == pa.bool_():
+        return text_to_boolean(values)
+    if target == pa.binary():
+        return values.cast(target)
+    if target == pa.date32():
+        return text_to_date(values)
+    if target in (TIMESTAMP, TIMESTAMP_NTZ):
+        return text_to_timestamp(values, target)
+    if is_integer(target):
+        return text_to_integer(values, target)
+    if is_float(target):
+        return text_to_float(values, target)
+    return round_decimal(text_to_wide_decimal(trimmed(values)), target)
+
+
+def _to_text(values: pa.Array) -> pa.Array:
+    if values.type == pa.binary():
+        return values.cast(options=pc.CastOptions(pa.string(), allow_invalid_utf8=True))
+    if types.is_timestamp(values.type):
+        text = values.cast(TIMESTAMP_NTZ).cast(pa.string())
+        return pc.replace_substring_regex(text, r"\.?0*$|(\.\d*[1-9])0*$", r"\1")
+    return values.cast(pa.string())
+
+
+def _between_datetimes(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Casts between dates and timestamps, and between a timestamp and its whole seconds, which are rounded down."""
+    if is_integer(target):
+        return _floor_divide(values.cast(pa.int64()), _MICROSECONDS).cast(target, safe=False)
+    if is_integer(values.type):
+        return pc.multiply(values.cast(pa.int64()), _MICROSECONDS).cast(target)
+    if target == pa.date32():
+        microseconds = values.cast(pa.int64())
+        return _floor_divide(microseconds, 86_400 * _MICROSECONDS).cast(pa.int32()).cast(target)
+    if values.type == pa.date32():
+        return values.cast(TIMESTAMP_NTZ).cast(pa.int64()).cast(target)
+    return values.cast(pa.int64()).cast(target)
+
+
+def _floor_divide(values: pa.Array, divisor: int) -> pa.Array:
+    quotient = pc.divide(values, divisor)
+    is_over = pc.greater(pc.multiply(quotient, divisor), values)
+    return pc.subtract(quotient, is_over.cast(pa.int64()))
+
+
+def _to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if is_float(values.type):
+        finite = pc.if_else(pc.is_finite(values), values, None)
+        return round_decimal(text_to_wide_decimal(finite.cast(pa.string())), target)
+    if values.type == pa.bool_():
+        values = values.cast(pa.int32())
+    if is_integer(values.type):
+        values = values.cast(pa.int64()).cast(pa.decimal128(19, 0))
+    return round_decimal(values, target)
+
+
+def round_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Decimals rounded half away from zero to the target's scale. NULL where the result has too many digits."""
+    scale = max(values.type.scale, target.scale)
+    wide_type = pa.decimal256(76, scale)
+    wide = values.cast(wide_type)
+    if scale > target.scale:
+        wide = pc.round(wide, target.scale, "half_towards_infinity")
+    largest = Decimal((0, (9,) * target.precision, -target.scale))
+    if target.precision - target.scale + scale <= 76:
+        fits = pc.less_equal(pc.abs(wide), pa.scalar(largest, wide_type))
+        wide = pc.if_else(fits, wide, pa.scalar(None, wide_type))
+    return wide.cast(target)
+
+
+def _from_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """A decimal as the nearest float, by way of text; or as an integer, cut towards zero, where overflow wraps."""
+    if is_float(target):
+        return values.cast(pa.string()).cast(target)
+    whole = pc.trunc(values).cast(pa.decimal128(38, values.type.scale)).cast(pa.decimal256(76, 0))
+    limit = pa.scalar(Decimal(2**63 - 1), pa.decimal256(76, 0))
+    if pc.any(pc.greater(pc.abs(whole), limit)).as_py():
+        raise Unsupported(f"CAST of a decimal beyond 64 bits to {target}: filter by a decimal instead")
+    return whole.cast(pa.int64()).cast(target, safe=False)
+
+
+def _float_to_integer(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Java's rules: NaN becomes 0, a number out of range the nearest limit; small types keep an int's low bits."""
+    wide = pa.int64() if target == pa.int64() else pa.int32()
+    limits = np.iinfo(wide.to_pandas_dtype())
+    numbers = np.nan_to_num(
+        np.trunc(pc.fill_null(values, 0).to_numpy(zero_copy_only=False).astype(np.float64)),
+        nan=0.0,
+        posinf=np.inf,
+        neginf=-np.inf,
+    )
+
+    high, low = numbers >= float(limits.max), numbers <= float(limits.min)
+    inner = np.where(high | low, 0.0, numbers).astype(np.int64)
+    result = np.where(high, limits.max, np.where(low, limits.min, inner))
+
+    mask = pc.is_null(values).to_numpy(zero_copy_only=False)
+    return pa.array(result, pa.int64(), mask=mask).cast(target, safe=False)

@@ -1,0 +1,105 @@
+"""The `where` of a scan, parsed and ready to filter Arrow data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.predicate.evaluate import evaluate
+from pyhudi.predicate.nodes import Node, columns_in
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Which rows to keep, as a typed tree of Spark SQL, as an Arrow expression, or None for all rows.
+
+    `columns`: the top-level columns that the predicate reads, spelled as in the schema it was parsed for. Data to be
+    filtered must have these columns, in any order and among others.
+    """
+
+    condition: Node | pc.Expression | None
+    columns: frozenset[str]
+    text: str
+    schema: pa.Schema
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def portable_text(self) -> str:
+        """The text in a form that every supported Spark reads alike."""
+        from pyhudi.predicate.syntax import portable_text  # imports sqlglot, which tasks do not need
+
+        return portable_text(self.text)
+
+    def mask(self, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
+        """For each row, whether it is kept. A row for which the predicate is NULL is not kept."""
+        if self.condition is None:
+            return pa.repeat(pa.scalar(True), rows.num_rows)
+        if isinstance(self.condition, pc.Expression):
+            return _expression_mask(self.condition, rows)
+        batches = [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
+        masks = [pc.fill_null(evaluate(self.condition, batch), False) for batch in batches]
+        return pa.concat_arrays(masks) if masks else pa.array([], pa.bool_())
+
+    def filter(self, rows: Rows) -> Rows:
+        """The kept rows, in their order."""
+        return rows if self.condition is None else rows.filter(self.mask(rows))
+
+
+def _expression_mask(expression: pc.Expression, rows: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    import pyarrow.dataset as ds  # imports pandas if it is installed, so not at the top
+
+    scanner = ds.InMemoryDataset(table).scanner(columns={"mask": expression})
+    mask = scanner.to_table().column("mask").combine_chunks()
+    return pc.fill_null(mask.cast(pa.bool_()), False)
+
+
+def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Predicate:
+    """A predicate over data of this schema.
+
+    Raises: Invalid for what Spark refuses too, such as an unknown column; Unsupported for SQL that Spark
+    would accept. Both name the place in the text.
+    """
+    if where is None:
+        return Predicate(None, frozenset(), "", schema)
+    if isinstance(where, pc.Expression):
+        return Predicate(where, _expression_columns(where, schema), str(where), schema)
+    if not isinstance(where, str):
+        raise Invalid(f"where: expected text or a pyarrow.compute.Expression, found {type(where).__name__}")
+    from pyhudi.predicate.resolve import parse_text  # imports sqlglot, which tasks do not need
+
+    root = parse_text(where, schema)
+    return Predicate(root, frozenset(column.path[0] for column in columns_in(root)), where, schema)
+
+
+def _expression_columns(expression: pc.Expression, schema: pa.Schema) -> frozenset[str]:
+    """The columns that the expression reads: without one of them it does not bind. Arrow has no call to list them."""
+    _require_boolean(expression, schema)
+    return frozenset(
+        field.name
+        for index, field in enumerate(schema)
+        if not _binds(expression, pa.schema([*schema][:index] + [*schema][index + 1 :]))
+    )
+
+
+def _require_boolean(expression: pc.Expression, schema: pa.Schema) -> None:
+    try:
+        schema.empty_table().filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise Invalid(f"where {expression}: {error}; the columns are {', '.join(schema.names)}") from error
+
+
+def _binds(expression: pc.Expression, schema: pa.Schema) -> bool:
+    try:
+        schema.empty_table().filter(expression)
+    except pa.ArrowInvalid:
+        return False
+    return True

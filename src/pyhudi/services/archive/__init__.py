@@ -1,0 +1,3 @@
+"""Moving old instants from the active timeline into the history.
+
+No data file is touched here."""

@@ -1,0 +1,205 @@
+"""Which instants may leave the active timeline. Pure rules over the timeline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata
+from pyhudi.services.clean.plan import earliest_to_retain
+from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
+from pyhudi.services.compaction.trigger import newest_compaction, since_compaction
+from pyhudi.timeline.active import Timeline
+
+_COMPANIONS = frozenset({"clean", "rollback"})
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """`commits_min`: completed writes that stay. `commits_max`: completed writes beyond which archiving begins."""
+
+    commits_min: int
+    commits_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Instants from this requested time on must stay on the timeline. `why`: the reason, for people."""
+
+    requested: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivalPlan:
+    """Completed instants to archive, by requested time. `reason`: why there are none; empty otherwise."""
+
+    instants: tuple[Instant, ...]
+    reason: str = ""
+
+
+def is_due(timeline: Timeline, keep: Keep) -> bool:
+    """Whether the timeline has more than `keep.commits_max` completed writes."""
+    return len(timeline.completed_writes) > keep.commits_max
+
+
+def plan_archival(
+    timeline: Timeline,
+    keep: Keep,
+    barriers: Sequence[Barrier],
+    *,
+    is_beyond_savepoint: bool = False,
+) -> ArchivalPlan:
+    """The plan to archive the oldest completed writes, and the cleans and rollbacks older than the last of them.
+
+    `keep.commits_min` writes stay, and so does every write from the earliest barrier on. The newest clean stays,
+    because it tells readers which files are gone. Savepoints, restores and indexings stay. Without
+    `is_beyond_savepoint` the first savepoint is a barrier; with it, only commits that have a savepoint stay.
+    Example: 35 writes, `commits_min` 20, and a barrier at the tenth write: the first nine are archived.
+    Spec: format/actions.md section 10.
+    """
+    writes = timeline.completed_writes
+    if not is_due(timeline, keep):
+        return ArchivalPlan(
+            (), f"{len(writes)} completed writes: expected more than {keep.commits_max} before any goes"
+        )
+
+    pinned = {i.requested for i in timeline if i.action == "savepoint"}
+    limits = list(barriers)
+    if pinned and not is_beyond_savepoint:
+        limits.append(Barrier(min(pinned), f"the savepoint at '{min(pinned)}'"))
+    first = min(limits, key=lambda barrier: barrier.requested, default=None)
+
+    going = [
+        write
+        for write in writes
+        if write.requested not in pinned and (first is None or write.requested < first.requested)
+    ][: len(writes) - keep.commits_min]
+    if not going:
+        assert first is not None or pinned
+        return ArchivalPlan((), f"everything is held by {first.why if first else 'savepoints'}")
+
+    return ArchivalPlan(tuple(sorted((*going, *_companions(timeline, going[-1])), key=_order)))
+
+
+def _companions(timeline: Timeline, newest: Instant) -> list[Instant]:
+    """The completed cleans and rollbacks that were requested before `newest`, the newest write to be archived."""
+    done = [i for i in timeline if i.is_completed and i.action in _COMPANIONS]
+    kept_clean = max((i.requested for i in done if i.action == "clean"), default="")
+    return [
+        i for i in done if i.requested < newest.requested and not (i.action == "clean" and i.requested == kept_clean)
+    ]
+
+
+def _order(instant: Instant) -> tuple[str, str]:
+    return instant.requested, instant.action
+
+
+def commits_kept(timeline: Timeline, keep: Keep, clean: CleanSettings, *, hours_start: str) -> Keep:
+    """`keep`, raised if cleaning retains more commits.
+
+    Cleaning counts commits on the active timeline, so the commits that it retains must stay there. Example: `keep` is
+    (20, 30) and cleaning retains 24 commits; then (25, 35) is kept. `hours_start`: the instant that lies the
+    retained hours ago. Seen: 1.0.2 leaves one commit more than cleaning retains
+    (`ArchivalUtils.getMinAndMaxInstantsToKeep`).
+    """
+    match clean.policy:
+        case CleanPolicy.VERSIONS:
+            retained = 0
+        case CleanPolicy.COMMITS:
+            retained = clean.commits_retained
+        case CleanPolicy.HOURS:
+            earliest = earliest_to_retain(timeline, clean, hours_start=hours_start, previous=None)
+            since = earliest.requested if earliest is not None else hours_start
+            retained = sum(1 for write in timeline.completed_writes if write.requested >= since)
+
+    raised = max(keep.commits_min, retained + 1) - keep.commits_min if retained else 0
+    return Keep(keep.commits_min + raised, keep.commits_max + raised)
+
+
+def pending_barrier(timeline: Timeline) -> Barrier | None:
+    """The barrier for pending actions: the last completed write before the oldest pending action of any kind.
+
+    If no completed write comes before that action, the barrier is the action itself.
+    """
+    oldest = min(timeline.pending, key=_order, default=None)
+    if oldest is None:
+        return None
+    before = [write.requested for write in timeline.completed_writes if write.requested < oldest.requested]
+    return Barrier(before[-1] if before else oldest.requested, f"the pending {oldest.action} '{oldest.requested}'")
+
+
+def compaction_barrier(timeline: Timeline, deltacommits_max: int) -> Barrier | None:
+    """The barrier for what decides when the next compaction of a merge-on-read table is due.
+
+    That is the newest compaction and the delta commits since then, of which `deltacommits_max` are enough.
+    Seen: 1.0.2 (`CompactionUtils.getEarliestInstantToRetainForCompaction`).
+    """
+    deltas = since_compaction(timeline).deltacommits
+    if len(deltas) >= deltacommits_max:
+        kept = deltas[len(deltas) - deltacommits_max]
+        return Barrier(kept.requested, f"the {deltacommits_max} delta commits that make a compaction due")
+
+    first = newest_compaction(timeline) or next(iter(deltas), None)
+    return Barrier(first.requested, "the newest compaction") if first is not None else None
+
+
+def replace_barrier(timeline: Timeline, clean: CleanMetadata | None, plan: CleanerPlan | None) -> Barrier | None:
+    """The barrier for replaced files that may still be stored: the first action that replaced such files.
+
+    Readers need that action to leave the files out. `clean`, `plan`: of the newest completed clean. That clean has
+    deleted files replaced before its earliest retained commit; if its policy has no such commit, files replaced before
+    the clean itself. Files that a savepoint held at that time were not deleted.
+    Seen: 1.0.2 (`ClusteringUtils.getEarliestInstantToRetainForClustering`).
+    """
+    replacing = [i for i in timeline if i.action in ("replacecommit", "clustering")]
+
+    since = ""
+    if clean is not None:
+        since = clean.earliest_commit_to_retain or clean.start_clean_time
+        held = _savepoints_of(clean, plan)
+        if held and min(held) < since:
+            since = min(held)
+
+    first = next((i for i in replacing if i.requested >= since), None)
+    return Barrier(first.requested, f"the files that '{first.requested}' replaced") if first is not None else None
+
+
+def _savepoints_of(clean: CleanMetadata, plan: CleanerPlan | None) -> set[str]:
+    """The savepoints that existed when a clean ran, as its metadata and its plan say."""
+    stated = [clean.extra_metadata or {}, (plan.extra_metadata if plan is not None else None) or {}]
+    return {name for texts in stated for name in texts.get("savepointed_timestamps", "").split(",") if name}
+
+
+def clean_barrier(clean: CleanMetadata | None) -> Barrier | None:
+    """The barrier for the last clean: the earliest commit that it retained."""
+    earliest = clean.earliest_commit_to_retain if clean is not None else ""
+    return Barrier(earliest, f"the last clean, which retained '{earliest}'") if earliest else None
+
+
+def metadata_barrier(timeline: Timeline, metadata: Timeline) -> Barrier | None:
+    """The barrier for the metadata table's logs.
+
+    It is the first write that completed after the newest compaction of the metadata table was requested.
+    A block in these logs is valid only if the data table's timeline has its write. Before the first compaction of
+    the metadata table every write must stay.
+    """
+    newest = newest_compaction(metadata)
+    if newest is None:
+        return Barrier("", "the metadata table, which was not compacted yet")
+    first = next((w for w in timeline.completed_writes if timeline.effective_time(w) > newest.requested), None)
+    if first is None:
+        return None
+    return Barrier(first.requested, f"the newest compaction of the metadata table ('{newest.requested}')")
+
+
+def data_barrier(data: Timeline, *, is_beyond_savepoint: bool) -> Barrier | None:
+    """The barrier for the metadata table's timeline: where the data table's active timeline begins.
+
+    That is the data table's first write on the timeline, or its first pending action if that is earlier. With
+    `is_beyond_savepoint`, completed commits that have a savepoint do not count.
+    Seen: 1.0.2 (`TimelineUtils.getEarliestInstantForMetadataArchival`).
+    """
+    pinned = {i.requested for i in data if i.action == "savepoint"} if is_beyond_savepoint else set()
+    held = [i for i in data if not i.is_completed or (i.action in WRITE_ACTIONS and i.requested not in pinned)]
+    oldest = min(held, key=_order, default=None)
+    return Barrier(oldest.requested, f"the data table's {oldest.action} '{oldest.requested}'") if oldest else None

@@ -1,0 +1,191 @@
+"""Archiving: moving old instants from the active timeline into the history, for a table and its metadata table.
+
+Order: an instant is put into the history before it is deleted from the timeline. On the timeline the files of pending
+states are deleted first, then the completed files, oldest first. A crash at any step leaves every instant on the
+timeline, in the history, or in both. Readers count an instant that is in both once. The next archival finds such an
+instant and only deletes it from the timeline.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from pyhudi.errors import NotFound
+from pyhudi.format.names import TEMP, marker_folder
+from pyhudi.format.timeline.action_files import decode_cleaner_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanerPlan
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.archive import plan as archive_plan
+from pyhudi.services.archive.plan import ArchivalPlan, Barrier, Keep, is_due, plan_archival
+from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.archive.targets import archive_target, instant_key
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.commits import read_newest_clean
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.session import WriteSession
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What an archival did.
+
+    `archived`, `metadata_archived`: how many instants left the active timeline of the table, and of its metadata table.
+    `reason`: why no instant of the table was archived; empty otherwise.
+    """
+
+    archived: int
+    metadata_archived: int
+    reason: str
+
+
+def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
+    """Archive after a commit of this session, if the timeline has too many writes. Otherwise no request is made."""
+    writes = len(session.snapshot.timeline.completed_writes) + 1
+    if writes <= settings.commits_max:
+        return ArchiveResult(0, 0, f"{writes} completed writes: expected more than {settings.commits_max}")
+    return run_archive(session, settings)
+
+
+def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
+    """Archive what the settings allow, from the table's current state, under the session's guard.
+
+    Cost: two or three gets and as many deletes per instant, a dozen requests for the history, and as much again for
+    the metadata table.
+    """
+    access, confirm = session.access, session.hold.confirm
+    snapshot = access.snapshot()
+    keep = _keep(snapshot, settings, now_ms=access.clock.now_ms())
+    if not is_due(snapshot.timeline, keep):
+        return ArchiveResult(0, 0, plan_archival(snapshot.timeline, keep, ()).reason)
+
+    plan = _plan(snapshot, settings, keep)
+    carry_out_archival(
+        snapshot.storage, snapshot.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm
+    )
+
+    in_metadata = 0
+    if snapshot.config.has_metadata_table:
+        in_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in plan.instants}, settings, confirm)
+    return ArchiveResult(len(plan.instants), in_metadata, plan.reason)
+
+
+def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep:
+    hours_ago = settings.clean.hours_start(now_ms, snapshot.zone)
+    keep = Keep(settings.commits_min, settings.commits_max)
+    return archive_plan.commits_kept(snapshot.timeline, keep, settings.clean, hours_start=hours_ago)
+
+
+def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> ArchivalPlan:
+    storage, timeline = snapshot.storage, snapshot.timeline
+    clean = read_newest_clean(storage, timeline)
+    barriers = [
+        archive_plan.pending_barrier(timeline),
+        archive_plan.replace_barrier(timeline, clean, _newest_clean_plan(storage, timeline)),
+    ]
+    if snapshot.config.table_type == "MERGE_ON_READ":
+        barriers.append(archive_plan.compaction_barrier(timeline, settings.deltacommits_max))
+    if settings.waits_for_clean:
+        barriers.append(archive_plan.clean_barrier(clean))
+    if snapshot.config.has_metadata_table:
+        metadata = open_metadata_table(storage, snapshot.zone).timeline
+        barriers.append(archive_plan.metadata_barrier(timeline, metadata))
+    return plan_archival(timeline, keep, _present(barriers), is_beyond_savepoint=settings.is_beyond_savepoint)
+
+
+def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | None:
+    cleans = [i for i in timeline if i.action == "clean" and i.is_completed]
+    if not cleans:
+        return None
+    path = timeline.layout.path(Instant(cleans[-1].requested, "clean", "REQUESTED"))
+    try:
+        content = storage.get(path)
+    except NotFound:
+        return None
+    return decode_cleaner_plan(content, path=path) if content else None
+
+
+def _archive_metadata_table(
+    snapshot: Snapshot, gone: set[tuple[str, str]], settings: ArchiveSettings, confirm: Callable[[], None]
+) -> int:
+    """Archive the metadata table's timeline up to where the data table's begins now. Returns how many instants went.
+
+    The metadata table keeps one write more than the data table. Seen: 1.0.2, 1.2.0 (`HoodieMetadataWriteUtils`).
+    `gone`: keys of the instants that have just left the data table's timeline.
+    """
+    table = open_metadata_table(snapshot.storage, snapshot.zone)
+    data = Timeline(snapshot.timeline.layout, tuple(i for i in snapshot.timeline if instant_key(i) not in gone))
+    barriers = [
+        archive_plan.pending_barrier(table.timeline),
+        archive_plan.compaction_barrier(table.timeline, settings.metadata_deltacommits_max),
+        archive_plan.data_barrier(data, is_beyond_savepoint=settings.is_beyond_savepoint),
+    ]
+
+    keep = Keep(settings.commits_min + 1, settings.commits_max + 1)
+    plan = plan_archival(table.timeline, keep, _present(barriers))
+    carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm)
+    return len(plan.instants)
+
+
+def _present(barriers: Sequence[Barrier | None]) -> list[Barrier]:
+    return [barrier for barrier in barriers if barrier is not None]
+
+
+def carry_out_archival(
+    storage: Storage,
+    layout: TimelineLayout,
+    zone: tzinfo,
+    instants: Sequence[Instant],
+    settings: ArchiveSettings,
+    *,
+    confirm: Callable[[], None],
+) -> None:
+    """Move instants from the timeline into the history, then tidy the history up. `instants`: by requested time.
+
+    `confirm` raises when the table is no longer ours. It is called before each step that others could see.
+    """
+    if not instants:
+        return
+
+    files = _files_of(storage, layout, instants)
+    target = archive_target(storage, layout, zone, confirm)
+    known = target.known(instants)
+    new = [i for i in instants if instant_key(i) not in known]
+    if new:
+        target.append(new, files)
+
+    confirm()
+    _remove_markers(storage, instants)
+    storage.delete_many(layout.path(i) for key in map(instant_key, instants) for i in files[key] if not i.is_completed)
+    for instant in instants:
+        for state in files[instant_key(instant)]:
+            if state.is_completed:
+                storage.delete(layout.path(state))
+
+    target.tidy(settings)
+    log.info("%s: archived %s instants up to '%s'", storage.location.uri, len(instants), instants[-1].requested)
+
+
+def _files_of(
+    storage: Storage, layout: TimelineLayout, instants: Sequence[Instant]
+) -> dict[tuple[str, str], list[Instant]]:
+    """The files of each instant on the timeline, one per state. One list request."""
+    files: dict[tuple[str, str], list[Instant]] = {instant_key(i): [] for i in instants}
+    for file in storage.list(layout.folder):
+        found = layout.parse(file.path.rpartition("/")[2])
+        if found is not None and instant_key(found) in files:
+            files[instant_key(found)].append(found)
+    return files
+
+
+def _remove_markers(storage: Storage, instants: Sequence[Instant]) -> None:
+    """Delete markers that dead writers left of instants that completed. One list request."""
+    gone = {marker_folder(instant.requested) for instant in instants}
+    for folder in storage.list_folders(TEMP):
+        if folder in gone:
+            storage.delete_prefix(folder)

@@ -1,0 +1,3 @@
+"""Deleting files that no reader needs any more.
+
+Old instants leave the timeline in `archive/`."""

@@ -1,0 +1,122 @@
+"""The settings of compaction: which slices it takes, and when it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.options.table_facts import short_class_name
+from pyhudi.options.values import OptionValues
+from pyhudi.predicate.patterns import PatternError, parse_java_regex
+
+TRIGGER = "hoodie.compact.inline.trigger.strategy"
+STRATEGY = "hoodie.compaction.strategy"
+REGEX = "hoodie.compaction.partition.path.regex"
+
+
+class CompactionTrigger(StrEnum):
+    """What makes a compaction due.
+
+    COMMITS: delta commits since the last completed compaction. COMMITS_AFTER_REQUEST: delta commits since the last
+    scheduled compaction. TIME: the time since the last completed compaction. The other two: either, or both, of COMMITS
+    and TIME.
+    """
+
+    COMMITS = "NUM_COMMITS"
+    COMMITS_AFTER_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
+    TIME = "TIME_ELAPSED"
+    COMMITS_OR_TIME = "NUM_OR_TIME"
+    COMMITS_AND_TIME = "NUM_AND_TIME"
+
+
+class CompactionStrategy(StrEnum):
+    """Which of the slices with logs a compaction takes. Each value is the Apache Hudi class that chooses this way."""
+
+    LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
+    LOG_COUNT = "LogFileNumBasedCompactionStrategy"
+    BOUNDED_IO = "BoundedIOCompactionStrategy"
+    UNBOUNDED = "UnBoundedCompactionStrategy"
+    NEWEST_DAYS = "DayBasedCompactionStrategy"
+    RECENT_DAYS = "BoundedPartitionAwareCompactionStrategy"
+    OLDER_DAYS = "UnBoundedPartitionAwareCompactionStrategy"
+    PARTITION_REGEX = "PartitionRegexBasedCompactionStrategy"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """Settings of compaction and log compaction; the defaults are Apache Hudi's.
+
+    `strategy`, `next_strategies`: each strategy chooses from the slices that the one before it chose, as 1.2.0 chains
+    them. `is_inline`: a compaction that is due follows each write. `is_scheduled_inline`: only its plan follows each
+    write. `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may
+    read and write together. `log_size_bytes_min`, `log_files_min`: the least size or count of a slice's logs, for
+    LOG_SIZE and LOG_COUNT. `days_max`: how many partitions, or days back, for the strategies by day. `log_blocks_min`:
+    blocks that make a slice worth a log compaction. Spec: format/actions.md section 8.
+    """
+
+    is_inline: bool = False
+    is_scheduled_inline: bool = False
+    trigger: CompactionTrigger = CompactionTrigger.COMMITS
+    deltacommits_max: int = 5
+    seconds_max: int = 3_600
+    strategy: CompactionStrategy = CompactionStrategy.LOG_SIZE
+    next_strategies: tuple[CompactionStrategy, ...] = ()
+    io_mb_max: int = 512_000
+    log_size_bytes_min: int = 0
+    log_files_min: int = 0
+    days_max: int = 10
+    partition_regex: str = ".*"
+    logs_inline: bool = False
+    log_blocks_min: int = 5
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """The settings that options ask for. Options that are not about compaction are ignored.
+
+        Raises: Invalid for a bad value, naming the option, what was found and what was expected.
+        """
+        o, d = OptionValues(options), cls()
+
+        strategies = _strategies(options.get(STRATEGY, "")) or (d.strategy,)
+
+        return cls(
+            is_inline=o.flag("hoodie.compact.inline", d.is_inline),
+            is_scheduled_inline=o.flag("hoodie.compact.schedule.inline", d.is_scheduled_inline),
+            trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
+            deltacommits_max=o.count("hoodie.compact.inline.max.delta.commits", d.deltacommits_max),
+            seconds_max=o.count("hoodie.compact.inline.max.delta.seconds", d.seconds_max, least=0),
+            strategy=strategies[0],
+            next_strategies=strategies[1:],
+            io_mb_max=o.count("hoodie.compaction.target.io", d.io_mb_max),
+            log_size_bytes_min=o.count("hoodie.compaction.logfile.size.threshold", d.log_size_bytes_min, least=0),
+            log_files_min=o.count("hoodie.compaction.logfile.num.threshold", d.log_files_min, least=0),
+            days_max=o.count("hoodie.compaction.daybased.target.partitions", d.days_max),
+            partition_regex=_pattern(options.get(REGEX, "") or d.partition_regex),
+            logs_inline=o.flag("hoodie.log.compaction.enable", False) and o.flag("hoodie.log.compaction.inline", False),
+            log_blocks_min=o.count("hoodie.log.compaction.blocks.threshold", d.log_blocks_min),
+        )
+
+
+def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
+    """The strategies in a comma-separated list of class names.
+
+    Seen: 1.2.0 runs several as one chain (`CompositeCompactionStrategy`).
+    """
+    known = tuple(strategy.value for strategy in CompactionStrategy)
+    named = [short_class_name(name) for name in text.split(",") if name.strip()]
+    return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
+
+
+def _pattern(text: str) -> str:
+    """The pattern. Raises: Invalid for one that RE2 cannot run as Java does."""
+    try:
+        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
+    except (PatternError, pa.ArrowInvalid) as error:
+        raise Invalid(
+            f"option '{REGEX}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
+        ) from error
+    return text

@@ -1,0 +1,144 @@
+"""Indexing actions on the timeline: the plans that wait, the one that another process runs, those that died.
+
+A plan says which partitions of the metadata table are to be built; how is in `index.json` where the kind needs it.
+Seen: 1.2.0 puts nothing but the plan at scheduling, and refuses to run one whose partition is listed as inflight;
+file groups and lists come when it is run. Its indexer has no heartbeat.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from pyhudi.errors import NotFound
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.names import heartbeat_path
+from pyhudi.format.timeline.action_files import decode_index_plan, encode_index_commit, encode_index_plan
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.records import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
+from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.services.metadata.lists import MetadataLists, put_definitions
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionRun, Ending, delete_pending_states
+from pyhudi.txn.action.session import WriteSession
+from pyhudi.txn.locks.guard import is_surely_dead
+from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.write.metadata import by_name
+
+INDEXING = "indexing"
+
+
+class Life(Enum):
+    """What may be done to a pending indexing."""
+
+    WAITING = "waits to be run"
+    RUNNING = "is being run by another process"
+    DEAD = "died"
+    FOREIGN = "was begun by another writer, which gives no sign of life"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingIndexing:
+    """An indexing that has not completed. `partitions`: of the metadata table; none where no plan is left."""
+
+    instant: Instant
+    partitions: tuple[str, ...]
+    life: Life
+    beat_age_ms: int = 0
+
+
+def lists_of(session: WriteSession) -> MetadataLists:
+    return MetadataLists(session.access.storage, session.access.clock.now_ms, session.hold.confirm)
+
+
+def pending_indexings(session: WriteSession) -> list[PendingIndexing]:
+    """Oldest first. Cost: a get each, and a request for the heartbeat of one that was begun."""
+    storage, timeline = session.access.storage, session.snapshot.timeline
+    found = []
+    for instant in timeline.pending:
+        if instant.action != INDEXING:
+            continue
+        path = timeline.layout.path(Instant(instant.requested, INDEXING, "REQUESTED"))
+        try:
+            infos = decode_index_plan(storage.get(path), path=path).index_partition_infos or ()
+        except NotFound:
+            infos = ()
+        names = tuple(info.metadata_partition_path for info in infos if info.metadata_partition_path)
+        found.append(PendingIndexing(instant, names, *_life(session, instant)))
+    return found
+
+
+def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
+    if instant.state == "REQUESTED":
+        return Life.WAITING, 0
+    beat = session.access.storage.head(heartbeat_path(instant.requested))
+    if beat is None:
+        return Life.FOREIGN, 0
+    age_ms = session.access.clock.now_ms() - beat.modified_ms
+    if is_surely_dead(session.access.guard, instant.requested):
+        return Life.DEAD, age_ms
+    return (Life.RUNNING if age_ms <= session.heartbeat.expires_ms else Life.DEAD), age_ms
+
+
+def put_plan(session: WriteSession, partitions: Collection[str]) -> Instant:
+    """Put a plan on the timeline, under a new time."""
+    upto = last_settled_write(session.snapshot.timeline)
+    infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
+    instant = Instant(session.table.issue_instant(), INDEXING, "REQUESTED")
+    return session.table.request(instant, encode_index_plan(IndexPlan(1, infos)))
+
+
+def last_settled_write(timeline: Timeline) -> str | None:
+    """The newest completed write without a pending one before it; None where there is none."""
+    first = min((i.requested for i in timeline.pending if i.action in WRITE_ACTIONS), default=None)
+    settled = [i.requested for i in timeline.completed_writes if first is None or i.requested < first]
+    return max(settled, default=None)
+
+
+def define(session: WriteSession, partition: str, definition: IndexDefinition | None) -> None:
+    """Put an index's definition where it is read again when the plan is run. Before the plan: a plan finds it."""
+    if definition is not None:
+        session.hold.confirm()
+        put_definitions(session.access.storage, {partition: definition})
+
+
+def undo(session: WriteSession, pending: PendingIndexing) -> None:
+    """Take everything of an indexing back that is not being run; one that was complete but for its last step is
+    completed.
+
+    Order: nobody logs to a partition any more, its files go, then the instants; the heartbeat, by which a next one
+    knows whose this is, goes last. Every step can be repeated.
+    """
+    instant, lists = pending.instant, lists_of(session)
+    config = lists.config()
+    is_built = bool(pending.partitions) and set(pending.partitions) <= set(config.metadata_partitions)
+    if is_built and instant.state == "INFLIGHT":
+        complete_indexing(session, instant.requested, pending.partitions)
+        remove_heartbeat(session.access.storage, instant.requested)
+        return
+    session.hold.confirm()
+    lists.drop(set(pending.partitions) - set(config.metadata_partitions))
+    remove_build(session, instant.requested)
+    delete_pending_states(session.table.storage, session.table.layout, instant)
+    remove_heartbeat(session.table.storage, instant.requested)
+
+
+def remove_build(session: WriteSession, requested: str) -> None:
+    """Delete the instants of the deltacommit that a build began to complete; the completed one first."""
+    table = open_metadata_table(session.access.storage, session.snapshot.zone)
+    requested = by_name.indexing_instant(table, requested)
+    for instant in table.timeline:
+        if instant.requested == requested and instant.action == "deltacommit":
+            session.hold.confirm()
+            if instant.is_completed:
+                table.storage.delete(table.timeline.layout.path(instant))
+            delete_pending_states(table.storage, table.timeline.layout, instant)
+
+
+def complete_indexing(session: WriteSession, requested: str, partitions: Collection[str]) -> str:
+    """Say on the timeline that these partitions are built. Returns the completion time."""
+    upto = max((i.requested for i in session.snapshot.timeline.completed_writes), default=None)
+    infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
+    begun = ActionRun(session.table, Instant(requested, INDEXING, "INFLIGHT"))
+    completed = begun.complete(Ending(encode_index_commit(IndexCommitMetadata(1, None, infos))))
+    assert completed.completed is not None
+    return completed.completed

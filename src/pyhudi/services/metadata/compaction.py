@@ -1,0 +1,203 @@
+"""Compacting the metadata table: of each file group the base file and the logs become one new base file, or, in a log
+compaction, its logs one log.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+from pyhudi.executor import Executor
+from pyhudi.format.log.headers import instant_time, merged_instants
+from pyhudi.format.timeline.action_files import encode_compaction_plan
+from pyhudi.format.timeline.records import CompactionPlan, WriteStat
+from pyhudi.metadata.kinds.registry import get_kind
+from pyhudi.metadata.store.slice_records import SliceReader, open_slice
+from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.metadata.store.visibility import block_filter
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.plan import operation, plan_log_compaction
+from pyhudi.services.compaction.slice_costs import slice_costs
+from pyhudi.services.compaction.trigger import why_logs_not_due
+from pyhudi.table.view.file_system_view import FileSlice, NewLog
+from pyhudi.timeline.active import Timeline
+from pyhudi.txn.action.run import ActionTable, delete_pending_states
+from pyhudi.versions import LogNaming, MetadataInstants
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.deltacommit import complete_deltacommit, remove_logs
+from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
+
+_KINDS: Final = frozenset(kind.value for kind in CompactionKind)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCompactor:
+    """`partitions`: that are complete; all of their file groups are compacted together.
+
+    It runs before a commit's own change to the metadata table, under the guard. `confirm` raises where the table is no
+    longer ours: whoever has it then deletes the files of what it finds pending, and completing that would leave a
+    table without its records. Memory: as many file groups at a time as the executor has workers.
+    """
+
+    table: MetadataTable
+    data_timeline: Timeline
+    partitions: Collection[str]
+    executor: Executor
+    issue_instant: Callable[[], str]
+    confirm: Callable[[], None]
+
+    def compact_when_due(self, deltacommits_max: int) -> bool:
+        """Of each file group with logs a new base file, once so many deltacommits came since the last compaction."""
+        table = self.table
+        if table.deltacommits_since_compaction < deltacommits_max or not self._is_settled():
+            return False
+        has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
+        requested = by_name.compaction_instant(table) if has_suffixes else self.issue_instant()
+        if requested is None:
+            return False
+        chosen = [piece for partition in sorted(self.partitions) for piece in _compactable(table, partition)]
+        plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
+        tasks = [_Task(table, self.data_timeline, piece, requested) for piece in chosen]
+        self._carry_out(CompactionKind.BASE, requested, plan, _compact, tasks)
+        return True
+
+    def log_compact_when_due(self, blocks_min: int) -> bool:
+        """Of each log of so many blocks one log file, once so many deltacommits came since the last such compaction.
+
+        Cost: where it is due, a get a log. Seen: 1.0.2, 1.2.0, 0.15.0 (`HoodieBackedTableMetadataWriter`).
+        """
+        table = self.table
+        if why_logs_not_due(table.timeline, blocks_min) or not self._is_settled():
+            return False
+        every = {partition: table.slices(partition) for partition in sorted(self.partitions)}
+        plan = plan_log_compaction(
+            chain.from_iterable(every.values()), taken=(), new_base_size_bytes=None,
+            is_worth_it=lambda piece: self._is_worth_log_compaction(piece, blocks_min),
+        )  # fmt: skip
+        if not plan.operations:
+            return False
+        version = table.config.version
+        has_suffixes = version.metadata_instants is MetadataInstants.SUFFIXED
+        requested = by_name.log_compaction_instant(table) if has_suffixes else self.issue_instant()
+        if requested is None:
+            return False
+        is_after_slice = version.log_naming is LogNaming.AFTER_SLICE
+        names = {of: by_name.new_logs(table, of) for of in every} if is_after_slice else {}
+        chosen = plan.file_groups
+        tasks = [
+            _Task(table, self.data_timeline, piece, requested, *names.get(of, {}).get(piece.file_id, ()))
+            for of, pieces in every.items()
+            for piece in pieces
+            if (of, piece.file_id) in chosen
+        ]
+        self._carry_out(CompactionKind.LOG, requested, plan, _log_compact, tasks)
+        return True
+
+    def _is_settled(self) -> bool:
+        """Whether no data action is half done, so that every log is of a completed one, and no compaction either.
+
+        An index that is complete here is so whether or not its builder got to say that on the data table's timeline.
+        A compaction that is pending still has logs upon it, which only its writer can carry out.
+        Spec: format/metadata-table.md section 11.
+        """
+        timeline = self.table.timeline
+        unfinished = {i.requested for i in self.data_timeline.pending if i.action != "indexing"}
+        is_pending = any(i.action in _KINDS for i in timeline.pending)
+        return not is_pending and all(i.requested not in unfinished for i in timeline.completed_writes)
+
+    def _is_worth_log_compaction(self, piece: FileSlice, blocks_min: int) -> bool:
+        """Whether there are so many blocks, of more than one instant, that merge into one record a key."""
+        reader = _log_reader(self.table, piece, self.data_timeline)
+        has_many = len(reader.blocks) >= blocks_min and len({instant_time(block) for block in reader.blocks}) > 1
+        return has_many and get_kind(piece.partition).can_merge_log(self.table, reader)
+
+    def _carry_out(
+        self, kind: CompactionKind, requested: str, plan: CompactionPlan,
+        work: Callable[["_Task"], WriteStat | None], tasks: list["_Task"],
+    ) -> None:  # fmt: skip
+        actions = ActionTable(self.table.storage, self.table.timeline.layout, self.issue_instant, self.confirm)
+        run = actions.begin(requested, kind.value, request=encode_compaction_plan(plan))
+        stats: dict[str, list[WriteStat]] = {}
+        for stat in self.executor.run(work, tasks):
+            if stat is not None:
+                stats.setdefault(stat.partition_path or "", []).append(stat)
+        complete_deltacommit(self.table, run, stats, kind.operation, is_compaction=True)
+
+
+def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> bool:
+    """Undo compactions and log compactions of the metadata table that died: whoever holds the guard knows that none
+    runs. Whether there were any.
+
+    Their files are deleted before their instants; logs written since stay with the slice before, whose completion
+    rule finds them. Nothing is lost: the next compaction plans anew.
+
+    `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
+    its files may hold all that the metadata table knows.
+    """
+    has_any = False
+    for instant in table.timeline.pending:
+        if instant.action not in _KINDS:
+            continue
+        has_any = True
+        if by_name.has_logs_upon(table, instant):
+            continue
+        confirm()
+        if instant.action == CompactionKind.LOG.value:
+            remove_logs(table, instant.requested)
+        else:
+            for folder in table.storage.list_folders(""):
+                stale = [f.path for f in table.storage.list(folder) if f"_{instant.requested}.hfile" in f.path]
+                table.storage.delete_many(stale)
+        delete_pending_states(table.storage, table.timeline.layout, instant)
+    return has_any
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """`log`, `base_file`: as of `GroupTarget`."""
+
+    table: MetadataTable
+    data_timeline: Timeline
+    piece: FileSlice
+    requested: str
+    log: NewLog | None = None
+    base_file: str = ""
+
+    @property
+    def target(self) -> GroupTarget:
+        piece = self.piece
+        return GroupTarget(
+            self.table.storage, piece.partition, piece.file_id, self.requested, self.table.record_schema,
+            self.log, self.base_file,
+        )  # fmt: skip
+
+
+def _compact(task: _Task) -> WriteStat | None:
+    """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
+    table, piece = task.table, task.piece
+    base_file = base_file_name(piece.file_id, task.requested)
+    cells = get_kind(piece.partition).compacted_cells(table, piece, task.data_timeline, base_file=base_file)
+    if not len(cells) and piece.base_file is None and not table.config.version.compacts_empty_groups:
+        return None
+    return write_group_base(task.target, cells)
+
+
+def _log_compact(task: _Task) -> WriteStat:
+    reader = _log_reader(task.table, task.piece, task.data_timeline)
+    merged = get_kind(task.piece.partition).merge_log(task.table, reader)
+    assert merged is not None, "the plan has left it out"
+    stat = write_group_log(task.target, merged.cells, merged.deletes, compacted=merged_instants(merged.blocks))
+    return replace(stat, prev_commit=task.piece.base_instant)
+
+
+def _log_reader(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> SliceReader:
+    return open_slice(table.storage, replace(piece, base_file=None), block_filter(table, data_timeline))
+
+
+def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
+    """The slices with logs beside the one that opened the group, and those without a base file."""
+    is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
+    for piece in table.slices(partition):
+        is_logged = any(is_after_slice or log.name.instant != piece.base_instant for log in piece.log_files)
+        if piece.base_file is None or is_logged:
+            yield piece

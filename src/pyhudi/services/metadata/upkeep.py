@@ -1,0 +1,369 @@
+"""The metadata table's part in a commit: made where missing, kept true, compacted when due, never stale."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import pyarrow as pa
+
+from pyhudi.executor import Executor
+from pyhudi.format.metadata.index_definitions import IndexDefinition
+from pyhudi.format.names import METADATA_TABLE
+from pyhudi.format.timeline.instant import WRITE_ACTIONS
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
+from pyhudi.metadata.kinds import registry
+from pyhudi.metadata.kinds.contents import IndexContents
+from pyhudi.metadata.kinds.files import FilesIndex
+from pyhudi.metadata.kinds.protocol import TableIndex
+from pyhudi.metadata.kinds.settings import IndexSettings
+from pyhudi.metadata.kinds.views import CleanView, CommitView, IndexedTable
+from pyhudi.metadata.store.files_partition import open_listing, read_files_partition
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.metadata.store.table import MetadataTable, open_metadata_table
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.metadata.clean import clean_metadata_table
+from pyhudi.services.metadata.compaction import MetadataCompactor, remove_pending_compactions
+from pyhudi.services.metadata.indexes import IndexBuilder, wanted_partitions
+from pyhudi.services.metadata.lists import MetadataLists, put_definitions
+from pyhudi.services.metadata.restore import plan_sync
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.table.view.committed_files import committed_files
+from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.snapshot import Snapshot, log_slicing, read_snapshot
+from pyhudi.timeline.active import Timeline, read_timeline
+from pyhudi.timeline.ahead import newest_heeded
+from pyhudi.timeline.clock import Clock, issue_instant
+from pyhudi.txn.locks.hold import Hold
+from pyhudi.write.metadata import by_name
+from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
+from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
+from pyhudi.write.metadata.participant import MetadataTableWriter
+from pyhudi.write.metadata.restore import MetadataRestore, plan_metadata_restore, restore_deltacommits
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True)
+class MetadataTableUpkeep:
+    """A participant of every commit of a table.
+
+    `is_enabled` False: a metadata table that exists is dropped, for nobody would keep it true.
+    `deltacommits_max`: deltacommits upon its base file before it is compacted. `log_blocks_min`: blocks that make a log
+    of it worth a log compaction; None: there is none. `clean`: of the data table; the
+    metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
+    completed or named in its properties. `executor`, `readers`: as of `IndexContents`. `finds_keys`: as of
+    `changed_groups`.
+    `lost`: partitions that the properties named, of a metadata table that is gone: they are built anew with it.
+    """
+
+    storage: Storage
+    clock: Clock
+    zone: tzinfo
+    issue_instant: Callable[[], str]
+    is_enabled: bool
+    deltacommits_max: int
+    log_blocks_min: int | None
+    clean: CleanSettings
+    hold: Hold
+    executor: Executor
+    readers: Executor
+    indexes: IndexSettings
+    finds_keys: bool
+    lost: frozenset[str] = frozenset()
+
+    def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
+        if self._config().has_metadata_table:
+            self._writer([FilesIndex()]).roll_back(target, rollback, metadata)
+
+    def before_rollback(self, target: str, rollback: str) -> None:
+        """Drop what was built from the files of a commit that is about to go, and what a compaction merged with it."""
+        config = self._config()
+        if config.has_metadata_table:
+            table = open_metadata_table(self.storage, self.zone)
+            self._drop_made_since(config, table, target, rollback)
+
+    def restore(self, to: str, restore: str) -> None:
+        """Undo the deltacommits since `to`, then say what of the files is otherwise than it was then.
+
+        Indexes that were built since then go. The whole table goes where it cannot be taken back: whoever writes next
+        makes it anew. Spec: format/metadata-table.md section 8.
+        """
+        config = self._config()
+        if not config.has_metadata_table or not self.is_enabled:
+            self._drop_all(config)
+            return
+        table = open_metadata_table(self.storage, self.zone)
+        issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes after all of it
+        found = self._drop_made_since(config, table, to, restore)
+        if found is not None:
+            restore_deltacommits(
+                table, found, to, restore, issue_instant=self.issue_instant, confirm=self.hold.confirm
+            )  # fmt: skip
+            self._sync(restore)
+
+    def _drop_made_since(
+        self, config: TableConfig, table: MetadataTable, since: str, restore: str
+    ) -> MetadataRestore | None:
+        """Drop the indexes that were built since a commit; what else of the table came after it. None where the table
+        itself had to go: it cannot be taken back.
+        """
+        data = read_timeline(self.storage, config.layout, self.zone)
+        kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
+        named = config.metadata_partitions_named
+        found = plan_metadata_restore(table, since, restore, kept=kept, partitions=named)
+        if isinstance(found, str):
+            log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
+            self.drop()
+            return None
+        gone = {*found.created, *config.metadata_partitions_inflight} & named
+        gone |= registry.dependents(gone, named) if gone else set()
+        if gone:
+            names = ", ".join(sorted(gone))
+            log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
+            self._lists.drop(gone)
+        return found
+
+    def _sync(self, restore: str) -> None:
+        config, table = self._config(), open_metadata_table(self.storage, self.zone)
+        mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested > restore), None)
+        if mine is not None and mine.is_completed:
+            return
+        snapshot = read_snapshot(self.storage, self.zone, open_listing)
+        listing = StorageListing(self.storage)
+        found = committed_files(listing, snapshot.timeline, log_slicing(config))
+        stored = {of.partition: of.by_name() for of in found}
+        sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
+        indexes = self._kept(config, lambda: snapshot.schema_with_meta)
+        clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
+        requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
+        self._writer(indexes).apply(requested, (change for index in indexes for change in index.clean_changes(clean)))
+        self._drop_others(config, indexes)
+
+    def drop(self) -> None:
+        """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
+        config = self._config()
+        self._lists.put(ready=(), inflight=())
+        put_definitions(self.storage, dict.fromkeys(config.metadata_partitions_named))
+        self.hold.confirm()
+        self.storage.delete_prefix(METADATA_TABLE)
+
+    def give_up(self) -> None:
+        """Name the metadata table no longer, and delete what is left of it. What defines its indexes stays."""
+        self._lists.put(ready=(), inflight=())
+        self.hold.confirm()
+        self.storage.delete_prefix(METADATA_TABLE)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Create the metadata table where there is none; else undo its dead compactions and compact it when due."""
+        config = snapshot.config
+        if not self.is_enabled:
+            return
+        self._refuse_indexes(config)
+        if not config.has_metadata_table:
+            files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
+            create_metadata_table(
+                self.storage, config, files, data_timeline=snapshot.timeline,
+                epoch_ms=self.clock.now_ms(), zone=self.zone, executor=self.executor,
+                issue_instant=self.issue_instant, confirm=self.hold.confirm,
+            )  # fmt: skip
+            self._lists.put(ready=[registry.LISTING], inflight=[])
+            self._change_indexes(snapshot, self._config())
+            return
+        table = open_metadata_table(self.storage, self.zone)
+        has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
+        before, config = config, self._change_indexes(snapshot, config)
+        if has_dead or config is not before:
+            table = open_metadata_table(self.storage, self.zone)
+        if remove_pending_compactions(table, confirm=self.hold.confirm):
+            table = open_metadata_table(self.storage, self.zone)
+        newest = self._newest(table.timeline) or ""
+        if newest > (self._newest(snapshot.timeline) or ""):
+            # A write died after it had begun here: the next one comes later, wherever the clock stands now.
+            issue_instant(self.clock, self.zone, after=newest)
+        # What is being built has no base file yet, and must not get one that hides those to come.
+        kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
+        partitions = sorted(kept & {*config.metadata_partitions})
+        compactor = MetadataCompactor(
+            table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
+        )
+        has_compacted = compactor.compact_when_due(self.deltacommits_max)
+        if self.log_blocks_min is not None and not has_compacted:
+            compactor.log_compact_when_due(self.log_blocks_min)
+        clean_metadata_table(
+            open_metadata_table(self.storage, self.zone) if has_compacted else table,
+            self.clean.of_metadata_table(), self.zone, partitions,
+            is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock, hold=self.hold,
+        )  # fmt: skip
+
+    def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
+        """Take the commit into `files` and the indexes; drop every other partition, which would go stale.
+
+        Spec: format/metadata-table.md sections 8 and 14.
+        """
+        config = self._config()
+        if not self.is_enabled:
+            self._drop_all(config)
+            return
+        commit = CommitView(
+            self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
+        )  # fmt: skip
+        indexes = self._kept(config, lambda: commit.schema)
+        changes = (change for index in indexes for change in index.commit_changes(commit))
+        try:
+            self._writer(indexes).apply(requested, changes)
+        except GroupsGone as error:
+            self._drop_gone(error)
+            return self.before_completion(requested, metadata)
+        self._drop_others(config, indexes)
+
+    def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
+        """Take the deleted files out of `files` and the indexes, as a commit's are taken in."""
+        config = self._config()
+        if not self.is_enabled:
+            self._drop_all(config)
+            return
+        clean = CleanView(self._read_snapshot, metadata, config.version)
+        indexes = self._kept(config, lambda: clean.schema)
+        changes = (change for index in indexes for change in index.clean_changes(clean))
+        try:
+            self._writer(indexes).apply(requested, changes)
+        except GroupsGone as error:
+            self._drop_gone(error)
+            return self.before_clean(requested, metadata)
+        self._drop_others(config, indexes)
+
+    def _drop_gone(self, error: GroupsGone) -> None:
+        """Drop an index whose folder somebody took away: nobody can keep it true. One that is being built stays."""
+        config = self._config()
+        if error.partition not in config.metadata_partitions:
+            raise error
+        gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
+        log.warning(
+            "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
+            self.storage.location.uri, ", ".join(sorted(gone)),
+        )  # fmt: skip
+        self._lists.drop(gone)
+
+    def _refuse_indexes(self, config: TableConfig) -> None:
+        """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
+        if config.version.indexes is not None:
+            build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
+            is_partitioned = bool(self.indexes.partitioned_record_index)
+            by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
+
+    def _change_indexes(self, snapshot: Snapshot, config: TableConfig) -> TableConfig:
+        """Drop what the options switch off, build what they switch on. The table's config since."""
+        is_named = self.indexes.secondary_columns or self.indexes.expression is not None
+        definitions = read_definitions(self.storage) if is_named else {}
+        build, drop = wanted_partitions(self.indexes, config.metadata_partitions_named, definitions, config.version)
+        if drop:
+            log.info("%s: dropping the metadata partitions %s", self.storage.location.uri, ", ".join(sorted(drop)))
+            self._lists.drop(drop)
+            config = self._config()
+        builder = IndexBuilder(
+            snapshot,
+            self.indexes,
+            self.executor,
+            self.readers,
+            self.clock.now_ms(),
+            self.issue_instant,
+            self.hold.confirm,
+        )
+        lost = self._lost_indexes(snapshot, config)
+        build |= lost.keys()
+        # An index of a column that the first write brings is built by the next one.
+        if build and not snapshot.schema.names:
+            build = {name for name in build if not registry.get_kind(name).is_of_columns}
+        for partition in sorted(build):
+            definition = builder.build(partition, lost.get(partition))
+            put_definitions(self.storage, {partition: definition} if definition is not None else {})
+            ready = {*config.metadata_partitions, partition}
+            self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
+            config = self._config()
+        self._complete_definitions(snapshot, config)
+        return config
+
+    def _lost_indexes(self, snapshot: Snapshot, config: TableConfig) -> dict[str, IndexDefinition | None]:
+        """The indexes that are to be built anew, but those that the options switch off, with their definitions.
+
+        One that no definition describes any more, or that cannot be computed here, is gone; the log tells.
+        """
+        missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {registry.LISTING}
+        wanted = {name for name in missing if not registry.switched_off_by(self.indexes, name)}
+        if not wanted:
+            return {}
+
+        definitions = read_definitions(self.storage)
+        named = wanted | config.metadata_partitions_named
+        kept = {index.partition for index in registry.kept_indexes(self._indexed(named, snapshot.schema_with_meta))}
+        able = wanted & kept
+        able -= registry.dependents(registry.names() - kept, able)
+        if able != wanted:
+            names = ", ".join(sorted(wanted - able))
+            log.warning("%s: the indexes %s are not made anew: build_index makes them", snapshot.config.name, names)
+        return {name: definitions.get(name) for name in able}
+
+    def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:
+        """Complete the definitions of indexes that were switched on before the table had what they are of."""
+        kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
+        late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
+        if not late:
+            return
+        definitions = read_definitions(self.storage)
+        contents = IndexContents(snapshot, self.indexes, self.executor, self.readers)
+        completed = {
+            name: kind.completed(contents, definitions[name]) for name, kind in late.items() if name in definitions
+        }
+        put_definitions(self.storage, completed)
+
+    def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
+        """The indexes that are kept true, of those that the table has, or is getting. `schema`: its columns."""
+        if not config.has_indexes:
+            return [FilesIndex()]
+        columns = schema()
+        named = by_name.kept_partitions(config, config.metadata_partitions_named)
+        return registry.kept_indexes(self._indexed(named, columns))
+
+    def _indexed(self, partitions: Collection[str], columns: pa.Schema) -> IndexedTable:
+        """These partitions of the metadata table, as indexes of the data table with these columns."""
+        return IndexedTable(
+            open_metadata_table(self.storage, self.zone),
+            sorted(partitions),
+            read_definitions(self.storage),
+            columns,
+            self.indexes.columns,
+        )
+
+    def _read_snapshot(self) -> Snapshot:
+        return read_snapshot(self.storage, self.zone, open_listing)
+
+    def _drop_others(self, config: TableConfig, indexes: Sequence[TableIndex]) -> None:
+        others = config.metadata_partitions_named - {index.partition for index in indexes}
+        if others:
+            log.warning(
+                "%s: dropping the metadata partitions %s: this release does not keep them up to date",
+                self.storage.location.uri, ", ".join(sorted(others)),
+            )  # fmt: skip
+            self._lists.drop(others)
+
+    def _drop_all(self, config: TableConfig) -> None:
+        if config.metadata_partitions_named:
+            log.warning("%s: dropping the metadata table: hoodie.metadata.enable=false", self.storage.location.uri)
+            self.drop()
+
+    def _newest(self, timeline: Timeline) -> str | None:
+        return newest_heeded(timeline, self.clock, self.zone)
+
+    def _config(self) -> TableConfig:
+        return self._lists.config()
+
+    @property
+    def _lists(self) -> MetadataLists:
+        return MetadataLists(self.storage, self.clock.now_ms, self.hold.confirm)
+
+    def _writer(self, indexes: Sequence[TableIndex]) -> MetadataTableWriter:
+        new_groups = self.indexes.partitioned_groups[0]
+        spreading = Spreading(self.executor, {index.partition: index.hashing for index in indexes}, new_groups)
+        return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)

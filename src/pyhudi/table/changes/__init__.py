@@ -1,0 +1,3 @@
+"""What changed in a range of commits.
+
+Snapshots are in `view/`."""

@@ -1,0 +1,3 @@
+"""Plans of queries, and carrying them out in this process.
+
+The plan is pure. Spark carries out the same plan in `engine/spark/read/`."""

@@ -1,0 +1,86 @@
+"""Turns stored columns into the columns of an answer: missing columns become null, narrower types are cast."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import CorruptFile
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.keys.record_keys import value_text
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+    """The batch with exactly the fields of `schema`. Fields that the batch lacks are null.
+
+    Raises: CorruptFile for a stored type that cannot be read as the schema's type.
+    """
+    if batch.schema.equals(schema):
+        return batch
+    columns = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        column = pa.nulls(len(batch), field.type) if at < 0 else batch.column(at)
+        columns.append(conform_array(column, field.type, path=path, name=field.name))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str) -> pa.Array:
+    """The array as type `target`. Fields of structs are matched by name. A view if the types are equal."""
+    if array.type == target:
+        return array
+    kind = array.type
+
+    if pa.types.is_null(kind):
+        return pa.nulls(len(array), target)
+
+    if pa.types.is_struct(kind) and pa.types.is_struct(target):
+        return _conform_struct(array, target, path=path, name=name)
+    if pa.types.is_list(kind) and pa.types.is_list(target):
+        values = conform_array(array.values, target.value_type, path=path, name=f"{name}[]")
+        return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_null_mask(array))
+    if pa.types.is_map(kind) and pa.types.is_map(target):
+        keys = conform_array(array.keys, target.key_type, path=path, name=f"{name}.key")
+        items = conform_array(array.items, target.item_type, path=path, name=f"{name}.value")
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_null_mask(array))
+    try:
+        return _promoted(array, target, name)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise CorruptFile(
+            path, 0, expected=f"column '{name}' readable as {target}", found=f"{kind} ({error})",
+            hint="The file does not fit the table's schema.",
+        ) from error  # fmt: skip
+
+
+def _promoted(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    """Values of a simple type, cast to another.
+
+    Seen: Apache Hudi converts a float to a double by its text (0.1 stays 0.1), rounds whole numbers to the nearest
+    float or double, and spells numbers as Java does (`HoodieAvroUtils`, and its Spark readers alike).
+    """
+    kind = array.type
+    if pa.types.is_float32(kind) and pa.types.is_float64(target):
+        return array.cast(pa.string()).cast(target)
+    if pa.types.is_integer(kind) and pa.types.is_floating(target):
+        return pc.cast(array, target, safe=False)
+    if pa.types.is_floating(kind) and pa.types.is_string(target):
+        return one_array(value_text(pa.chunked_array([array]), name))
+    return pc.cast(array, target)
+
+
+def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, name: str) -> pa.Array:
+    children = []
+    for field in target:
+        at = array.type.get_field_index(field.name)
+        child = pa.nulls(len(array), field.type) if at < 0 else array.field(at)
+        children.append(conform_array(child, field.type, path=path, name=f"{name}.{field.name}"))
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=_null_mask(array))
+
+
+def _null_mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """The offsets of a list or map array. With a mask, Arrow takes only offsets that are no slice of a larger array."""
+    if array.offset == 0:
+        return array.offsets
+    return pa.concat_arrays([array.offsets])

@@ -1,0 +1,32 @@
+"""What reading logs needs besides their files: values that are sent to tasks, without the decoders.
+
+Importing this module must not import numba: a plan names it, and most tasks of a plan read no log.
+"""
+
+from dataclasses import dataclass, replace
+
+from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.merge.rules import MergeRules
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.history import NoHistory
+
+LOG_SIZE_BYTES_MAX = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What reading logs needs besides their files. Picklable.
+
+    `timeline`: tells whose blocks a reader may see. It carries no history: what is archived is committed.
+    `keys`: how to compute record keys, if the table does not store them (`hoodie.populate.meta.fields=false`).
+    `log_size_bytes_max`: how many bytes of a slice's log may be held at once.
+    """
+
+    rules: MergeRules
+    timeline: Timeline
+    keys: KeySpec | None = None
+    log_size_bytes_max: int = LOG_SIZE_BYTES_MAX
+
+    @classmethod
+    def of(cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None) -> "LogReading":
+        return cls(rules, replace(timeline, history=NoHistory()), keys)

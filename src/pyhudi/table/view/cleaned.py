@@ -1,0 +1,148 @@
+"""What cleans have deleted or are about to delete, and so which moments a reader can no longer go back to."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pyhudi.errors import NotFound
+from pyhudi.format.names import BaseFileName, join
+from pyhudi.format.timeline.action_files import decode_cleaner_plan
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.commits import read_clean
+from pyhudi.table.view.restores import read_restores
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.active import Timeline
+
+
+def pending_cleans(timeline: Timeline) -> list[Instant]:
+    """Cleans that were requested and not completed, oldest first."""
+    return [instant for instant in timeline.pending if instant.action == "clean"]
+
+
+def read_pending_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CleanerPlan | None:
+    """The plan of a pending clean. None if its writer died before writing the plan; then nothing was deleted.
+
+    Seen: 0.15 and 1.0.2 copy the plan into the inflight file, 1.2.0 leaves that empty. One get, or two.
+    """
+    for state in ("REQUESTED", "INFLIGHT"):
+        path = timeline.layout.path(Instant(instant.requested, "clean", state))
+        try:
+            content = storage.get(path)
+        except NotFound:
+            continue
+        if content:
+            return decode_cleaner_plan(content, path=path)
+    return None
+
+
+def planned_names(plan: CleanerPlan) -> dict[str, list[str]]:
+    """Partition -> names of the files that a plan of any version deletes, bootstrap sources left out.
+
+    The plan's paths begin with the table's path when it was planned. Only partition and name are used, so that a table
+    that was moved is cleaned where it is now.
+    """
+    names: dict[str, list[str]] = {}
+    for partition, paths in (plan.files_to_be_deleted_per_partition or {}).items():
+        names.setdefault(partition, []).extend(path.rpartition("/")[2] for path in paths)
+    for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
+        own = (info.file_path for info in infos if info.file_path and not info.is_bootstrap_base_file)
+        names.setdefault(partition, []).extend(path.rpartition("/")[2] for path in own)
+    return names
+
+
+def paths_being_cleaned(snapshot: Snapshot) -> frozenset[str]:
+    """The files of pending cleans: still listed, but maybe gone already. No request if no clean is pending."""
+    plans = (read_pending_plan(snapshot.storage, snapshot.timeline, i) for i in pending_cleans(snapshot.timeline))
+    named = (planned_names(plan) for plan in plans if plan is not None)
+    return frozenset(join(partition, name) for of in named for partition, names in of.items() for name in names)
+
+
+def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
+    """Refuse a reader that goes back to `until` if files that it would need were cleaned away.
+
+    Every clean since then counts, archived and pending ones too: the retention may have changed in between. A clean
+    that keeps a number of versions names no earliest commit; then the deleted files tell. `asked`: what the reader
+    asked for, in words. Requests: one get for each clean since then, and one for each restore. Raises: NotFound.
+    """
+    deleted: dict[str, set[str]] = {}
+    for clean in _cleans_after(snapshot, until):
+        if clean.earliest is None:
+            for partition, of in clean.names.items():
+                deleted.setdefault(partition, set()).update(of)
+        elif until < clean.earliest:
+            raise NotFound(f"{asked}: its files were cleaned away; the earliest kept commit is '{clean.earliest}'")
+
+    for partition, names in sorted(deleted.items()):
+        missed = _missed(snapshot, partition, names, until)
+        if missed is not None:
+            raise NotFound(
+                f"{asked}: its files were cleaned away, such as '{join(partition, missed)}'; go back less far"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clean:
+    """What one clean kept and deleted.
+
+    `earliest`: the first commit that it retains; None if it keeps a number of versions. `names`: deleted files by
+    partition.
+    """
+
+    earliest: str | None
+    names: Mapping[str, tuple[str, ...]]
+
+
+def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
+    """The cleans requested after a moment, newest first. Earlier cleans deleted nothing that was visible then.
+
+    Cleans before a restore to an earlier moment do not count either: a reader sees what the restore found.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    restored = max((after for to, after in read_restores(storage, timeline) if to <= until), default="")
+
+    for instant in reversed(timeline.instants):
+        if instant.action != "clean" or instant.requested <= max(until, restored):
+            continue
+        if instant.is_completed:
+            metadata = read_clean(storage, timeline, instant)
+            if metadata is not None:
+                yield _completed(metadata)
+        elif (plan := read_pending_plan(storage, timeline, instant)) is not None:
+            earliest = plan.earliest_instant_to_retain
+            names = {partition: tuple(of) for partition, of in planned_names(plan).items()}
+            yield _Clean(earliest.requested if earliest is not None else None, names)
+
+    if timeline.start is not None and until < timeline.start:
+        for instant in reversed(timeline.history.instants(requested_from=until)):
+            if instant.action == "clean" and instant.requested > restored and not timeline.is_active(instant):
+                metadata = timeline.history.read_clean(instant)
+                if metadata is not None:
+                    yield _completed(metadata)
+
+
+def _completed(metadata: CleanMetadata) -> _Clean:
+    names = {partition: of.delete_path_patterns for partition, of in metadata.partition_metadata.items()}
+    return _Clean(metadata.earliest_commit_to_retain or None, names)
+
+
+def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -> str | None:
+    """A deleted base file that was the newest of its file group at the moment `until`.
+
+    None if there is no such file.
+    """
+    newest: dict[str, BaseFileName] = {}
+    for name in sorted({*deleted, *(file.name for file in snapshot.listing.files(partition))}):
+        base = BaseFileName.parse(name)
+        if base is None or base.requested > until:
+            continue
+        if base.file_id not in newest or base.requested > newest[base.file_id].requested:
+            newest[base.file_id] = base
+
+    # A group that was replaced by then is not read, so that it misses nothing.
+    replaced = snapshot.replaced.get(partition, {})
+    for base in newest.values():
+        replaced_at = replaced.get(base.file_id)
+        if base.format() in deleted and (replaced_at is None or replaced_at > until):
+            return base.format()
+    return None

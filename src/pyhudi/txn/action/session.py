@@ -1,0 +1,242 @@
+"""A writer's turn at a table: the writer holds the guard, and what dead writers left has been cleared up."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import get_args
+
+from pyhudi.errors import HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CommitMetadata
+from pyhudi.index.choice import IndexType
+from pyhudi.merge.payloads import merge_rules
+from pyhudi.merge.rules import MergeMode
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
+from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
+from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_snapshot
+from pyhudi.timeline.active import read_timeline
+from pyhudi.timeline.ahead import newest_heeded
+from pyhudi.timeline.clock import Clock, issue_instant
+from pyhudi.txn.action.markers import remove_markers
+from pyhudi.txn.action.outcome import completion_time
+from pyhudi.txn.action.participants import CommitParticipant
+from pyhudi.txn.action.run import ActionRun, ActionTable, Ending
+from pyhudi.txn.conflicts.verdict import Judge, Mine, TableState, Verdict
+from pyhudi.txn.locks.guard import Guard
+from pyhudi.txn.locks.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.locks.hold import Hold
+from pyhudi.txn.locks.waiting import awaited_hold
+from pyhudi.txn.undo.clear_up import LifeTerms, clear_up
+from pyhudi.txn.undo.restore import RestoreDone
+from pyhudi.txn.undo.rollback import RolledBack, run_rollback
+from pyhudi.versions import WRITABLE_TEXT, Merging
+
+log = logging.getLogger("pyhudi")
+
+Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitParticipant]]
+
+
+@dataclass(frozen=True)
+class TableAccess:
+    """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone."""
+
+    storage: Storage
+    location: StorageLocation
+    guard: Guard
+    clock: Clock
+    new_uuid: Callable[[], str]
+    process_zone: Callable[[], tzinfo]
+    open_listing: OpenListing
+
+    def snapshot(self) -> Snapshot:
+        return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatSettings:
+    """`interval_ms`: between two beats. `misses`: beats that may be missed before a writer counts as dead."""
+
+    interval_ms: int
+    misses: int
+
+    @property
+    def expires_ms(self) -> int:
+        return self.interval_ms * (self.misses + 1)
+
+
+@dataclass(frozen=True)
+class WriteSession:
+    """What a writer has during its turn. `table`: the table on which the writer begins and completes actions."""
+
+    access: TableAccess
+    snapshot: Snapshot
+    heartbeat: HeartbeatSettings
+    hold: Hold
+    table: ActionTable
+    restored: tuple[RestoreDone, ...] = ()
+    """Restores of dead writers that were finished at the beginning of this turn."""
+    rolled_back: tuple[RolledBack, ...] = ()
+    """Rollbacks of dead writes that were done at the beginning of this turn."""
+
+    @contextmanager
+    def begin_write(self, action: str, *, request: bytes, inflight: bytes) -> Iterator[ActionRun]:
+        """Begin a write, with its heartbeat. The `with` block does the work and completes the write.
+
+        `action`: commit, deltacommit or replacecommit. `request`, `inflight`: contents of the files of these states.
+        When the block raises an Exception, the write is rolled back at once and the error is raised again. Nothing
+        is touched after OutcomeUnknown, since the write may have landed, nor after LockLost, since the table is no
+        longer ours; then the next writer finds out what happened.
+        """
+        requested = self.table.issue_instant()
+        try:
+            with beating(self.table.storage, requested, interval_ms=self.heartbeat.interval_ms):
+                yield self.table.begin(requested, action, request=request, inflight=inflight, upon=self.state)
+        except (OutcomeUnknown, LockLost):
+            raise
+        except Exception as error:
+            try:
+                self.hold.confirm()
+                run_rollback(self.table, self.snapshot.timeline, Instant(requested, action, "INFLIGHT"))
+            except HudiError as second:  # the write's own error says more; the next writer does the rollback
+                error.add_note(f"{action} '{requested}' could not be rolled back yet: {second}")
+            raise
+
+    def complete(self, run: ActionRun, metadata: CommitMetadata, judge: Judge) -> str:
+        """Complete a write, or a service that rewrites files. Returns its completion time.
+
+        `run`: an action begun in this turn or in an earlier one. `judge`: decides by what others did since then.
+        Raises: as `ActionRun.complete`.
+        """
+        table, upon = self.table, run.upon
+        assert upon is not None
+        written = frozenset(stat.path for of in metadata.partition_to_write_stats.values() for stat in of if stat.path)
+
+        def verdict(marked: frozenset[str]) -> Verdict:
+            now = self._state_now() if run.table is table else self.state
+            return judge(Mine(run.target, upon, written, marked), now)
+
+        ending = Ending(
+            table.layout.encode_commit(metadata),
+            tell=lambda participant: participant.before_completion(run.requested, metadata),
+            written=written,
+            verdict=verdict,
+        )
+        completed = run.on(table).complete(ending)
+        return completion_time(table.storage, table.layout, completed, self.snapshot.zone)
+
+    def forget(self, target: Instant) -> None:
+        """Remove the markers and the heartbeat of a write that completed.
+
+        A failure here is only logged, because the write has landed and must not be repeated. The next writer removes
+        what is left.
+        """
+        try:
+            remove_markers(self.table.storage, target.requested)
+            remove_heartbeat(self.table.storage, target.requested)
+        except Unavailable as error:
+            log.warning(
+                "%s '%s' landed; its markers stay until the next write: %s", target.action, target.requested, error
+            )
+
+    @property
+    def state(self) -> TableState:
+        """The table's state as of `snapshot`, for the verdict on an action that is planned on this snapshot."""
+        timeline = self.snapshot.timeline
+        return TableState(
+            self.access.location.uri,
+            self.snapshot.config.version.number,
+            timeline.completed_requested_times,
+            timeline.pending,
+        )
+
+    def _state_now(self) -> TableState:
+        """The table's state now. Writers that ignore our guard may have changed the table during this turn.
+
+        Requests: one get and one list.
+        """
+        storage, uri = self.table.storage, self.access.location.uri
+        version = table_config(read_table_properties(storage), path=uri).version.number
+        now = read_timeline(storage, self.table.layout, self.snapshot.zone)
+        return TableState(uri, version, now.completed_requested_times, now.pending)
+
+
+@contextmanager
+def write_session(
+    access: TableAccess,
+    *,
+    purpose: str,
+    heartbeat: HeartbeatSettings,
+    participants: Participants,
+    is_write: bool = True,
+    takes_over: str | None = None,
+    takes_back: str | None = None,
+    wait_ms: int = 0,
+) -> Iterator[WriteSession]:
+    """Take the table's guard, finish or undo what dead writers left, and give the table in its state after that.
+
+    `is_write`: False for an action that adds no files; then participants need not get ready for a write.
+    `takes_over`: a pending restore of another writer to this instant is finished; any other is refused. `takes_back`:
+    the instant that is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
+    Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
+    """
+    with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms) as hold:
+        now_ms = access.clock.now_ms()
+        recover_table_properties(access.storage)
+        snapshot = access.snapshot()
+        refuse_unwritable(snapshot.config, access.location.uri)
+        newest = [newest_heeded(snapshot.timeline, access.clock, snapshot.zone, taken_back=takes_back) or ""]
+
+        def issue() -> str:
+            newest[0] = issue_instant(access.clock, snapshot.zone, after=newest[0] or None)
+            return newest[0]
+
+        taking_part = participants(snapshot, issue, hold)
+        if snapshot.config.has_metadata_table and snapshot.listing.source == "storage":
+            # The table's properties named a metadata table whose files are gone. A participant has given it up by now.
+            snapshot = access.snapshot()
+        table = ActionTable(access.storage, snapshot.timeline.layout, issue, hold.confirm, taking_part)
+
+        life = LifeTerms(now_ms, heartbeat.expires_ms)
+        cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over)
+        for participant in taking_part if is_write else ():
+            participant.begin(cleared.snapshot)
+
+        yield WriteSession(
+            access, access.snapshot(), heartbeat, hold, table, cleared.restored, cleared.rolled_back
+        )  # fmt: skip
+
+
+def refuse_unwritable(config: TableConfig, uri: str) -> None:
+    """Refuse a table that this release reads but cannot write. Raises: Unsupported, naming what stands in the way."""
+    if not config.version.is_writable:
+        raise Unsupported(
+            f"{uri}: table version {config.version}: this release writes the versions "
+            f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
+        )
+
+    wanted = {
+        "hoodie.table.cdc.enabled": ("false",),
+        "hoodie.populate.meta.fields": ("true",),
+        "hoodie.partition.metafile.use.base.format": ("false",),
+        "hoodie.index.type": get_args(IndexType),
+    }
+    for key, known in wanted.items():
+        value = config.properties.get(key, "")
+        if value and value not in known:
+            raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
+
+    merge_rules(config.properties, version=config.version, path=uri)
+    if config.version.merging is Merging.PAYLOAD and config.merge_mode is MergeMode.CUSTOM:
+        payload = config.properties.get("hoodie.compaction.payload.class", "")
+        raise Unsupported(
+            f"{uri}: hoodie.compaction.payload.class='{payload}' on a table of version {config.version}: this release "
+            "writes such tables where the row of a key wins that came last, or the one with the greatest ordering value"
+        )
+
+    if config.key_kind is KeyKind.OTHER:
+        names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
+        said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
+        raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")

@@ -1,0 +1,146 @@
+"""Appending to a file group: incoming rows go to its log, whatever is stored of their keys."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.format.log.block import LogBlock
+from pyhudi.format.log.delete import DELETES
+from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY, select_fields
+from pyhudi.storage.protocol import Storage
+from pyhudi.write.handles.incoming_rows import IncomingRows
+from pyhudi.write.handles.log_writer import (
+    BlockStyle,
+    LogPlace,
+    LogRows,
+    WrittenLog,
+    delete_rows,
+    in_base_order,
+    log_blocks,
+    write_log,
+)
+from pyhudi.write.handles.returning_rows import returning_keys, rewrite_without
+from pyhudi.write.handles.stored_rows import RowPlace, stored_rows, with_all_columns
+from pyhudi.write.handles.target import WriteStatus, WriteTarget
+from pyhudi.write.input.source import LEAVES, POSITION
+from pyhudi.write.place.plan import FileGroupTask
+from pyhudi.write.place.searched_keys import search_keys
+
+
+def append_rows(
+    store: Storage, target: WriteTarget, task: FileGroupTask, incoming: IncomingRows, write_token: str
+) -> list[WriteStatus]:
+    """The rows into new log files of the group, as they came but one a key; deletes as such.
+
+    Of rows with some of the columns those whose key is not stored get the others as nulls, in blocks of their own. A
+    delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
+    partition carries none, and wins over all before it. Where a row would bring a deleted one back, the group's next
+    base file is written instead (`returning_rows`).
+    Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
+    """
+    chosen, gone = incoming.living, incoming.gone
+    base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
+    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log)
+    new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
+    if task.searched is not None and target.is_partial:
+        is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))
+        chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
+    elif task.searched is not None:
+        new = len(chosen)
+    parts = [
+        _Part(
+            _style(target, chosen),
+            _rows(target, task, chosen, base_instant),
+            _deletes(target, task, gone, base_instant),
+            inserts=new,
+        )
+    ]
+    if len(whole):
+        complete = replace(target, is_partial=False)
+        rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
+        parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
+    if task.piece is not None:
+        keys = pa.concat_arrays([one_array(of.column(RECORD_KEY)) for of in (chosen, whole)])
+
+        def own() -> list[LogBlock]:
+            return [block for part in parts for block in log_blocks(place, part.style, part.rows, part.deletes)]
+
+        back = returning_keys(store, target, task, keys, own)
+        if len(back):
+            inserts = max(new + len(whole), len(back))
+            counts = inserts, len(keys) - inserts, len(gone)
+            return [rewrite_without(store, target, task, back, own(), counts=counts, write_token=write_token)]
+    statuses: list[WriteStatus] = []
+    for part in parts:
+        left = part.inserts
+        for log in write_log(place, part.style, part.rows, part.deletes, files_before=len(statuses)):
+            inserts = min(left, log.rows)
+            left -= inserts
+            statuses.append(_status(task, log, inserts))
+    return statuses
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Blocks of one style. `inserts`: how many of their rows are planned as new."""
+
+    style: BlockStyle
+    rows: LogRows
+    deletes: LogRows
+    inserts: int
+
+
+def _style(target: WriteTarget, rows: pa.Table) -> BlockStyle:
+    text = target.avro_schema
+    if target.is_partial:
+        text = select_fields(text, _logged_columns(target, rows))
+    return BlockStyle(text, target.logs, target.settings.compression, is_partial=target.is_partial)
+
+
+def _logged_columns(target: WriteTarget, rows: pa.Table) -> list[str]:
+    held = {*META_FIELDS, *rows.column_names}
+    return [name for name in target.schema.names if name in held]
+
+
+def _status(task: FileGroupTask, log: WrittenLog, inserts: int) -> WriteStatus:
+    return WriteStatus(
+        task.bucket, task.partition, task.file_id, log.name.format(), None, None,
+        writes=log.rows, inserts=inserts, updates=log.rows - inserts, deletes=log.deletes,
+        size_bytes=log.size_bytes, log_version=log.name.version,
+    )  # fmt: skip
+
+
+def _rows(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
+    placed = in_base_order(rows, _positions(rows), base_instant)
+    schema = pa.schema([target.schema.field(name) for name in _logged_columns(target, rows)])
+    return LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant)
+
+
+def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Seen: rows in a log have the file id as their file name."""
+    place = RowPlace(target.requested, task.bucket, task.partition, task.file_id)
+    batches, start = [], 0
+    for batch in rows.to_batches():
+        batches.append(stored_rows(place, batch, schema, start))
+        start += len(batch)
+    return pa.Table.from_batches(batches, schema)
+
+
+def _deletes(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
+    if not len(rows):
+        return LogRows(DELETES.empty_table())
+    placed = in_base_order(rows, _positions(rows), base_instant)
+    leaves = np.zeros(len(rows), dtype=bool)
+    if LEAVES in rows.column_names:
+        leaves = np.array(one_array(placed.rows.column(LEAVES)))
+    deletes = delete_rows(placed.rows, task.partition, target.ordering, leaves)
+    return LogRows(deletes, placed.positions, placed.base_instant)
+
+
+def _positions(rows: pa.Table) -> np.ndarray:
+    if POSITION not in rows.column_names:
+        return np.full(len(rows), -1)
+    return np.asarray(one_array(rows.column(POSITION)))

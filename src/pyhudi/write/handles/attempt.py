@@ -1,0 +1,64 @@
+"""The files of one attempt at an action: a marker before each, and none shown once the action has ended.
+
+Whoever ends an action removes its heartbeat first, then its markers, then its files: one of the two sides always sees
+the other. Spec: format/actions.md section 2.
+
+Seen: 0.15.0 lists the logs that markers name in the metadata table of version 6 when it rolls their write back, and its
+readers fail where one is not there; 1.2.0 refuses to roll back over one without a byte. So there a log is made before
+its marker, of a block without records, and an attempt that is given up leaves such a one behind.
+"""
+
+from dataclasses import dataclass
+
+from pyhudi.errors import Conflict
+from pyhudi.format.names import MarkerKind, MarkerName, heartbeat_path, marker_folder
+from pyhudi.storage.protocol import Storage
+from pyhudi.txn.action.markers import empty_log
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptedFile:
+    """A data file that an attempt at the action of this requested time is about to write. `path`: in the table."""
+
+    storage: Storage
+    requested: str
+    path: str
+    kind: MarkerKind
+
+    def begin(self) -> None:
+        """Put the marker, for a log of a slice the log before it. Raises: Conflict when the action has ended."""
+        if self._has_ended():
+            raise self._given_up()
+        if self.kind == "APPEND":
+            self.storage.put_new(self.path, empty_log(self.requested))
+        self.storage.put_new(self._marker, b"")
+
+    def refuse_when_given_up(self) -> None:
+        """To be asked last before the file is visible. Raises: Conflict when its marker is gone."""
+        if self.storage.head(self._marker) is None:
+            raise self._given_up()
+
+    def shown_size(self) -> int:
+        """The bytes of the file just shown, if it is still wanted; otherwise what it holds goes again.
+
+        Raises: Conflict when the action ended without this attempt, or was rolled back.
+        """
+        info = self.storage.head(self.path)
+        if info is None or self._has_ended() or self.storage.head(self._marker) is None:
+            if self.kind == "APPEND":
+                self.storage.put(self.path, empty_log(self.requested))
+            else:
+                self.storage.delete(self.path)
+            self.storage.delete(self._marker)  # this one only: a rollback may be reading the others
+            raise self._given_up()
+        return info.size_bytes
+
+    @property
+    def _marker(self) -> str:
+        return f"{marker_folder(self.requested)}/{MarkerName(self.path, self.kind).format()}"
+
+    def _has_ended(self) -> bool:
+        return self.storage.head(heartbeat_path(self.requested)) is None
+
+    def _given_up(self) -> Conflict:
+        return Conflict(f"{self.path}: the write ended without this task attempt, or was rolled back; run it again")

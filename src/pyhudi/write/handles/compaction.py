@@ -1,0 +1,159 @@
+"""Compacting one file slice: its base rows and its log become its group's next base file.
+
+A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from pyhudi.format.names import BaseFileName, MarkerKind, join
+from pyhudi.format.schema.conversion import FILE_NAME, RECORD_KEY
+from pyhudi.format.timeline.records import NEW_FILE_GROUP, WriteStat
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.slices.log_reading import LogReading
+from pyhudi.table.slices.merged_slice import read_merged
+from pyhudi.table.slices.slice_log import LogTally, SliceFiles
+from pyhudi.table.view.file_system_view import NewLog
+from pyhudi.write.handles.attempt import AttemptedFile
+from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
+from pyhudi.write.log_settings import LogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTarget:
+    """What all slices of one attempt at a compaction share. Picklable.
+
+    `attempt`: tells attempts at this compaction apart in the names of their files: what a dead one left may still be
+    shown by a task that does not know yet. `schema`, `avro_schema`: rows as stored, meta fields included. `logs`: how
+    logs are written. `log_marker`: the kind of their markers.
+    """
+
+    location: StorageLocation
+    requested: str
+    attempt: int
+    schema: pa.Schema
+    avro_schema: str
+    settings: BaseFileSettings
+    reading: LogReading
+    logs: LogSettings
+    log_marker: MarkerKind
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTask:
+    """A slice to compact. `number`: among those of the plan. `base_file`, `logs`: names in the partition; of logs also
+    their bytes, in reading order. `base_instant`: of the slice. `log`: what a new log of it is called, where logs are
+    not called after what wrote them.
+    """
+
+    number: int
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: str | None
+    logs: tuple[tuple[str, int], ...]
+    log: NewLog | None = None
+
+    @property
+    def files(self) -> SliceFiles:
+        base = None if self.base_file is None else join(self.partition, self.base_file)
+        logs = tuple((join(self.partition, name), size_bytes) for name, size_bytes in self.logs)
+        return SliceFiles(base, self.base_instant, logs)
+
+    @property
+    def log_size_bytes(self) -> int:
+        return sum(size_bytes for _, size_bytes in self.logs)
+
+
+class SliceHandle(Protocol):
+    """What is done to a slice: a function of module level, which may travel."""
+
+    def __call__(
+        self, target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
+    ) -> list[WriteStat]: ...
+
+
+class SliceWork(Protocol):
+    """Where slices are worked on: in threads of this process, in tasks of Spark."""
+
+    def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
+        """What the handle says of the tasks' files, in the order of the tasks; several at once.
+
+        A task may be attempted more than once; the statement of one attempt counts, and no two attempts at a task are
+        given the same `task_attempt`. Raises: what a handle raised.
+        """
+
+
+def compact_slice(
+    target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
+) -> list[WriteStat]:
+    """Write a slice's next base file, also where no row is left. Returns the commit's statement of
+    it, alone.
+
+    Rows keep who wrote them last; only the name of their file is new. `task_attempt`: no two attempts at one task
+    share one. Memory: as `read_merged`, and one row group. Spec: format/actions.md section 8.
+    """
+    store = storage if storage is not None else open_storage(target.location)
+    token = write_token(target, task, task_attempt)
+    name = BaseFileName(task.file_id, token, target.requested, ".parquet").format()
+    file = AttemptedFile(
+        store, target.requested, join(task.partition, name), "CREATE" if task.base_file is None else "MERGE"
+    )
+    tally = LogTally()
+    batches = read_merged(
+        store, task.files, target.reading, target.schema, target.schema.names, use_threads=False, tally=tally
+    )
+    rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
+    size_bytes = file.shown_size()
+    stat = WriteStat(
+        file_id=task.file_id, path=file.path, partition_path=task.partition,
+        prev_commit=NEW_FILE_GROUP if task.base_file is None else task.base_instant,
+        prev_base_file=task.base_file,
+        num_writes=rows, num_inserts=tally.inserted, num_update_writes=tally.updated,
+        num_deletes=tally.deleted, total_write_bytes=size_bytes, file_size_in_bytes=size_bytes,
+    )  # fmt: skip
+    return [with_log_counts(stat, task, tally)]
+
+
+def write_merged(
+    file: AttemptedFile,
+    name: str,
+    schema: pa.Schema,
+    avro_schema: str,
+    settings: BaseFileSettings,
+    batches: Iterable[pa.RecordBatch],
+) -> int:
+    """Write the rows of a merged slice as a base file of this name, and say how many. They keep who wrote them."""
+    file.begin()
+    with BaseFileWriter(
+        file.storage, file.path, schema, avro_schema, settings, constants={FILE_NAME: name},
+        bloom=settings.new_bloom(), before_visible=file.refuse_when_given_up,
+    ) as writer:  # fmt: skip
+        for batch in batches:
+            writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
+    return writer.rows
+
+
+def write_token(target: CompactionTarget, task: SliceTask, task_attempt: int) -> str:
+    """What no other attempt at this slice puts into the name of its file."""
+    return f"{task.number}-{target.attempt}-{task_attempt}"
+
+
+def with_log_counts(stat: WriteStat, task: SliceTask, tally: LogTally) -> WriteStat:
+    """The statement with what it says of the log that was merged. Seen: 1.0.2 (the bytes are the log files'; 1.2.0
+    counts the contents of their blocks), 1.2.0.
+    """
+    return replace(
+        stat,
+        total_log_records=tally.records,
+        total_log_files_compacted=len(task.logs),
+        total_log_size_compacted=task.log_size_bytes,
+        total_log_blocks=tally.blocks,
+        total_updated_records_compacted=tally.keys,
+        total_corrupt_log_block=tally.torn_blocks,
+        total_rollback_blocks=tally.rollback_blocks,
+    )

@@ -1,0 +1,80 @@
+"""Log compaction of one file slice: the blocks of its log become a log with one record a key.
+
+A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.format.log.delete import make_deletes
+from pyhudi.format.log.headers import merged_instants
+from pyhudi.format.names import join
+from pyhudi.format.timeline.records import WriteStat
+from pyhudi.merge.cells import take_one
+from pyhudi.merge.fold import Folded
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.log_merge import fold_blocks
+from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
+from pyhudi.table.slices.slice_log import LogTally, SliceFiles
+from pyhudi.write.handles.compaction import CompactionTarget, SliceTask, with_log_counts, write_token
+from pyhudi.write.handles.log_writer import BlockStyle, LogPlace, LogRows, WrittenLog, write_log
+
+
+def compact_log(
+    target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
+) -> list[WriteStat]:
+    """Write what a slice's log comes to as one log file, or several where one is large enough. Returns the commit's
+    statements of them.
+
+    Rows keep who wrote them last, deletes their ordering values; no base file is read, and records are matched by key.
+    Memory: what the log comes to, or the part of it that may be held at once, and a block of it. Spec:
+    format/actions.md section 8, format/log-format.md section 5. Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
+    """
+    store = storage if storage is not None else open_storage(target.location)
+    token = write_token(target, task, task_attempt)
+    place = LogPlace(store, target.requested, task.partition, task.file_id, token, target.log_marker, task.log)
+    reading, tally = target.reading, LogTally()
+    files = SliceFiles(None, "", task.files.logs)
+    blocks = stored_blocks(store, files, reading, tally)
+    style = BlockStyle(target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks))
+    written: list[WrittenLog] = []
+    for part in key_parts(blocks, reading):
+        folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
+        rows, deletes = _rows(target, folded), _deletes(task, folded)
+        written += write_log(place, style, rows, deletes, files_before=len(written))
+    stats = [_stat(task, log) for log in written]
+    return [*(with_log_counts(stat, task, tally) for stat in stats[:1]), *stats[1:]]
+
+
+def _stat(task: SliceTask, log: WrittenLog) -> WriteStat:
+    name = log.name.format()
+    return WriteStat(
+        file_id=task.file_id, path=join(task.partition, name), partition_path=task.partition,
+        prev_commit=task.base_instant, num_writes=log.rows, num_update_writes=log.rows, num_deletes=log.deletes,
+        total_write_bytes=log.size_bytes, file_size_in_bytes=log.size_bytes,
+        log_version=log.name.version, log_offset=0,
+        base_file=(task.base_file or "") if task.log is not None else "",
+        log_files=(*(task.log.beside if task.log is not None else ()), name),
+    )  # fmt: skip
+
+
+def _rows(target: CompactionTarget, folded: Folded) -> LogRows:
+    entries = folded.entries
+    row = entries.row[~entries.records.is_delete]
+    columns = [take_one(column, row) for column in entries.rows.columns]
+    return LogRows(pa.table(columns, schema=folded.schema).select(target.schema.names))
+
+
+def _deletes(task: SliceTask, folded: Folded) -> LogRows:
+    """Deletes keep their ordering values; those without one win over whatever came before them, as they did."""
+    entries = folded.entries
+    dead = np.flatnonzero(entries.records.is_delete)
+    keys = take_one(entries.keys, dead).cast(pa.string())
+    lacks_value = pa.array(entries.records.is_commit_time[dead])
+    ordering = [
+        pc.if_else(lacks_value, pa.scalar(None, field.type), take_one(column, dead).cast(field.type))
+        for column, field in zip(entries.ordering, folded.fields, strict=True)
+    ]
+    return LogRows(pa.Table.from_batches([make_deletes(keys, pa.repeat(task.partition, len(keys)), ordering)]))

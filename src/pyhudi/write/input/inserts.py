@@ -1,0 +1,74 @@
+"""How new rows are taken in: in which order they lie, and what becomes of keys that are stored already."""
+
+from typing import assert_never
+
+from pyhudi.errors import Invalid
+from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.options.entries import DELETE_PAYLOAD
+from pyhudi.write.input.source import Operation, RowOrder, WriteSource
+from pyhudi.write.settings import WriteSettings
+
+POLICY = "hoodie.datasource.insert.dup.policy"
+
+
+def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> RowOrder:
+    """How the rows of new file groups lie. Keys that are made up number the rows as they arrive: they are in order.
+
+    The modes that repartition by path ask for no more than what is so anyhow: a file holds rows of one partition, and
+    a partition gets no more files than its rows fill.
+    """
+    if operation is not Operation.BULK_INSERT or keys.makes_keys:
+        return RowOrder.AS_ARRIVED
+    match settings.bulk_insert_sort_mode:
+        case "GLOBAL_SORT":
+            return RowOrder.BY_KEY_IN_PARTITION
+        case "PARTITION_SORT":
+            return RowOrder.BY_KEY_IN_GROUP
+        case "NONE" | "PARTITION_PATH_REPARTITION" | "PARTITION_PATH_REPARTITION_AND_SORT":
+            return RowOrder.AS_ARRIVED
+        case _:
+            assert_never(settings.bulk_insert_sort_mode)
+
+
+def combines_rows(operation: Operation, settings: WriteSettings) -> bool:
+    """Whether an operation keeps one row a key of its input."""
+    match operation:
+        case Operation.UPSERT:
+            return settings.combine_before_upsert
+        case Operation.DELETE:
+            return settings.combine_before_delete
+        case Operation.INSERT:
+            return settings.combine_before_insert or settings.insert_duplicates == "drop"
+        case _:
+            return settings.combine_before_insert
+
+
+def as_deletes(operation: Operation) -> Operation:
+    """What becomes of an operation whose rows are deletes by their payload class. Raises: Invalid for an insert."""
+    if operation not in (Operation.UPSERT, Operation.DELETE):
+        raise Invalid(
+            f"{operation.value.lower()}: expected an upsert or a delete with the payload class {DELETE_PAYLOAD}, whose "
+            "rows are deletes: it would add none of them"
+        )
+    return Operation.DELETE
+
+
+def refuse_unchecked(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:
+    """Refuse a bulk insert that is to drop or refuse stored keys, none of which it looks up. Raises: Invalid."""
+    if operation is Operation.BULK_INSERT and settings.insert_duplicates != "none":
+        raise Invalid(
+            f"bulk insert into table '{table_name}': expected '{POLICY}'='none', found '{settings.insert_duplicates}' "
+            "by it or by its older spelling; a bulk insert looks no keys up: use insert"
+        )
+
+
+def refuse_stored_keys(source: WriteSource, settings: WriteSettings, *, table_name: str) -> None:
+    """Raises: Invalid for an insert that is to refuse stored keys, once tagging found some; nothing is written then."""
+    if settings.insert_duplicates != "fail":
+        return
+    count, example = source.stored_keys()
+    if count:
+        raise Invalid(
+            f"insert into table '{table_name}': '{POLICY}'='fail': expected new record keys only, found {count:,} that "
+            f"are stored already, such as '{example}'; leave them out, or use upsert"
+        )

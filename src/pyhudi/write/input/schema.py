@@ -1,0 +1,297 @@
+"""The input's columns against the table's: checked before the first byte, both sides shown.
+
+An input may add columns and widen types; the table then has them from this commit on. Files that are not written
+again keep what they have, and readers conform it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import (
+    META_FIELDS,
+    can_promote,
+    canonical_arrow,
+    refuse_names_alike,
+    required_columns,
+    typed_nulls,
+)
+from pyhudi.format.schema.evolution import evolve_avro
+from pyhudi.merge.rules import IS_DELETED, MergeRules
+from pyhudi.write.settings import WriteSettings
+
+SPELLING = {pa.int32(): (pa.int64(),)}
+"""What a key or partition column may become: types that spell every value as before."""
+
+EXACT = {pa.int32(): (pa.int64(), pa.float64()), pa.float32(): (pa.float64(),)}
+"""What an ordering column may become: types in which no two values become one."""
+
+_MILLIS = ("timestamp-millis", "local-timestamp-millis")
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """What the input is held against. `keys`: record key and partition columns; `ordering`: ordering columns."""
+
+    name: str
+    schema_text: str
+    schema: pa.Schema
+    keys: tuple[str, ...]
+    ordering: tuple[str, ...]
+
+    @property
+    def marks_deletes(self) -> str | None:
+        """The column that says of a row whether it is a delete, in every table that has it."""
+        at = self.schema.get_field_index(IS_DELETED)
+        return IS_DELETED if at >= 0 and pa.types.is_boolean(self.schema.field(at).type) else None
+
+
+def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
+    """Whether an input has the key, partition and ordering columns, those that are never null, only some of the others,
+    and no new one: a new one beside missing ones may be one of those, misspelled.
+    """
+    if settings.fills_missing_columns:
+        return False
+    given = {name for name in incoming.names if name not in META_FIELDS}
+    needed = {*table.keys, *table.ordering, *required_columns(table.schema_text)}
+    return needed <= given < set(table.schema.names)
+
+
+def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: MergeRules) -> None:
+    """Refuse rows with some columns in a table that makes one row of two by other rules, or marks deletes by a column.
+
+    Seen: where rows have some columns only, 1.2.0 passes over the table's partial-update mode.
+
+    Seen: 1.0.2 and 1.2.0 look for the mark of such rows at the place that it has in whole rows: their compactions lose
+    rows of Parquet blocks and fail on Avro blocks, of those that their own MERGE INTO writes too.
+    Raises: Unsupported.
+    """
+    if not rules.wins_whole:
+        raise Unsupported(
+            f"table '{table.name}': expected all columns in an upsert, as its rules of merging make one row of two "
+            "whole ones, found some; give whole rows, or hoodie.write.set.null.for.missing.columns for nulls"
+        )
+    mark = table.marks_deletes or next((mark.column for mark in rules.marks), None)
+    if mark is None:
+        return
+    missing = ", ".join(f"'{name}'" for name in table.schema.names if name not in incoming.names)
+    raise Unsupported(
+        f"table '{table.name}': expected all columns in an upsert, as the table has '{mark}', found {missing} "
+        "missing; Apache Hudi 1.x loses rows that came with some of the columns when it compacts such a table. Give "
+        "whole rows, or hoodie.write.set.null.for.missing.columns for nulls"
+    )
+
+
+def evolved_schema(
+    incoming: pa.Schema, table: TableColumns, settings: WriteSettings, *, is_partial: bool = False
+) -> str:
+    """The table's schema, as Avro text, once this input is in it: the text as it is where nothing changes.
+
+    Meta fields in the input are passed over. `is_partial`: missing columns are left as they are.
+    Raises: Invalid for columns that are missing, of a type that neither widens to the table's nor from it, or new and
+    never null; all of them named.
+    """
+    refuse_doubled(incoming)
+    given = canonical_arrow(typed_nulls(without_meta(incoming), table.schema))
+    check = _Comparison(table, settings)
+    stored = [field for field in table.schema if not is_partial or field.name in given.names]
+    columns = {field.name: field for field in check.members(list(given), stored, "")}
+    if is_partial:
+        columns = {field.name: columns.get(field.name, field) for field in table.schema}
+    if check.problems:
+        raise Invalid(
+            f"input does not fit table '{table.name}': {'; '.join(check.problems)}; cast or select its columns"
+        )
+    return evolve_avro(table.schema_text, pa.schema(columns.values()), optional=frozenset(check.missing))
+
+
+def columns_for_delete(
+    incoming: pa.Schema, table: pa.Schema, *, needed: Sequence[str], ordering: Sequence[str], table_name: str
+) -> pa.Schema:
+    """The key and partition columns, and the ordering columns where the input has all of them."""
+    refuse_doubled(incoming)
+    extra = [name for name in ordering if name not in needed]
+    names = [*needed, *(extra if all(name in incoming.names for name in ordering) else ())]
+    missing = [name for name in needed if name not in incoming.names]
+    if missing:
+        raise Invalid(
+            f"delete from table '{table_name}': expected the key and partition columns ({', '.join(needed)}), "
+            f"found no '{missing[0]}' among {', '.join(incoming.names)}"
+        )
+    wanted = pa.schema([table.field(name) for name in names])
+    given = canonical_arrow(typed_nulls(pa.schema([incoming.field(name) for name in names]), table))
+    problems = [
+        f"column '{found.name}': expected {field.type}, found {found.type}"
+        for found, field in zip(given, wanted, strict=True)
+        if not fits(found.type, field.type)
+    ]
+    if problems:
+        raise Invalid(f"input does not fit table '{table_name}': {'; '.join(problems)}; cast or select its columns")
+    return wanted
+
+
+def first_schema(incoming: pa.Schema) -> pa.Schema:
+    """The columns that the first write of a table gives it."""
+    refuse_doubled(incoming)
+    schema = canonical_arrow(without_meta(incoming))
+    if not schema.names:
+        raise Invalid("input: expected columns, found none")
+    refuse_names_alike(schema)
+    return schema
+
+
+def refuse_doubled(incoming: pa.Schema) -> None:
+    doubled = sorted(name for name, count in Counter(incoming.names).items() if count > 1)
+    if doubled:
+        raise Invalid(f"input: expected distinct column names, found '{doubled[0]}' twice")
+
+
+def refuse_unordered_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
+    """Raises: Invalid for an ordering column of lists, structs or maps: of two such values none is the greater."""
+    for name in ordering:
+        if name in schema.names and pa.types.is_nested(schema.field(name).type):
+            raise Invalid(
+                f"ordering column '{name}' of type {schema.field(name).type}: expected values that compare: numbers, "
+                "text, dates or timestamps; order by another column"
+            )
+
+
+def without_meta(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in META_FIELDS])
+
+
+def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type can be stored as the other: by Avro's promotions, or as a decimal of more digits.
+
+    Bytes are no text: not all of them could be read back.
+    """
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        given = {field.name: field.type for field in found}
+        return set(given) == {f.name for f in wanted} and all(fits(given[f.name], f.type) for f in wanted)
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return fits(found.value_type, wanted.value_type)
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return fits(found.key_type, wanted.key_type) and fits(found.item_type, wanted.item_type)
+    if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
+        whole = wanted.precision - wanted.scale >= found.precision - found.scale
+        return bool(whole and wanted.scale >= found.scale)
+    if pa.types.is_binary(found) and pa.types.is_string(wanted):
+        return False
+    return found == wanted or (not pa.types.is_nested(found) and can_promote(found, wanted))
+
+
+def widens(stored: pa.DataType, found: pa.DataType) -> bool:
+    """Whether a column may become what the input has: by the promotions of numbers, or text to bytes.
+
+    Seen: Apache Hudi 1.0.2 makes text of numbers too, so that one input of texts changes a column of numbers
+    for good; here that takes a cast.
+    """
+    return not pa.types.is_nested(stored) and not pa.types.is_decimal(stored) and fits(stored, found)
+
+
+def is_within_another(path: str) -> bool:
+    """Whether a field lies in a struct, list or map.
+
+    Seen: Apache Hudi 1.0.2 takes such a field in a wider type, and then fails on the files of before, its own too
+    ("Nested types with type changes cannot be read in vectorized mode"). So no type changes there; new fields do.
+    """
+    return "." in path
+
+
+class _Comparison:
+    """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional."""
+
+    def __init__(self, table: TableColumns, settings: WriteSettings) -> None:
+        self._settings = settings
+        self._pinned: Mapping[str, Mapping[pa.DataType, tuple[pa.DataType, ...]]] = {
+            **dict.fromkeys(table.ordering, EXACT),
+            **dict.fromkeys(table.keys, SPELLING),
+        }
+        self._required = frozenset(required_columns(table.schema_text))
+        self.problems: list[str] = []
+        self.missing: list[str] = []
+
+    def members(self, found: list[pa.Field], stored: list[pa.Field], path: str) -> list[pa.Field]:
+        """The fields of the table, or of a struct in it, with the input's taken in."""
+        given = {field.name: field for field in found}
+        lacking = [field for field in stored if field.name not in given]
+        added = [field for field in found if field.name not in {one.name for one in stored}]
+        for field in lacking:
+            self._note_missing(field, path, [one.name for one in added])
+        made = [
+            field.with_type(self._type(given[field.name].type, field.type, f"{path}{field.name}"))
+            if field.name in given
+            else field.with_nullable(True)
+            for field in stored
+        ]
+        return [*made, *self._added(added, stored, path, beside_missing=bool(lacking))]
+
+    def _note_missing(self, field: pa.Field, path: str, added: list[str]) -> None:
+        where = f"{path}{field.name}"
+        if self._settings.fills_missing_columns and where not in self._pinned:
+            if not field.nullable or where in self._required:
+                self.missing.append(where)
+            return
+        near = get_close_matches(field.name, added, 1)
+        self.problems.append(
+            f"column '{where}' ({field.type}) is missing" + (f" (found '{path}{near[0]}')" if near else "")
+        )
+
+    def _added(
+        self, added: list[pa.Field], stored: list[pa.Field], path: str, *, beside_missing: bool
+    ) -> list[pa.Field]:
+        """New fields; with fields missing beside them they are named too, for they may be those under a new name."""
+        folded = {field.name.lower(): field.name for field in stored}
+        refuse_names_alike(pa.schema(added), path)
+        for field in added:
+            where = f"{path}{field.name}"
+            alike = folded.setdefault(field.name.lower(), field.name)
+            if alike != field.name:
+                self.problems.append(
+                    f"column '{where}' ({field.type}) differs from column '{path}{alike}' by capital letters only"
+                )
+            elif beside_missing and not self._settings.fills_missing_columns:
+                self.problems.append(f"column '{where}' ({field.type}) is not in the table")
+            elif not field.nullable and not self._settings.makes_new_columns_nullable:
+                self.problems.append(
+                    f"column '{where}' ({field.type}, never null) is not in the table, whose rows have no value for "
+                    "it: expected a new column that may be null, or hoodie.datasource.write.new.columns.nullable=true"
+                )
+        return [field.with_nullable(True) for field in added]
+
+    def _type(self, found: pa.DataType, stored: pa.DataType, path: str) -> pa.DataType:
+        """The type that the table's field has from now on."""
+        if pa.types.is_struct(found) and pa.types.is_struct(stored):
+            return pa.struct(self.members(list(found), list(stored), f"{path}."))
+        if pa.types.is_list(found) and pa.types.is_list(stored):
+            item = stored.value_field
+            return pa.list_(item.with_type(self._type(found.value_type, item.type, f"{path}.element")))
+        if pa.types.is_map(found) and pa.types.is_map(stored):
+            item = stored.item_field
+            return pa.map_(stored.key_type, item.with_type(self._type(found.item_type, item.type, f"{path}.value")))
+        if fits(found, stored):
+            return stored
+        reason = ""
+        if widens(stored, found):
+            if found not in self._pinned.get(path, {stored: (found,)}).get(stored, ()):
+                reason = ", which would change how rows are keyed or ordered"
+            elif is_within_another(path):
+                reason = ", which Apache Hudi cannot read within structs, lists and maps"
+            else:
+                return found
+        self.problems.append(f"column '{path}': expected {stored}, found {found}{reason}")
+        return stored
+
+
+def refuse_unwritable_types(schema_text: str, *, table_name: str) -> None:
+    """Raises: Unsupported for a table whose timestamps count milliseconds: files of ours count microseconds."""
+    for logical in _MILLIS:
+        if f'"{logical}"' in schema_text:
+            raise Unsupported(
+                f"table '{table_name}': its schema has columns of type {logical}: this release writes timestamps of "
+                "microseconds only; write with Apache Hudi"
+            )

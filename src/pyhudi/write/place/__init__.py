@@ -1,0 +1,3 @@
+"""Where each row of a write goes. The plans are pure.
+
+Files are written in `handles/`."""

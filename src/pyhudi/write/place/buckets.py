@@ -1,0 +1,208 @@
+"""Writing by buckets: a row's key says which file group it belongs to, whether it is stored or not.
+
+Spec: format/indexes.md sections 4 and 5.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyhudi.errors import Conflict, Invalid, Unsupported
+from pyhudi.executor import Executor
+from pyhudi.format.keys.hashing_metadata import BUCKET_INDEX, COUNTS_BY_PARTITION, HashingMetadata, ring_folder
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.index.bucket import (
+    BucketRule,
+    check_stored_keys,
+    fixed_buckets,
+    live_buckets,
+    refuse_unsaid_buckets,
+)
+from pyhudi.index.consistent_buckets import RingBuckets, open_rings, refuse_replaced_nodes
+from pyhudi.options.names import canonical_name
+from pyhudi.table.facts.bucket_facts import BUCKET_COUNT, BUCKET_COUNT_DEFAULT, ENGINE, INDEX_TYPE, BucketFacts
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.pending import FileGroup
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.inserts import POLICY
+from pyhudi.write.input.source import Operation
+from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan, logged
+from pyhudi.write.settings import WriteSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBuckets:
+    """The buckets of a partition that rows of a write lie in.
+
+    `live`: the newest slice of each bucket that has one. `is_new`: the table has no such partition yet.
+    """
+
+    rule: BucketRule
+    live: Mapping[int, FileSlice]
+    is_new: bool
+
+    def emptied(self) -> "PartitionBuckets":
+        """As where all of its file groups are replaced."""
+        return replace(self, live={})
+
+    def refuse_resizing(self, partition: str, frozen: Mapping[FileGroup, Instant]) -> None:
+        """Raises: Conflict while a clustering is about to give the partition another ring."""
+        if not isinstance(self.rule, RingBuckets):
+            return
+        clash = min((group for group in frozen if group[0] == partition), default=None)
+        if clash is not None:
+            raise Conflict(
+                f"partition '{partition}': file group '{clash[1]}' is being clustered, which may resize the ring of "
+                f"the partition; let Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
+            )
+
+
+def open_buckets(
+    snapshot: Snapshot,
+    facts: BucketFacts,
+    partitions: Sequence[str],
+    slices: Mapping[str, Sequence[FileSlice]],
+    *,
+    adds_rows: bool,
+    executor: Executor,
+) -> dict[str, PartitionBuckets]:
+    """The buckets of the partitions that a write's rows lie in; where it adds rows, new partitions get their rings.
+
+    `slices`: the newest slices of those that exist. Requests: none where the table stores its facts, but for rings
+    what `open_rings` says; where it does not, also a look at stored keys of each partition.
+    Raises: Invalid where other facts, or another index, placed the rows that are there.
+    """
+    by_partition = f"{snapshot.storage.location.uri}/{COUNTS_BY_PARTITION}"
+    if any(True for _ in snapshot.storage.list(COUNTS_BY_PARTITION, recursive=True)):
+        raise Unsupported(
+            f"{by_partition}: partitions have buckets by rules of their own; expected as many in each; write with "
+            "Apache Hudi"
+        )
+    rules = _rules(snapshot, facts, partitions, slices, adds_rows=adds_rows, executor=executor)
+
+    def open_one(partition: str) -> PartitionBuckets:
+        live = live_buckets(rules[partition], partition, slices.get(partition, ()))
+        if not facts.is_stored:
+            check_stored_keys(snapshot.storage, rules[partition], live, partition=partition)
+        return PartitionBuckets(rules[partition], live, is_new=partition not in slices)
+
+    return dict(zip(partitions, executor.run(open_one, partitions), strict=True))
+
+
+def plan_buckets(
+    counts: Mapping[tuple[str, int], int],
+    buckets: Mapping[str, PartitionBuckets],
+    *,
+    appends: bool,
+    adds_rows: bool,
+    searches: bool,
+    new_uuid: Callable[[], str],
+) -> WritePlan:
+    """All rows of a bucket to its file group; to a new one where it has none and the write adds rows.
+
+    `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that are there. `searches`: tasks
+    find out which of the rows are new.
+    Sizes play no part: a bucket is one group. Pure but for `new_uuid`.
+    Seen: Apache Hudi makes a base file for a new bucket of a merge-on-read table, too (1.0.2, 1.2.0).
+    """
+    tasks: list[FileGroupTask] = []
+    for (partition, bucket), count in sorted(counts.items()):
+        of = buckets[partition]
+        piece = of.live.get(bucket)
+        if piece is not None:
+            kind = TaskKind.APPEND if appends else TaskKind.REWRITE
+            task = FileGroupTask(
+                len(tasks), kind, partition, piece.file_id,
+                piece.base_file.name.format() if piece.base_file is not None else None, piece.base_instant,
+                0, count, is_new_partition=False, index_bucket=bucket, searched=piece if searches else None,
+                piece=logged(piece, kind),
+            )  # fmt: skip
+        elif adds_rows:
+            task = FileGroupTask(
+                len(tasks), TaskKind.CREATE, partition, of.rule.file_id_of(bucket, new_uuid), None, None,
+                count, 0, is_new_partition=of.is_new, index_bucket=bucket,
+            )  # fmt: skip
+        else:
+            continue
+        tasks.append(task)
+    return WritePlan(tuple(tasks))
+
+
+def refuse_unfit_for_buckets(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:
+    """Refuse what takes knowing which keys are stored before any is written: by buckets that is found by then. Raises:
+    Invalid.
+    """
+    if operation is Operation.INSERT and settings.insert_duplicates == "fail":
+        raise Invalid(
+            f"insert into table '{table_name}': expected '{POLICY}'='none' or 'drop', found 'fail'; with the bucket "
+            "index keys are looked up as they are written: use drop, or upsert"
+        )
+
+
+def refuse_hidden_buckets(snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]]) -> None:
+    """Refuse a write by another index to a table that stores no index, but has buckets: no write by bucket would find
+    its rows.
+
+    `slices`: of the partitions that it touches. Requests: the listing of another partition where these have no file
+    group, and on a merge-on-read table one list. None where the table stores its index. Raises: Invalid.
+    """
+    config = snapshot.config
+    if any(canonical_name(name) == INDEX_TYPE and text.strip() for name, text in config.properties.items()):
+        return
+    known = [piece for of in slices.values() for piece in of]
+    if not known:
+        others = (partition for partition in snapshot.listing.partitions() if partition not in slices)
+        known = next(filter(None, map(snapshot.slices, others)), [])
+    refuse_unsaid_buckets(config.name, known)
+    if config.is_merge_on_read and any(True for _ in snapshot.storage.list(BUCKET_INDEX, recursive=True)):
+        raise Invalid(
+            f"table '{config.name}': it has files of the bucket index ('{BUCKET_INDEX}'), and its properties do not "
+            f"say so: expected options '{INDEX_TYPE}'='BUCKET', '{ENGINE}' and '{BUCKET_COUNT}' as its writers state "
+            "them"
+        )
+
+
+def refuse_replacing_rings(snapshot: Snapshot, partitions: Iterable[str]) -> None:
+    """Refuse to replace file groups that a ring names: its next rows would go to groups that no reader looks at.
+
+    Requests: on a merge-on-read table a list a partition. Raises: Unsupported.
+    """
+    if not snapshot.config.is_merge_on_read:
+        return
+    for partition in partitions:
+        if any(True for _ in snapshot.storage.list(ring_folder(partition))):
+            raise Unsupported(
+                f"partition '{partition}': its ring of buckets ({ring_folder(partition)}) names the file groups that "
+                "this write would replace, and goes on naming them; delete rows instead, or make another table"
+            )
+
+
+def _rules(
+    snapshot: Snapshot,
+    facts: BucketFacts,
+    partitions: Sequence[str],
+    slices: Mapping[str, Sequence[FileSlice]],
+    *,
+    adds_rows: bool,
+    executor: Executor,
+) -> dict[str, BucketRule]:
+    if facts.engine == "SIMPLE":
+        is_empty = facts.bucket_count is None and not _has_groups(snapshot)
+        rule = fixed_buckets(facts, table=snapshot.config.name, is_empty=is_empty)
+        return dict.fromkeys(partitions, rule)
+    count = facts.bucket_count or BUCKET_COUNT_DEFAULT
+
+    def check(ring: HashingMetadata) -> None:
+        refuse_replaced_nodes(ring, snapshot.replaced.get(ring.partition, {}))
+        live_buckets(RingBuckets(ring, facts.hash_fields), ring.partition, slices.get(ring.partition, ()))
+
+    wanted = [partition for partition in partitions if adds_rows or partition in slices]
+    rings = open_rings(
+        snapshot.storage, wanted, bucket_count=count, timeline=snapshot.timeline, check=check, executor=executor,
+        live_file_ids=lambda partition: [piece.file_id for piece in slices.get(partition, ())],
+    )  # fmt: skip
+    absent = {p: HashingMetadata.initial(p, count) for p in partitions if p not in rings}  # nothing of them is live
+    return {partition: RingBuckets(ring, facts.hash_fields) for partition, ring in {**rings, **absent}.items()}
+
+
+def _has_groups(snapshot: Snapshot) -> bool:
+    return any(snapshot.slices(partition) for partition in snapshot.listing.partitions())

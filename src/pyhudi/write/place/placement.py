@@ -1,0 +1,157 @@
+"""Where the rows of a write go: to the file groups in which their keys are found, or to those of their buckets."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.errors import Conflict
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.table.facts.bucket_facts import BucketFacts
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.pending import FileGroup, read_pending_groups
+from pyhudi.table.view.slice_catalog import SliceCatalog
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.session import WriteSession
+from pyhudi.write.handles.log_names import name_logs
+from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
+from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table
+from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
+from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
+from pyhudi.write.place.replacement import clustering_groups, plan_replacement
+from pyhudi.write.settings import WriteSettings
+
+Slices = Mapping[str, list[FileSlice]]
+
+
+def place_rows(
+    session: WriteSession, source: WriteSource, prepared: PreparedWrite, settings: WriteSettings
+) -> tuple[WritePlan, dict[str, tuple[str, ...]] | None]:
+    """The plan of a write, and what it replaces: partition -> ids of the file groups that go, or None.
+
+    Requests: a listing, what the index reads, and a get for each pending service.
+    """
+    snapshot, operation = session.snapshot, prepared.operation
+    stored = SliceCatalog(snapshot)
+    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
+    replaced = plan_replacement(snapshot, operation, prepared.counts, pending)
+    frozen = clustering_groups(pending)
+    if prepared.buckets is not None:
+        refuse_replacing_rings(snapshot, replaced or ())
+        stored.bring(prepared.counts)
+        drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
+        plan = _by_buckets(
+            session, source, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
+            searches=drops or prepared.is_partial,
+        )  # fmt: skip
+    else:
+        plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
+    return _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced
+
+
+def _beside_log_compactions(plan: WritePlan, pending: Mapping[FileGroup, Instant]) -> WritePlan:
+    """The plan, whose tasks know of the log compactions that are pending of their groups."""
+    merging = {group: of.requested for group, of in pending.items() if of.action == "logcompaction"}
+    if not merging:
+        return plan
+    return WritePlan(
+        tuple(replace(task, log_compaction=merging.get((task.partition, task.file_id))) for task in plan.tasks)
+    )
+
+
+def _by_buckets(
+    session: WriteSession,
+    source: WriteSource,
+    prepared: PreparedWrite,
+    facts: BucketFacts,
+    slices: Slices,
+    frozen: Mapping[FileGroup, Instant],
+    *,
+    replaces: bool,
+    searches: bool,
+) -> WritePlan:
+    adds_rows = prepared.operation is not Operation.DELETE
+    buckets = open_buckets(
+        session.snapshot, facts, tuple(prepared.counts), slices, adds_rows=adds_rows, executor=source.executor
+    )
+    for partition, of in buckets.items():
+        of.refuse_resizing(partition, frozen)
+    counts = source.count_buckets({partition: of.rule for partition, of in buckets.items()})
+    if replaces:
+        buckets = {partition: of.emptied() for partition, of in buckets.items()}
+    plan = plan_buckets(
+        counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows, searches=searches,
+        new_uuid=session.access.new_uuid,
+    )  # fmt: skip
+    _refuse_frozen(frozen, [(task.partition, task.file_id) for task in plan.tasks])
+    return plan
+
+
+def _by_keys(
+    session: WriteSession,
+    source: WriteSource,
+    prepared: PreparedWrite,
+    stored: SliceCatalog,
+    frozen: Mapping[FileGroup, Instant],
+    settings: WriteSettings,
+    *,
+    joins: bool,
+) -> WritePlan:
+    """`joins`: new rows may go to file groups that are there; not to those that the write replaces."""
+    snapshot, operation = session.snapshot, prepared.operation
+    tagging = tagging_of_table(
+        snapshot, operation, prepared.spec, settings, prepared.counts, stored, source.executor
+    )  # fmt: skip
+    looks_up = looks_keys_up(operation, settings)
+    brings = looks_up and tagging.index.is_exact  # what the input touches is only known behind the look-up
+    if not brings:
+        refuse_hidden_buckets(snapshot, stored.by_partition or stored.whole(prepared.counts))
+    profile = tag_input(source, operation, prepared.counts, stored, tagging, looks_up=looks_up)
+    if tagging.drops_stored:
+        refuse_stored_keys(source, settings, table_name=snapshot.config.name)
+    _refuse_frozen(frozen, profile.updates)
+    touched = {**stored.by_partition, **stored.whole(profile.inserts)}
+    if brings:
+        refuse_hidden_buckets(snapshot, touched)
+    fills = operation is not Operation.BULK_INSERT
+    free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
+    appends = snapshot.config.is_merge_on_read
+    holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
+    sizing = Sizing(
+        record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
+        file_size_max_bytes=settings.file_size_max_bytes,
+        small_file_limit_bytes=settings.small_file_limit_bytes if fills and not prepared.is_partial else 0,
+        small_groups_max=settings.logs.small_groups_max if appends else None,
+        new_rows_max=source.group_rows_max if holds else None,
+    )
+    return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
+
+
+def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGroup]) -> None:
+    clash = min((key for key in groups if key in frozen), default=None)
+    if clash is not None:
+        raise Conflict(
+            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}'; let "
+            f"Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
+        )
+
+
+def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings) -> int:
+    """Bytes a stored row, as the newest write with rows measured it; before that an estimate from the columns."""
+    guess = min(settings.record_size_estimate_bytes, 40 + sum(_width(field.type) for field in schema))
+    for instant in reversed(snapshot.timeline.completed_writes[-3:]):
+        metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
+        stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes and not s.is_log]
+        rows = sum(s.num_writes or 0 for s in stats)
+        if rows >= 1_000:
+            return record_size(rows, sum(s.file_size_in_bytes or 0 for s in stats), len(stats), default_bytes=guess)
+    return guess
+
+
+def _width(kind: pa.DataType) -> int:
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:
+        return 24

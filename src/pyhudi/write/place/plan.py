@@ -1,0 +1,189 @@
+"""Where each row goes: the plan of a write, pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyhudi.format.names import file_group_id
+from pyhudi.table.view.file_system_view import FileSlice, NewLog
+
+FILE_OVERHEAD_BYTES = 16_000
+"""What a base file weighs beside its rows: the footer. The Bloom filter goes by the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProfile:
+    """What the input asks for: rows to insert by partition, rows to update or delete by file group."""
+
+    inserts: Mapping[str, int]
+    updates: Mapping[tuple[str, str], int]
+
+
+class TaskKind(Enum):
+    """What becomes of a file group: it is new, its base file is rewritten, or rows are appended to its log."""
+
+    CREATE = "create"
+    REWRITE = "rewrite"
+    APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroupTask:
+    """One file group to write. `bucket` counts from 0.
+
+    `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
+    `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
+    group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
+    `log`: what its new log is called; None where logs are called after their write. `searched`: the slice whose keys
+    tell which of the rows are new, where that is only found as they are written. `piece`: the slice to whose log rows
+    are appended, where it has logs upon a base file. `log_compaction`: a pending one of the group.
+    """
+
+    bucket: int
+    kind: TaskKind
+    partition: str
+    file_id: str
+    base_file: str | None
+    base_instant: str | None
+    inserts: int
+    updates: int
+    is_new_partition: bool
+    index_bucket: int | None = None
+    log: NewLog | None = None
+    searched: FileSlice | None = None
+    piece: FileSlice | None = None
+    log_compaction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """How large file groups become, in bytes, and which of the existing ones take new rows.
+
+    `small_file_limit_bytes`: base files below it do; 0: none. `small_groups_max`: so many of a partition; None: all.
+    `new_rows_max`: new rows that a group takes at most, where more are not to be held at a time.
+    """
+
+    record_size_bytes: int
+    file_size_max_bytes: int
+    small_file_limit_bytes: int
+    small_groups_max: int | None = None
+    new_rows_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """The file groups of a write, by bucket number."""
+
+    tasks: tuple[FileGroupTask, ...]
+
+    def update_buckets(self) -> dict[tuple[str, str], int]:
+        """(partition, file id) -> bucket, for the file groups in which rows are to be updated or deleted."""
+        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.updates}
+
+    def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
+        """Partition -> (bucket, planned rows), for the file groups that take new rows."""
+        bins: dict[str, list[tuple[int, int]]] = {}
+        for task in self.tasks:
+            if task.inserts:
+                bins.setdefault(task.partition, []).append((task.bucket, task.inserts))
+        return bins
+
+
+def plan_write(
+    profile: WorkloadProfile,
+    slices: Mapping[str, Sequence[FileSlice]],
+    *,
+    sizing: Sizing,
+    appends: bool,
+    new_uuid: Callable[[], str],
+) -> WritePlan:
+    """Rewrite the file groups that hold updates, or append to their logs; put inserts into small files first, then
+    into new groups.
+
+    `slices`: the newest slices by existing partition. `appends`: updates go to logs; only small file groups
+    without logs are rewritten then, to take new rows. New groups of a partition get equal shares, as many as the
+    target size asks for. Pure but for `new_uuid`; ties are broken by (partition, file id).
+    """
+    assert sizing.record_size_bytes >= 1
+    assert sizing.file_size_max_bytes >= 1
+    assert sizing.new_rows_max is None or sizing.new_rows_max >= 1
+    tasks: list[FileGroupTask] = []
+    partitions = sorted(set(profile.inserts) | {partition for partition, _ in profile.updates})
+    for partition in partitions:
+        existing = slices.get(partition, ())
+        left = profile.inserts.get(partition, 0)
+        filled = _fill_small_files(existing, left, sizing)
+        left -= sum(filled.values())
+        for piece in sorted(existing, key=lambda piece: piece.file_id):
+            updates = profile.updates.get((partition, piece.file_id), 0)
+            if updates or piece.file_id in filled:
+                kind = TaskKind.APPEND if appends and piece.file_id not in filled else TaskKind.REWRITE
+                tasks.append(
+                    FileGroupTask(
+                        len(tasks),
+                        kind,
+                        partition,
+                        piece.file_id,
+                        piece.base_file.name.format() if piece.base_file is not None else None,
+                        piece.base_instant,
+                        filled.get(piece.file_id, 0),
+                        updates,
+                        is_new_partition=False,
+                        piece=logged(piece, kind),
+                    )
+                )
+        overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
+        rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
+        rows_max = rows_max if sizing.new_rows_max is None else min(rows_max, sizing.new_rows_max)
+        for rows in equal_shares(left, -(-left // rows_max)):
+            file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
+            tasks.append(
+                FileGroupTask(
+                    len(tasks), TaskKind.CREATE, partition, file_id, None, None, rows, 0, is_new_partition=is_new
+                )
+            )
+    return WritePlan(tuple(tasks))
+
+
+def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) -> dict[str, int]:
+    """File id -> new rows, of the existing groups that take some."""
+    filled: dict[str, int] = {}
+    for piece in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
+        assert piece.base_file is not None
+        room = (sizing.file_size_max_bytes - piece.base_file.size_bytes) // sizing.record_size_bytes
+        take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
+        if take:
+            filled[piece.file_id] = take
+            rows -= take
+    return filled
+
+
+def logged(piece: FileSlice, kind: TaskKind) -> FileSlice | None:
+    """The slice as a task's `piece`."""
+    return piece if kind is TaskKind.APPEND and piece.base_file is not None and piece.log_files else None
+
+
+def equal_shares(total: int, count: int) -> list[int]:
+    """`total` in `count` shares that differ by one at most, the larger ones first."""
+    if count == 0:
+        return []
+    share, rest = divmod(total, count)
+    return [share + (at < rest) for at in range(count)]
+
+
+def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
+    """Groups with logs are none: their base file's size does not say what they hold."""
+    small = [
+        p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes and not p.log_files
+    ]
+    return sorted(small, key=lambda p: (p.base_file.size_bytes if p.base_file else 0, p.file_id))
+
+
+def record_size(rows: int, size_bytes: int, files: int, *, default_bytes: int) -> int:
+    """Bytes a row by what an earlier write measured, the fixed weight of its files set aside.
+
+    `default_bytes` where it wrote too little to tell: fewer than 1,000 rows.
+    """
+    if rows < 1_000:
+        return default_bytes
+    return max(1, (size_bytes - files * FILE_OVERHEAD_BYTES) // rows, size_bytes // rows // 20)

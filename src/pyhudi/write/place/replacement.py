@@ -1,0 +1,129 @@
+"""Replacing file groups as a whole: which ones a write replaces, and what must not stand in its way."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from pyhudi.errors import Conflict, Invalid, NotFound
+from pyhudi.format.timeline.action_files import encode_requested_replace
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import RequestedReplaceMetadata
+from pyhudi.table.view.pending import FileGroup
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.source import Operation
+
+_ENCODED_STAR = "%2A"
+_SHOWN_MAX = 5
+
+
+def plan_replacement(
+    snapshot: Snapshot, operation: Operation, partitions: Iterable[str], pending: Mapping[FileGroup, Instant]
+) -> dict[str, tuple[str, ...]] | None:
+    """Partition -> ids of the file groups that go; None for an operation that replaces none.
+
+    `partitions`: of the incoming rows, or those to be deleted; overwriting the table takes all the others too.
+    Seen: 1.0.2 names partitions without file groups as well, with an empty list.
+
+    Spec: format/actions.md section 4. Raises: Conflict where a pending service is about to rewrite one of the
+    groups: it would bring their rows back.
+    """
+    if not operation.replaces_groups:
+        return None
+    existing = set(snapshot.listing.partitions())
+    chosen = set(partitions) | (existing if operation is Operation.INSERT_OVERWRITE_TABLE else set())
+    for (partition, file_id), instant in sorted(pending.items()):
+        if partition in chosen:
+            raise Conflict(
+                f"partition '{partition}': {instant.action} '{instant.requested}' is pending and is about to rewrite "
+                f"its file group '{file_id}'; {_way_out(instant)}, then retry"
+            )
+    return {
+        partition: tuple(piece.file_id for piece in snapshot.slices(partition)) if partition in existing else ()
+        for partition in sorted(chosen)
+    }
+
+
+def _way_out(instant: Instant) -> str:
+    """The calls that end a pending service."""
+    runs = {"compaction": "compact() carries it out, ", "logcompaction": "log_compact() carries it out, "}
+    return f"{runs.get(instant.action, '')}rollback('{instant.requested}') takes it off the timeline"
+
+
+def clustering_groups(pending: Mapping[FileGroup, Instant]) -> dict[FileGroup, Instant]:
+    """File groups of pending clusterings, which must not be written to."""
+    return {group: of for group, of in pending.items() if of.action in ("clustering", "replacecommit")}
+
+
+def requested_content(operation: Operation) -> bytes:
+    """What the requested file of an operation holds: nothing for a commit. Spec: format/actions.md section 4.
+
+    Seen: 1.0.2 and 1.2.0 leave every field null, the version too, but for a deletion of partitions, which names itself.
+    """
+    if not operation.replaces_groups:
+        return b""
+    if operation is Operation.DELETE_PARTITION:
+        return encode_requested_replace(
+            RequestedReplaceMetadata(operation_type=operation.value, extra_metadata={}, version=1)
+        )
+    return encode_requested_replace(RequestedReplaceMetadata())
+
+
+def find_partitions(existing: Sequence[str], wanted: Iterable[str]) -> tuple[str, ...]:
+    """The partition paths that are asked for, each once.
+
+    Raises: NotFound for a path that is no partition of the table, naming the nearest.
+    """
+    known = set(existing)
+    chosen = tuple(dict.fromkeys(wanted))
+    for path in chosen:
+        if not isinstance(path, str):
+            raise Invalid(f"partition {path!r}: expected the path of a partition as it is stored, a text")
+        if path not in known:
+            near = get_close_matches(path, existing, 1)
+            hint = f"; the nearest is '{near[0]}'" if near else f"; there are {_shown(existing)}"
+            raise NotFound(f"partition '{path}': expected the path of a partition as it is stored, found none{hint}")
+    return chosen
+
+
+def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[str, ...]:
+    """The partition paths that patterns name: `*` stands for any text, slashes too; others are paths as they are.
+
+    Seen: 1.0.2 takes `%2A` for `*` where a pattern has no `*`.
+    Raises: NotFound for a path or a pattern that is no partition of the table.
+    """
+    chosen: list[str] = []
+    for pattern in patterns:
+        star = "*" if "*" in pattern else _ENCODED_STAR
+        if star not in pattern:
+            chosen += find_partitions(existing, [pattern])
+            continue
+        parts = pattern.split(star)
+        matching = [path for path in existing if _has_in_order(path, parts)]
+        if not matching:
+            raise NotFound(
+                f"partitions '{pattern}': expected at least one that matches, found none among {_shown(existing)}"
+            )
+        chosen += matching
+    return tuple(dict.fromkeys(chosen))
+
+
+def _has_in_order(path: str, parts: Sequence[str]) -> bool:
+    """Whether a path begins with the first of two or more texts, ends with the last and has the others between.
+
+    Each at its first place: no expression that goes back and tries again, for partitions are named by anybody.
+    """
+    first, *between, last = parts
+    at, end = len(first), len(path) - len(last)
+    if at > end or not path.startswith(first) or not path.endswith(last):
+        return False
+    for part in between:
+        at = path.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def _shown(existing: Sequence[str]) -> str:
+    shown = ", ".join(f"'{path}'" for path in existing[:_SHOWN_MAX])
+    rest = f" and {len(existing) - _SHOWN_MAX:,} more" if len(existing) > _SHOWN_MAX else ""
+    return f"{shown}{rest}" if existing else "none"

@@ -1,0 +1,59 @@
+"""A renamed column could be read as if its older values were null, or a new column show a dropped one's."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.view.schema_on_read import refuse_renamed_columns
+
+
+def field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:
+    return {"id": number, "name": name, "type": kind, "optional": True}
+
+
+def history(*schemas: list[dict[str, Any]]) -> MemoryStorage:
+    storage = MemoryStorage()
+    content = json.dumps({"schemas": [{"version_id": n, "fields": fields} for n, fields in enumerate(schemas)]})
+    storage.put_new(".hoodie/.schema/20260101000000001_20260101000000002.schemacommit", b'{"schemas": []}')
+    storage.put_new(".hoodie/.schema/20260102000000001_20260102000000002.schemacommit", content.encode())
+    storage.put_new(".hoodie/.schema/20260103000000001.schemacommit.requested", b"")
+    return storage
+
+
+def inner(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "fields": list(fields)}
+
+
+def test_columns_that_keep_their_names_are_read() -> None:
+    refuse_renamed_columns(MemoryStorage())
+    refuse_renamed_columns(
+        history([field(0, "a"), field(1, "b")], [field(0, "a"), field(2, "c")], [field(0, "a", "int")])
+    )
+    refuse_renamed_columns(
+        history([field(0, "a", inner(field(1, "x")))], [field(0, "a", inner(field(1, "x"), field(2, "y")))])
+    )
+
+
+@pytest.mark.parametrize(
+    "schemas, name",
+    [
+        (([field(0, "new")], [field(0, "old")]), "old"),
+        (([field(1, "a")], [field(0, "b")], [field(0, "a")]), "a"),
+        (([field(2, "a")], [field(0, "a")]), "a"),
+        (([field(0, "a", inner(field(1, "y")))], [field(0, "a", inner(field(1, "x")))]), "a.x"),
+    ],
+)
+def test_a_renamed_column_is_named(schemas: tuple[list[dict[str, Any]], ...], name: str) -> None:
+    with pytest.raises(Unsupported, match=f"schemacommit: column '{name}' was renamed, or dropped and added again"):
+        refuse_renamed_columns(history(*schemas))
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"schemas": [{"fields": [{"name": "a"}]}]}'])
+def test_a_history_that_does_not_read_is_an_error(content: bytes) -> None:
+    storage = MemoryStorage()
+    storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
+    with pytest.raises(CorruptFile, match="expected a history of schemas"):
+        refuse_renamed_columns(storage)
