@@ -3,7 +3,8 @@
 A service holds the guard only when it begins and when it completes; other writers write meanwhile. While it runs, its
 heartbeat says so, and a free guard does not mean that the service is dead. Whoever finds a service pending without a
 living heartbeat does it anew, under the same instant. Two attempts never write the same file: each uses file names of
-its own. An attempt that was given up finds its markers gone (`write/handles/attempt.py`), at the latest when it completes.
+its own. An attempt that was given up finds its markers gone (`write/handles/attempt.py`), at the latest when it
+completes.
 """
 
 import logging
