@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unavailable
+from pyhudi.api.services import asked_job
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.executor import Executor
 from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan
@@ -146,7 +147,7 @@ def test_work_that_waits_in_vain_for_the_table_stays_pending(disk: MemoryStorage
     before = rows(disk)
     with ExitStack() as held:
         other = handle(disk, later_ms=1)
-        job = other._job(CompactionKind.BASE, None, None)
+        job = asked_job(other._handle, CompactionKind.BASE, None, None)
         first = meeting(disk, lambda: held.enter_context(job.open_session()))
         with pytest.raises(Conflict, match="waited 600 seconds"):
             first.compact()
@@ -385,5 +386,5 @@ def test_a_compaction_after_a_write_fails_no_write(caplog: pytest.LogCaptureFixt
 
 def test_a_schedule_that_nobody_asked_for_waits_for_the_pending_one(disk: MemoryStorage) -> None:
     first = handle(disk).schedule_compaction()
-    job = handle(disk, later_ms=1_000)._job(CompactionKind.BASE, None, None)
+    job = asked_job(handle(disk, later_ms=1_000)._handle, CompactionKind.BASE, None, None)
     assert f"'{first.requested}' is pending" in schedule_compaction(job, is_asked=False).reason

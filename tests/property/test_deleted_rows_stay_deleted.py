@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable
+from pyhudi.api.services import asked_job
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import schedule_compaction
@@ -120,7 +121,7 @@ def test_a_pending_compaction_is_no_obstacle_and_a_pending_log_compaction_names_
     for _ in range(2):
         table.delete(by_key("b"))
     options = {"hoodie.log.compaction.blocks.threshold": "2"}
-    schedule_compaction(table._job(CompactionKind.LOG, options, None), is_asked=True)
+    schedule_compaction(asked_job(table._handle, CompactionKind.LOG, options, None), is_asked=True)
     with pytest.raises(Conflict, match=r"log_compact\(\)"):
         table.upsert(arrow([row("b", 5, 3)]))
     table.log_compact(options=options)

@@ -1,57 +1,53 @@
-"""One class for a table: create or open it, write to it, ask it."""
+"""The class that users hold: a signature and a sentence for each call. What a call does is in the module it names."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from pyhudi.api import frames
-from pyhudi.api.access import data_skipping, list_storage, table_access
-from pyhudi.api.commit_callback import refuse_stored_callback
-from pyhudi.api.indexes import TableIndexes
-from pyhudi.api.lookup import look_up, sought_keys
+from pyhudi.api import indexes, queries, savepoints, services, writes
+from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.creation import make_table
+from pyhudi.api.handle import TableHandle
+from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
+from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.scan import Scan
+from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.errors import Invalid, hide_secrets
+from pyhudi.errors import hide_secrets
 from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES
-from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.instant_text import instant_from_user
 from pyhudi.options.resolve import merge_options
-from pyhudi.predicate import parse_predicate
 from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.compaction.many_logs import tell_of_logs
+from pyhudi.services.archive.run import ArchiveResult
+from pyhudi.services.clean.run import CleanResult
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.run import CompactionResult
+from pyhudi.services.indexing.drop import DroppedIndexes
+from pyhudi.services.indexing.work import IndexResult
+from pyhudi.services.undo.restore import RestoreResult
+from pyhudi.services.undo.rollback import RollbackResult
+from pyhudi.services.undo.savepoint import Savepoint, read_savepoint_list
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.changes.incremental import OnCleaned, commit_range, plan_incremental
-from pyhudi.table.facts.config import TableConfig
-from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
-from pyhudi.table.facts.key_properties import bare_name
-from pyhudi.table.read.plan import plan_snapshot, select_columns
-from pyhudi.table.view.cleaned import refuse_cleaned
+from pyhudi.table.changes.incremental import OnCleaned
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.versions import NEW_TABLE_VERSION
-from pyhudi.write.input.key_settings import refuse_unwritable_keys
-from pyhudi.write.input.schema import refuse_unordered_types
+from pyhudi.write.input.source import Operation
+from pyhudi.write.operation import WriteResult
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from pyhudi.table.read.plan import ReadPlan
-
-TimeLike = str | date | datetime
-Where: TypeAlias = Any  # Spark SQL text, or a pyarrow.compute.Expression, which has no type of its own
+    from pyspark.sql import SparkSession
 
 
-class HudiTable(TableIndexes):
+class HudiTable:
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -61,8 +57,9 @@ class HudiTable(TableIndexes):
 
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
-        self._access, self._options, self._executor = access, dict(options), executor
         self._facts = access.snapshot().config
+        self._access = access
+        self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 
     @classmethod
     def create(
@@ -97,33 +94,7 @@ class HudiTable(TableIndexes):
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """
         access = table_access(path, storage_options, storage, clock, random, lock)
-        given = merge_options(write=properties, opened=None, table={})
-        refuse_stored_callback(given)
-        WriteSettings.from_options(given)
-        AfterCommitSettings.from_options(given)
-        keys = column_names(record_key, what="record_key")
-        partitions = column_names(partition_by, what="partition_by", has_kinds=True)
-        order = column_names(ordering, what="ordering")
-        text, columns = None, None
-        if schema is not None:
-            columns = canonical_arrow(frames.arrow_schema(schema))
-            refuse_names_alike(columns)
-            refuse_unordered_types(columns, order)
-            for what, names in (
-                ("record_key", keys),
-                ("partition_by", map(bare_name, partitions)),
-                ("ordering", order),
-            ):
-                missing = [n for n in names if n not in columns.names]
-                if missing:
-                    raise Invalid(
-                        f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}"
-                    )
-            text = avro_from_arrow(columns, record_name=record_name(name))
-        new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
-        stored = new_table_properties(new)
-        refuse_unwritable_keys(stored, columns)
-        write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())
+        make_table(access, name, record_key, partition_by, ordering, schema, table_type, table_version, properties)
         return cls(access, {}, executor or LocalExecutor())
 
     @classmethod
@@ -172,7 +143,7 @@ class HudiTable(TableIndexes):
 
     @property
     def table_version(self) -> int:
-        return self._config().version.number
+        return self._access.snapshot().config.version.number
 
     @property
     def record_key(self) -> tuple[str, ...]:
@@ -189,12 +160,12 @@ class HudiTable(TableIndexes):
     @property
     def properties(self) -> Mapping[str, str]:
         """`hoodie.properties` as it is now."""
-        return dict(self._config().properties)
+        return dict(self._access.snapshot().config.properties)
 
     @property
     def metadata(self) -> TableMetadata:
         """The table's metadata table: what it knows, whether that is true, making it anew."""
-        return TableMetadata(self._access, self._options, self._executor)
+        return TableMetadata(self._access, self._handle.options, self._handle.executor)
 
     def schema(self) -> pa.Schema:
         """The table's columns, without meta fields; none until the first write of a table created without any."""
@@ -219,32 +190,7 @@ class HudiTable(TableIndexes):
         `pyarrow.compute.Expression`. `as_of`: commits requested at or before it count. `query`: `snapshot`, or
         `read_optimized`, which leaves the logs of a merge-on-read table alone and reads its base files.
         """
-        if query not in ("snapshot", "read_optimized"):
-            raise Invalid(f"query='{query}': expected 'snapshot' or 'read_optimized'")
-        snapshot = self._access.snapshot()
-        label = query
-        if as_of is not None:
-            until = instant_from_user(as_of, snapshot.zone, what="as_of")
-            refuse_cleaned(snapshot, until, asked=f"as_of='{as_of}'")
-            snapshot, label = snapshot.at(until), f"{query} as of {until}"
-        shown = snapshot.shown_columns(query)
-        schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
-        predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
-        skipping = None
-        if predicate is not None and as_of is None:  # indexes speak of the latest files
-            skipping = data_skipping(self._access, snapshot, self._options, self._executor)
-        plan = plan_snapshot(
-            snapshot,
-            schema=schema,
-            predicate=predicate,
-            where=None if where is None else str(where),
-            query=label,
-            shown=shown,
-            with_logs=query == "snapshot",
-            skipping=skipping,
-        )
-        tell_of_logs(self._access.location.uri, plan.files)
-        return Scan(self._access.storage, plan, self._executor, self._to_spark)
+        return queries.scan(self._handle, columns, where, as_of, query, meta_fields=meta_fields)
 
     def incremental(
         self,
@@ -264,23 +210,7 @@ class HudiTable(TableIndexes):
         `"error"`, or `"rows"`, which gives the rows of the range that are left.
         Raises: NotFound then, with the earliest start that can be answered; Invalid for a start after the end.
         """
-        if on_cleaned not in get_args(OnCleaned):
-            raise Invalid(f"on_cleaned={on_cleaned!r}: expected 'error' or 'rows'")
-        snapshot = self._access.snapshot()
-        shown = snapshot.shown_columns("incremental")
-        schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
-        predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
-        span = commit_range(snapshot, start, end)
-        plan = plan_incremental(
-            snapshot,
-            span,
-            schema=schema,
-            predicate=predicate,
-            where=None if where is None else str(where),
-            shown=shown,
-            on_cleaned=on_cleaned,
-        )
-        return Scan(self._access.storage, plan, self._executor, self._to_spark)
+        return queries.incremental(self._handle, start, end, columns, where, on_cleaned, meta_fields=meta_fields)
 
     def lookup(self, keys: Any) -> pa.Table:
         """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
@@ -290,16 +220,278 @@ class HudiTable(TableIndexes):
         Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
         index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.
         """
-        snapshot = self._access.snapshot()
-        given = merge_options(write=self._options, opened=None, table={})
-        return look_up(snapshot, sought_keys(snapshot, keys), given, self._executor)
+        return queries.lookup(self._handle, keys)
+
+    def bulk_insert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Add rows without looking for their keys or filling small files: the fast way to load a table."""
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.BULK_INSERT, data, call)
+
+    def insert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Add rows, into small files first.
+
+        Their keys are not looked for, unless `hoodie.datasource.insert.dup.policy` is `drop` (rows whose key is stored
+        are left out) or `fail` (one such row is an error, before anything is written).
+        """
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.INSERT, data, call)
+
+    def upsert(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Replace the rows whose keys are stored, add the others.
+
+        Keys are looked up within their partition. Of several rows of one key the greatest by the ordering
+        column counts, the last to arrive on a tie; with event-time ordering a stored row that is greater stays.
+        """
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.UPSERT, data, call)
+
+    def delete(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Delete the rows of these keys. `data`: rows, or only their key and partition columns.
+
+        Without the ordering column a delete wins; with it the ordering decides. An absent key is no error.
+        """
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.DELETE, data, call)
+
+    def insert_overwrite(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Replace the partitions that the rows lie in by the rows; other partitions stay."""
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.INSERT_OVERWRITE, data, call)
+
+    def insert_overwrite_table(
+        self,
+        data: Any,
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Replace all rows of the table by these; no rows empty it. Its history stays: `as_of` shows what was there."""
+        call = WriteCall(options, extra_metadata, on_commit)
+        return writes.write(self._handle, Operation.INSERT_OVERWRITE_TABLE, data, call)
+
+    def delete_partitions(
+        self,
+        partitions: Sequence[str],
+        *,
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Delete all rows of these partitions, by their paths as they are stored, such as `["city=oslo"]`.
+
+        All of them or none. Files stay until they are cleaned, so that `as_of` still shows the rows. No paths: nothing
+        is done. Raises: NotFound for a path that is no partition; Conflict while a pending compaction or clustering is
+        about to rewrite a file group of one.
+        """
+        return writes.delete_partitions(self._handle, partitions, WriteCall(options, extra_metadata, on_commit))
+
+    def partitions_like(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """The table's partition paths that patterns match: `*` stands for any text.
+
+        Raises: NotFound for a pattern that matches none.
+        """
+        return writes.partitions_like(self._handle, patterns)
+
+    def partitions_of(self, data: Any, *, options: Mapping[str, object] | None = None) -> tuple[str, ...]:
+        """The partition paths that rows, or their key and partition columns, lie in, stored or not."""
+        return writes.partitions_of(self._handle, data, options)
+
+    def clean(self, *, options: Mapping[str, object] | None = None) -> CleanResult:
+        """Delete the files that neither a retained commit nor a savepoint nor a pending action needs any more.
+
+        What is retained is what `hoodie.clean.*` says. A clean of any writer that was left pending is finished first.
+        It runs after writes by itself, unless `hoodie.clean.automatic` is false.
+        Raises: Conflict while another writer holds the table.
+        """
+        return services.clean(self._handle, options)
+
+    def archive(self, *, options: Mapping[str, object] | None = None) -> ArchiveResult:
+        """Move old instants from the active timeline into the history, the metadata table's too.
+
+        How many stay is what `hoodie.keep.*` and `hoodie.archive.*` say. It runs after writes by itself, unless
+        `hoodie.archive.automatic` is false. Raises: Conflict while another writer holds the table.
+        """
+        return services.archive(self._handle, options)
+
+    def compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the logs of a merge-on-read table into base files: what is pending first, then what is there now.
+
+        Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
+        readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
+        pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
+        true. `spark`: the session whose cluster it runs on; in this process where that runs on this machine only, or
+        for None.
+        Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
+        """
+        return services.compact(self._handle, CompactionKind.BASE, options, spark)
+
+    def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
+        """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
+
+        Raises: as `compact`.
+        """
+        return services.schedule(self._handle, CompactionKind.BASE, options)
+
+    def log_compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the log files of slices that have many into one each; base files stay as they are.
+
+        How many is what `hoodie.log.compaction.blocks.threshold` says. Otherwise as `compact`.
+        Raises: as `compact`; Unsupported where a record is made of several (custom mergers, partial-update modes).
+        """
+        return services.compact(self._handle, CompactionKind.LOG, options, spark)
+
+    def savepoint(
+        self,
+        instant: str | None = None,
+        *,
+        user: str = "",
+        comment: str = "",
+        options: Mapping[str, object] | None = None,
+    ) -> Savepoint:
+        """Keep a commit: its files are not cleaned, and it is not archived, until the savepoint is deleted.
+
+        `instant`: its requested time; None: the newest commit. `user`, `comment`: stored with it.
+        Raises: NotFound for a commit that is not on the active timeline, or whose files were cleaned away; Invalid for
+        one that has a savepoint, and for a table without any; Conflict while another writer holds the table.
+        """
+        return savepoints.put(self._handle, instant, user=user, comment=comment, options=options)
+
+    def savepoints(self) -> tuple[Savepoint, ...]:
+        """The table's savepoints, by requested time. One get each."""
+        return read_savepoint_list(self._access.snapshot())
+
+    def delete_savepoint(self, instant: str, *, options: Mapping[str, object] | None = None) -> Savepoint:
+        """Delete a savepoint; returns what it was. Files that nothing else needs go with the next clean.
+
+        Raises: NotFound where there is none; Conflict while another writer holds the table.
+        """
+        return savepoints.delete(self._handle, instant, options)
+
+    def restore(self, instant: str, *, options: Mapping[str, object] | None = None) -> RestoreResult:
+        """Take the table back to a commit, for good: every write since then is rolled back, its files are deleted.
+
+        `instant`: the requested time of a commit with a savepoint, or of any other whose files are all there. The
+        metadata table goes back with it, or is made anew. From the moment the restore is requested readers see the
+        table as it will be; one that dies is brought to its end by the next write or restore. Readers that began
+        before may miss files. Nothing is done where nothing came after the commit.
+        Raises: NotFound for a commit that is not on the active timeline, or whose files were cleaned away; Invalid
+        where savepoints or archived writes came after it; Conflict while another writer, compaction or indexing runs.
+        """
+        return savepoints.restore(self._handle, instant, options)
+
+    def rollback(self, instant: str, *, options: Mapping[str, object] | None = None) -> RollbackResult:
+        """Take back the newest write, for good: its files are deleted, the table is as before it.
+
+        `instant`: its requested time, or that of a write that died, which the next write would roll back anyway. The
+        metadata table goes back with it. From its first step on readers see the table without the write; a rollback
+        that dies is brought to its end by the next write. Readers that began before may miss files.
+        Raises: NotFound for a write that is not on the active timeline, or where files that the commit before it needs
+        were cleaned away; Invalid for one that is not the newest (`restore` takes several back), has a savepoint, or
+        changed no row; Conflict while another writer, compaction or indexing runs.
+        """
+        return savepoints.rollback(self._handle, instant, options)
+
+    def build_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
+    ) -> IndexResult:
+        """Build an index, while readers and writers go on: the table is held at the beginning and the end only.
+
+        `kind`: `column_stats` (`columns`: of which; None: the first 32), `partition_stats`, `bloom_filters`,
+        `record_index` (keys unique in the table), `partitioned_record_index` (within partitions), `secondary_index`
+        (of one column of `columns`; `name`: the column's unless given). With an `expression`, a function of one column
+        in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
+        values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
+        true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
+        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose cluster's tasks read the data
+        files; without one, or where it runs on this machine, threads of this process do.
+        Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that
+        cannot be indexed; Conflict while another process builds it, holds the table, or drops the index meanwhile.
+        """
+        request = IndexCall(kind, columns, name, expression)
+        return indexes.build(self._handle, request, options, spark)
+
+    def schedule_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> IndexResult:
+        """Plan an index and leave it pending, for whoever runs indexings next: `run_indexes`, a `build_index` of the
+        same, or Apache Hudi. Until it is run nothing is built, and writers know nothing of it.
+
+        Raises: as `build_index`.
+        """
+        request = IndexCall(kind, columns, name, expression)
+        return indexes.schedule(self._handle, request, options)
+
+    def run_indexes(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> tuple[IndexResult, ...]:
+        """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
+
+        Raises: as `build_index`.
+        """
+        return indexes.run_planned(self._handle, options, spark)
+
+    def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
+        """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
+        `hoodie.table.metadata.partitions`, or the name of a secondary index, or one on an expression, alone.
+
+        Raises: NotFound for an index that is not there; Invalid where the table's options ask for it; Conflict while
+        another process builds it or holds the table.
+        """
+        return indexes.drop(self._handle, name, options)
 
     def __repr__(self) -> str:
         path, version = hide_secrets(self.path), self._facts.version
         return f"HudiTable('{path}', name='{self.name}', {self.table_type}, version {version})"
-
-    def _config(self) -> TableConfig:
-        return self._access.snapshot().config
-
-    def _to_spark(self, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
-        return frames.spark_engine().plan_to_dataframe(spark, self._access.location, plan)

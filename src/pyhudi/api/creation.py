@@ -1,0 +1,56 @@
+"""Making a table: the arguments checked and turned into its facts, then written."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyhudi.api import frames
+from pyhudi.api.commit_callback import refuse_stored_callback
+from pyhudi.errors import Invalid
+from pyhudi.format.schema.conversion import avro_from_arrow, canonical_arrow, record_name, refuse_names_alike
+from pyhudi.options.resolve import merge_options
+from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.table.facts.creation import NewTable, column_names, new_table_properties, write_new_table
+from pyhudi.table.facts.key_properties import bare_name
+from pyhudi.txn.action.session import TableAccess
+from pyhudi.write.input.key_settings import refuse_unwritable_keys
+from pyhudi.write.input.schema import refuse_unordered_types
+from pyhudi.write.settings import WriteSettings
+
+
+def make_table(
+    access: TableAccess,
+    name: str,
+    record_key: str | Sequence[str] | None,
+    partition_by: str | Sequence[str] | None,
+    ordering: str | Sequence[str] | None,
+    schema: Any,
+    table_type: str,
+    table_version: int,
+    properties: Mapping[str, object] | None,
+) -> None:
+    """Make a new table. Arguments and errors: as of `HudiTable.create`."""
+    given = merge_options(write=properties, opened=None, table={})
+    refuse_stored_callback(given)
+    WriteSettings.from_options(given)
+    AfterCommitSettings.from_options(given)
+    keys = column_names(record_key, what="record_key")
+    partitions = column_names(partition_by, what="partition_by", has_kinds=True)
+    order = column_names(ordering, what="ordering")
+    text, columns = None, None
+    if schema is not None:
+        columns = canonical_arrow(frames.arrow_schema(schema))
+        refuse_names_alike(columns)
+        refuse_unordered_types(columns, order)
+        for what, names in (
+            ("record_key", keys),
+            ("partition_by", map(bare_name, partitions)),
+            ("ordering", order),
+        ):
+            missing = [n for n in names if n not in columns.names]
+            if missing:
+                raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
+        text = avro_from_arrow(columns, record_name=record_name(name))
+    new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
+    stored = new_table_properties(new)
+    refuse_unwritable_keys(stored, columns)
+    write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())

@@ -1,0 +1,83 @@
+"""What the calls of a table share: how it is reached, the options of its handle, and a writer's turn at it."""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.api import frames
+from pyhudi.api.access import metadata_upkeep
+from pyhudi.executor import Executor
+from pyhudi.options.resolve import check_table_facts, merge_options
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.write.settings import WriteSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class TableHandle:
+    """A table that somebody opened.
+
+    `options`: the defaults of this handle's calls. `executor`: carries out work in this process. `name`: the table's.
+    """
+
+    access: TableAccess
+    options: Mapping[str, object]
+    executor: Executor
+    name: str
+
+    def prepare(self, options: Mapping[str, object] | None) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
+        """The table as it is, and the options and settings of a call that changes it, checked."""
+        snapshot = self.access.snapshot()
+        refuse_unwritable(snapshot.config, self.access.location.uri)
+
+        merged = merge_options(write=options, opened=self.options, table=snapshot.config.properties)
+        check_table_facts(merged, snapshot.config.facts())
+        return snapshot, merged, WriteSettings.from_options(merged)
+
+    def callers_options(self, options: Mapping[str, object] | None) -> Mapping[str, str]:
+        """The options of the call and the handle. The table's properties have no say: anybody may have written them."""
+        return merge_options(write=options, opened=self.options, table={})
+
+    def session(
+        self,
+        settings: WriteSettings,
+        clean: CleanSettings,
+        what: str,
+        *,
+        access: TableAccess | None = None,
+        is_write: bool = True,
+        takes_over: str | None = None,
+        takes_back: str | None = None,
+        readers: Executor | None = None,
+    ) -> AbstractContextManager[WriteSession]:
+        """A writer's turn at the table. `what`: the operation, for messages. Otherwise as `write_session`.
+
+        `access`: how the table is reached where a Spark session reaches it otherwise than this process; None: as the
+        handle does. `readers`: read the data files where the turn builds an index; None: the handle's executor.
+        """
+        access = access or self.access
+        return write_session(
+            access,
+            purpose=f"{what} of table '{self.name}'",
+            heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
+            participants=lambda snapshot, issue, hold: [
+                metadata_upkeep(access, snapshot, issue, settings, clean, hold, self.executor, readers)
+            ],
+            is_write=is_write,
+            takes_over=takes_over,
+            takes_back=takes_back,
+            wait_ms=settings.lock_wait_ms,
+        )
+
+    def access_through(self, spark: "SparkSession | None") -> TableAccess:
+        """How the table is reached by a call that runs on this Spark session; None: in this process."""
+        return self.access if spark is None else frames.spark_engine().session_access(self.access, spark)
+
+    def readers(self, cluster: Any | None) -> Executor:
+        """What reads data files: tasks of a Spark cluster (`frames.as_cluster`), or this process without one."""
+        return self.executor if cluster is None else frames.spark_engine().SparkExecutor(cluster)
