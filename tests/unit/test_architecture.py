@@ -16,7 +16,8 @@ _PATH = re.compile(r"`([a-z_]+(?:/[a-z_]+)*(?:/|\.py))`")
 
 def test_the_picture_shows_the_floors_and_rooms_as_they_are() -> None:
     spec = importlib.util.spec_from_file_location("draw_architecture", ROOT / "tools" / "draw_architecture.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     drawing = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(drawing)
 

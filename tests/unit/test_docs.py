@@ -22,7 +22,7 @@ PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 _EXAMPLE = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
-_TEST = re.compile(r"^\* \[(\w+)\] `(tests/[\w/]+\.py)::(\w+)`$", re.MULTILINE)
+_TEST = re.compile(r"^\* \[(\w+)\] `((?:tests|src/pyhudi/testing)/[\w/]+\.py)::(\w+)`$", re.MULTILINE)
 _LABEL = re.compile(r"\[([a-z]{1,2})\](?!\()")
 
 

@@ -2,7 +2,7 @@
 
 Paths are relative to the storage's root (the table's base path), with `/` between parts and
 no leading `/`; the root itself is `""`. Every storage obeys one contract, which
-`tests/conformance/storage_contract.py` states as tests:
+`src/pyhudi/testing/storage_contract.py` states as tests:
 
 * A path that is absolute, or has a part that is empty, `.` or `..`, is Invalid in every call.
 * A change that needs a folder where a file is, or a file where a folder is, is Invalid. To a reader such a file is

@@ -1,3 +1,4 @@
-"""Storages for tests: one that counts requests, one that crashes at a chosen change.
+"""For tests of whoever embeds pyhudi, or writes a storage: storages that count and crash, and a storage's contract.
 
-Public, for whoever embeds pyhudi or writes a storage. The library itself imports nothing from here."""
+Public. The library itself imports nothing from here.
+"""

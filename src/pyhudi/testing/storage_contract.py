@@ -1,4 +1,4 @@
-"""The contract of every storage, as tests: subclass `StorageContract` and give it a `storage` fixture.
+"""The contract of every storage, as pytest tests: subclass `StorageContract` and give it a `storage` fixture.
 
 What could go wrong: a half-written file is seen, two writers both believe that they created a file, a path
 from the data reaches out of the table, a listing leaves a file out or comes in another order elsewhere.
