@@ -171,7 +171,7 @@ class TableWrites(ABC):
         in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
         _, source = self._source(data, options)
         try:
-            return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counts))
+            return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))
         finally:
             source.close()
 
@@ -198,7 +198,8 @@ class TableWrites(ABC):
                     raise Conflict(f"table '{self.name}' was made anew while the input was read; open it again")
                 if is_stale(prepared, session.snapshot):
                     prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
-                result = run_write(session, source, prepared, settings, extra_metadata=extra)
+                result = run_write(session, prepared, settings, extra_metadata=extra)
+            del prepared  # which holds the rows: a compaction that follows needs the memory
         finally:
             source.close()
         self._tell(result, callback, on_commit)
