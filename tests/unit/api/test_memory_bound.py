@@ -226,6 +226,33 @@ def test_small_streams_and_tables_of_the_caller_stay_in_memory(tmp_path: Path, s
     assert staged == []
 
 
+def test_the_rows_are_let_go_before_a_compaction_that_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "t", "flat", "MERGE_ON_READ")
+    table.upsert(rows(0, 10, ts=1))
+    held: list[int] = []
+    sizes: list[int] = []
+    compact = HudiTable._compact_after
+
+    def noted(*given: object) -> None:
+        held.append(pa.total_allocated_bytes())
+        compact(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(HudiTable, "_compact_after", noted)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(20):
+            for batch in rows(number * ROWS, (number + 1) * ROWS, ts=2).to_batches():
+                sizes.append(batch.nbytes)
+                yield batch
+
+    schema = rows(0, 10, ts=1).schema
+    before = pa.total_allocated_bytes()
+    table.upsert(pa.RecordBatchReader.from_batches(schema, batches()))
+
+    assert len(held) == 1
+    assert held[0] - before < sum(sizes) // 2
+
+
 def failing(table: pa.Table, error: Exception) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
         yield from table.to_batches(max_chunksize=500)

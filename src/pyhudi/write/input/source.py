@@ -131,8 +131,10 @@ class TaggedInput(WritableInput, Protocol):
 
     @property
     def profile(self) -> WorkloadProfile:
-        """What the rows ask for. A row that moves counts as an update of the file group that it leaves and as an
-        insert; one that is dropped as neither.
+        """What the rows ask for.
+
+        A row that moves counts as an update of the file group that it leaves and as an insert. A row that is dropped
+        counts as neither.
         """
 
     def stored_keys(self) -> tuple[int, str]:
@@ -169,15 +171,17 @@ class CountedInput(WritableInput, Protocol):
 
 
 class WriteSource(Protocol):
-    """The input of one write. What comes after counting is asked of what `count` returns, until `close`."""
+    """The input of one write. The steps after counting are asked of what `count` returns, until `close`."""
 
     @property
     def schema(self) -> pa.Schema:
         """The input's own columns and types."""
 
     def count(self, spec: InputSpec) -> CountedInput:
-        """Check the rows and count them. A write whose table changed meanwhile counts again, by another spec; what was
-        counted before is then no longer used.
+        """Check the rows and count them.
+
+        A write whose table got another schema meanwhile counts once more, by another spec. A stream is read once all
+        the same. What was counted before is no longer used then.
 
         Raises: Invalid for a null or empty key, a null where the ordering or the schema allows none, a partition
         path that is none.
