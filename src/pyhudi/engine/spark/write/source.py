@@ -84,6 +84,7 @@ class SparkSource:
         rows = kept.withColumns(
             {RECORD_KEY: record_key(spec.keys, spec.schema), PARTITION_PATH: partition_path(spec.keys, spec.schema)}
         )
+
         never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
         is_null = [
             f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(never_null)
@@ -97,6 +98,7 @@ class SparkSource:
             )
             .collect()
         )
+
         if bad := sum(row["bad"] for row in found):
             names = [quoted(name) for name in spec.keys.record_key]
             example = rows.where(f.col(RECORD_KEY).isNull()).select(*names).limit(1).collect()[0]
@@ -108,6 +110,7 @@ class SparkSource:
             if row[PARTITION_PATH] is None:
                 refuse_bad_times(rows, spec.schema, spec.keys)
             check_partition_path(row[PARTITION_PATH])
+
         counts = {row[PARTITION_PATH]: row["rows"] for row in found}
         return SparkInput(rows, spec, counts, self._location, self._executor, self._kept)
 
