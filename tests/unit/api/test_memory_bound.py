@@ -15,6 +15,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local.staged_rows import StagedFile, stage_rows
 from pyhudi.errors import Invalid, Unavailable
+from pyhudi.services.after_commit import run_after_turn
 from pyhudi.write.memory_settings import MEMORY_MAX, SPILL_FOLDER, MemorySettings
 
 ROWS = 4_000
@@ -231,13 +232,12 @@ def test_the_rows_are_let_go_before_a_compaction_that_follows(tmp_path: Path, mo
     table.upsert(rows(0, 10, ts=1))
     held: list[int] = []
     sizes: list[int] = []
-    compact = HudiTable._compact_after
 
     def noted(*given: object) -> None:
         held.append(pa.total_allocated_bytes())
-        compact(*given)  # type: ignore[arg-type]
+        run_after_turn(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(HudiTable, "_compact_after", noted)
+    monkeypatch.setattr("pyhudi.api.writes.run_after_turn", noted)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for number in range(20):
