@@ -63,7 +63,8 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
                 raise Conflict(f"table '{handle.name}' was made anew while the input was read; open it again")
             if is_stale(prepared, session.snapshot):
                 prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
-            result = run_write(session, source, prepared, settings, extra_metadata=extra)
+            result = run_write(session, prepared, settings, extra_metadata=extra)
+        del prepared  # which holds the rows: a compaction that follows needs the memory
     finally:
         source.close()
 
@@ -106,7 +107,7 @@ def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] 
     in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
     _, source = _source(handle, data, options)
     try:
-        return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counts))
+        return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))
     finally:
         source.close()
 

@@ -106,8 +106,8 @@ def prepare_write(
         refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
     settles = buckets is None and settles_partitions(operation, spec, settings)
     loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
-    counts = source.count(replace(spec, numbers_rows=settles or loses_arrival))
-    return PreparedWrite(operation, spec, text, snapshot.schema_text, counts, is_partial, buckets)
+    counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
+    return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
 
 
 def _checked_columns(
@@ -165,7 +165,6 @@ def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
 
 def run_write(
     session: WriteSession,
-    source: WriteSource,
     prepared: PreparedWrite,
     settings: WriteSettings,
     *,
@@ -177,22 +176,22 @@ def run_write(
     a global index (upsert and delete; nothing by bucket), one read and write a file group that changes, and a dozen
     small timeline files.
     """
-    session = _without_dead_services(session, prepared.operation, prepared.counts)
+    session = _without_dead_services(session, prepared.operation, prepared.counted.counts)
     snapshot = session.snapshot
     if is_stale(prepared, snapshot):
         raise Conflict(
             f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
         )
-    plan, replaced = place_rows(session, source, prepared, settings)
-    if not plan.tasks and not any((replaced or {}).values()) and not settings.allow_empty_commit:
+    placed = place_rows(session, prepared, settings)
+    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
         return nothing_to_do(prepared.operation)
     return commit_write(
         session,
         prepared.operation,
-        plan,
+        placed.plan,
         extra_metadata={**extra_metadata, SCHEMA: prepared.schema_text},
-        replaced=replaced,
-        write=lambda requested: source.write(_target(session, prepared, settings, requested), plan),
+        replaced=placed.replaced,
+        write=lambda requested: placed.rows.write(_target(session, prepared, settings, requested), placed.plan),
     )
 
 

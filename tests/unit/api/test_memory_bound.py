@@ -15,6 +15,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.local.staged_rows import StagedFile, stage_rows
 from pyhudi.errors import Invalid, Unavailable
+from pyhudi.services.after_commit import run_after_turn
 from pyhudi.write.memory_settings import MEMORY_MAX, SPILL_FOLDER, MemorySettings
 
 ROWS = 4_000
@@ -224,6 +225,32 @@ def test_small_streams_and_tables_of_the_caller_stay_in_memory(tmp_path: Path, s
     table.upsert(stream(rows(0, ROWS, ts=2)))
 
     assert staged == []
+
+
+def test_the_rows_are_let_go_before_a_compaction_that_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path / "t", "flat", "MERGE_ON_READ")
+    table.upsert(rows(0, 10, ts=1))
+    held: list[int] = []
+    sizes: list[int] = []
+
+    def noted(*given: object) -> None:
+        held.append(pa.total_allocated_bytes())
+        run_after_turn(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("pyhudi.api.writes.run_after_turn", noted)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(20):
+            for batch in rows(number * ROWS, (number + 1) * ROWS, ts=2).to_batches():
+                sizes.append(batch.nbytes)
+                yield batch
+
+    schema = rows(0, 10, ts=1).schema
+    before = pa.total_allocated_bytes()
+    table.upsert(pa.RecordBatchReader.from_batches(schema, batches()))
+
+    assert len(held) == 1
+    assert held[0] - before < sum(sizes) // 2
 
 
 def failing(table: pa.Table, error: Exception) -> pa.RecordBatchReader:

@@ -1,7 +1,7 @@
 """Writing from Arrow data, in this process: rows in memory, or in files where they are many."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,10 @@ from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
-from pyhudi.index.bucket import BucketRule
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.scratch import ScratchFolder
-from pyhudi.table.view.slice_catalog import SliceCatalog
-from pyhudi.write.handles.target import WriteStatus, WriteTarget
-from pyhudi.write.input.source import InputSpec, RowOrder, Tagging
+from pyhudi.write.input.source import InputSpec, RowOrder
 from pyhudi.write.memory_settings import MemorySettings
-from pyhudi.write.place.plan import WorkloadProfile, WritePlan
 
 _PIECES = 8
 """A piece that is sorted on its way into a file is at most one part of so many of what may be held."""
@@ -51,17 +47,12 @@ class ArrowSource:
         self._input = rows if isinstance(rows, pa.Table) else None
         self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else iter(rows)
         self._staged: StagedRows | None = None
-        self._placed = PartitionedInput({}, storage, executor)
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
-    @property
-    def executor(self) -> Executor:
-        return self._executor
-
-    def count(self, spec: InputSpec) -> Mapping[str, int]:
+    def count(self, spec: InputSpec) -> PartitionedInput:
         if self._stream is not None:
             stream, self._stream = self._stream, None
             self._take(stream, spec)
@@ -76,30 +67,10 @@ class ArrowSource:
         else:
             assert self._input is not None
             partitions, memory = _in_memory(self._input, spec), None
-        self._placed = PartitionedInput(
-            partitions, self._storage, self._executor, splits_by_key=splits, memory=memory
-        )  # fmt: skip
-        return self._placed.counts
-
-    @property
-    def group_rows_max(self) -> int | None:
-        return self._placed.group_rows_max
-
-    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
-        return self._placed.tag(stored, tagging)
-
-    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
-        return self._placed.count_buckets(rules)
-
-    def stored_keys(self) -> tuple[int, str]:
-        return self._placed.stored_keys()
-
-    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        return self._placed.write(target, plan)
+        return PartitionedInput(partitions, self._storage, self._executor, splits_by_key=splits, memory=memory)
 
     def close(self) -> None:
         self._input, self._stream = None, None
-        self._placed = PartitionedInput({}, self._storage, self._executor)
         staged, self._staged = self._staged, None
         if staged is not None:
             staged.discard()

@@ -1,8 +1,10 @@
 """An input whose rows lie by partition: tagging and writing them with this process's threads."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,80 +39,94 @@ class Segment:
     positions: np.ndarray | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class PartitionedInput:
     """Rows by partition path, looked up and written by threads of this process.
+
+    `splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived. `is_sorted`: the
+    rows of each partition lie by key. `memory`: of rows that lie in files; None where they are in memory anyhow.
 
     Memory: beside the rows, the keys and a few numbers a row where keys are looked up; two numbers a row by bucket,
     and the keys of a partition a worker; nothing a row where rows are only appended, unless by key.
     """
 
-    def __init__(
-        self,
-        partitions: Mapping[str, PartitionRows],
-        storage: Storage,
-        executor: Executor,
-        *,
-        splits_by_key: bool = False,
-        memory: RowMemory | None = None,
-    ) -> None:
-        """`splits_by_key`: the file groups of a partition get ranges of keys, not of rows as they arrived. `memory`: of
-        rows that lie in files; None where they are in memory anyhow.
-        """
-        self._partitions, self._storage, self._executor = partitions, storage, executor
-        self._splits_by_key, self._memory = splits_by_key, memory
-        self._tagged: Mapping[str, Tagged] = {}
-        self._slices: Sequence[FileSlice] = ()
-        self._bucketed: Mapping[str, np.ndarray] = {}
+    partitions: Mapping[str, PartitionRows]
+    storage: Storage
+    executor: Executor
+    splits_by_key: bool = False
+    is_sorted: bool = False
+    memory: RowMemory | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
-        return {path: len(rows) for path, rows in self._partitions.items()}
+        return {path: len(rows) for path, rows in self.partitions.items()}
 
     @property
     def group_rows_max(self) -> int | None:
-        return None if self._memory is None else self._memory.group_rows_max
+        return None if self.memory is None else self.memory.group_rows_max
 
-    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedPartitions:
+        settled = self
         if tagging.settles:
-            self._partitions = settle_partitions(self._partitions, tagging.ordering)
-        self._tagged = tag_partitions(self._partitions, stored, tagging, self._storage, self._executor)
-        self._pass_by(self._size_bytes(sum(map(len, self._partitions.values()))))
-        self._slices = slices = stored[:]
-        by_group = np.zeros(len(slices), dtype=np.int64)
-        inserts = dict(self.counts)
-        for path, tagged in self._tagged.items():
-            by_group += np.bincount(tagged.groups, minlength=len(slices) + 1)[:-1]
-            inserts[path] = len(tagged.new)
-        return WorkloadProfile(
-            inserts={path: count for path, count in inserts.items() if count},
-            updates={(s.partition, s.file_id): int(n) for s, n in zip(slices, by_group, strict=True) if n},
-        )
+            settled = replace(self, partitions=settle_partitions(self.partitions, tagging.ordering))
+        tagged = tag_partitions(settled.partitions, stored, tagging, self.storage, self.executor)
+        counts = settled.counts
+        self.pass_by(self._size_bytes(sum(counts.values())))
+        slices = stored[:]
+        return TaggedPartitions(settled, tagged, slices, _profile(counts, tagged, slices))
 
-    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedPartitions:
         def numbers(path: str) -> np.ndarray:
-            keys = self._partitions[path].key_chunks()
+            keys = self.partitions[path].key_chunks()
             found = rules[path].bucket_of(keys)
-            self._pass_by(keys.nbytes)
+            self.pass_by(keys.nbytes)
             return found
 
-        paths = list(self._partitions)
-        self._bucketed = dict(zip(paths, self._executor.run(numbers, paths), strict=True))
+        paths = list(self.partitions)
+        bucketed = dict(zip(paths, self.executor.run(numbers, paths), strict=True))
         counts: dict[tuple[str, int], int] = {}
-        for path, of in self._bucketed.items():
+        for path, of in bucketed.items():
             buckets, rows = np.unique(of, return_counts=True)
             counts |= {(path, bucket): n for bucket, n in zip(buckets.tolist(), rows.tolist(), strict=True)}
-        return counts
-
-    def stored_keys(self) -> tuple[int, str]:
-        found = []
-        for path, tagged in self._tagged.items():
-            left_out = tagged.rows[tagged.groups == len(self._slices)]
-            found.append(self._partitions[path].keys().take(pa.array(left_out)).unique())
-        count = sum(map(len, found))
-        return count, next((keys[0].as_py() for keys in found if len(keys)), "")
+        return BucketedPartitions(self, bucketed, counts)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        segments = self._of_buckets(plan) if self._bucketed else self._segments(plan, keys_meet=target.combines)
+        return self.write_segments(target, plan, self.segments(plan, {}, (), keys_meet=target.combines))
+
+    def segments(
+        self, plan: WritePlan, tagged: Mapping[str, Tagged], slices: Sequence[FileSlice], *, keys_meet: bool
+    ) -> dict[int, list[Segment]]:
+        """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.
+
+        New rows of a partition fill its buckets one after the other, by the planned counts. `tagged`: where rows of
+        stored keys go, by the numbers of `slices`. `keys_meet`: rows of one key go to one bucket, where they are
+        settled.
+        """
+        segments: dict[int, list[Segment]] = {}
+        of_slice, bins_of = plan.update_buckets(), plan.insert_buckets()
+        to_bucket = np.array([*(of_slice.get((s.partition, s.file_id), -1) for s in slices), -1], np.int64)
+        for path, rows in self.partitions.items():
+            of, bins = tagged.get(path), bins_of.get(path, [])
+            if self.splits_by_key and len(bins) > 1:
+                assert of is None
+                for bucket, numbers in split_by_key(rows.keys(), bins):
+                    segments.setdefault(bucket, []).append(Segment(path, numbers))
+                continue
+            if of is None and (len(bins) <= 1 or not keys_meet):
+                start = 0
+                for bucket, count in bins:
+                    segments.setdefault(bucket, []).append(Segment(path, range(start, start + count)))
+                    start += count
+                continue
+            for bucket, segment in _placed(path, rows, of, to_bucket, bins, keys_meet=keys_meet):
+                segments.setdefault(bucket, []).append(segment)
+        return segments
+
+    def write_segments(
+        self, target: WriteTarget, plan: WritePlan, segments: Mapping[int, Sequence[Segment]]
+    ) -> list[WriteStatus]:
+        """Carry out the tasks whose buckets get rows."""
+        target = replace(target, sorts_rows=False) if self.is_sorted else target
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
             is_tagged = task.index_bucket is None
@@ -118,15 +134,20 @@ class PartitionedInput:
             of = segments[task.bucket]
             batches = self._batches(of, wants_positions=wants_positions)
             with self._held(target, task, sum(len(segment.rows) for segment in of)):
-                return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
+                return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self.storage)
 
         tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
-        return [status for of in self._executor.run(run, tasks) for status in of]
+        return [status for of in self.executor.run(run, tasks) for status in of]
+
+    def pass_by(self, size_bytes: int) -> None:
+        """Note that so many bytes of the rows were looked at."""
+        if self.memory is not None:
+            self.memory.pass_by(size_bytes)
 
     def _batches(self, segments: Sequence[Segment], *, wants_positions: bool) -> Iterator[pa.RecordBatch]:
         marks = any(segment.leaves for segment in segments)
         for segment in segments:
-            rows, of, start = self._partitions[segment.partition], segment.rows, 0
+            rows, of, start = self.partitions[segment.partition], segment.rows, 0
             positions = np.full(len(of), -1) if segment.positions is None else segment.positions
             batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
             for batch in batches:
@@ -136,31 +157,69 @@ class PartitionedInput:
                     batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
                 start += len(batch)
                 yield batch
-                self._pass_by(self._size_bytes(len(batch)))
+                self.pass_by(self._size_bytes(len(batch)))
 
     def _held(self, target: WriteTarget, task: FileGroupTask, rows: int) -> AbstractContextManager[None]:
         """Room for what writing a file group holds of its rows: of a stream one row group, of others the rows twice."""
-        if self._memory is None:
+        if self.memory is None:
             return nullcontext()
         size_bytes = self._size_bytes(rows)
         streams = task.kind is TaskKind.CREATE and not (target.combines or target.sorts_rows)
-        return self._memory.hold(min(size_bytes, target.settings.row_group_size_bytes) if streams else 2 * size_bytes)
+        return self.memory.hold(min(size_bytes, target.settings.row_group_size_bytes) if streams else 2 * size_bytes)
 
     def _size_bytes(self, rows: int) -> int:
-        return 0 if self._memory is None else rows * self._memory.row_bytes
+        return 0 if self.memory is None else rows * self.memory.row_bytes
 
-    def _pass_by(self, size_bytes: int) -> None:
-        if self._memory is not None:
-            self._memory.pass_by(size_bytes)
 
-    def _of_buckets(self, plan: WritePlan) -> dict[int, list[Segment]]:
-        """As `_segments`, where the rows of a bucket of the index go together."""
+@dataclass(frozen=True, slots=True)
+class TaggedPartitions:
+    """Rows by partition whose keys were looked up. `tagged`: by path, by the numbers of `slices`."""
+
+    counted: PartitionedInput
+    tagged: Mapping[str, Tagged]
+    slices: Sequence[FileSlice]
+    profile: WorkloadProfile
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.counted.group_rows_max
+
+    def stored_keys(self) -> tuple[int, str]:
+        found = []
+        for path, tagged in self.tagged.items():
+            left_out = tagged.rows[tagged.groups == len(self.slices)]
+            found.append(self.counted.partitions[path].keys().take(pa.array(left_out)).unique())
+        count = sum(map(len, found))
+        return count, next((keys[0].as_py() for keys in found if len(keys)), "")
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        segments = self.counted.segments(plan, self.tagged, self.slices, keys_meet=target.combines)
+        return self.counted.write_segments(target, plan, segments)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketedPartitions:
+    """Rows by partition whose buckets are known. `bucketed`: the bucket of each row, by path."""
+
+    counted: PartitionedInput
+    bucketed: Mapping[str, np.ndarray]
+    counts: Mapping[tuple[str, int], int]
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.counted.group_rows_max
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return self.counted.write_segments(target, plan, self._segments(plan))
+
+    def _segments(self, plan: WritePlan) -> dict[int, list[Segment]]:
+        """Bucket of the plan -> the rows of a bucket of the index."""
         by_path: dict[str, list[FileGroupTask]] = {}
         for task in plan.tasks:
             by_path.setdefault(task.partition, []).append(task)
         segments: dict[int, list[Segment]] = {}
         for path, tasks in by_path.items():
-            numbers = self._bucketed[path]
+            numbers = self.bucketed[path]
             order = stable_order(numbers, int(numbers.max(initial=0)) + 1)
             buckets = np.array([task.index_bucket for task in tasks], dtype=np.int64)
             ends = np.searchsorted(numbers[order], buckets, side="right").tolist()
@@ -168,31 +227,18 @@ class PartitionedInput:
                 segments[task.bucket] = [Segment(path, order[end - task.inserts - task.updates : end])]
         return segments
 
-    def _segments(self, plan: WritePlan, *, keys_meet: bool) -> dict[int, list[Segment]]:
-        """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.
 
-        New rows of a partition fill its buckets one after the other, by the planned counts. `keys_meet`: rows of
-        one key go to one bucket, where they are settled.
-        """
-        segments: dict[int, list[Segment]] = {}
-        of_slice, bins_of = plan.update_buckets(), plan.insert_buckets()
-        to_bucket = np.array([*(of_slice.get((s.partition, s.file_id), -1) for s in self._slices), -1], np.int64)
-        for path, rows in self._partitions.items():
-            tagged, bins = self._tagged.get(path), bins_of.get(path, [])
-            if self._splits_by_key and len(bins) > 1:
-                assert tagged is None
-                for bucket, numbers in split_by_key(rows.keys(), bins):
-                    segments.setdefault(bucket, []).append(Segment(path, numbers))
-                continue
-            if tagged is None and (len(bins) <= 1 or not keys_meet):
-                start = 0
-                for bucket, count in bins:
-                    segments.setdefault(bucket, []).append(Segment(path, range(start, start + count)))
-                    start += count
-                continue
-            for bucket, segment in _placed(path, rows, tagged, to_bucket, bins, keys_meet=keys_meet):
-                segments.setdefault(bucket, []).append(segment)
-        return segments
+def _profile(counts: Mapping[str, int], tagged: Mapping[str, Tagged], slices: Sequence[FileSlice]) -> WorkloadProfile:
+    """Rows by what tagging found. `counts`: rows by partition, of which those that were not tagged are new."""
+    by_group = np.zeros(len(slices), dtype=np.int64)
+    inserts = dict(counts)
+    for path, of in tagged.items():
+        by_group += np.bincount(of.groups, minlength=len(slices) + 1)[:-1]
+        inserts[path] = len(of.new)
+    return WorkloadProfile(
+        inserts={path: count for path, count in inserts.items() if count},
+        updates={(s.partition, s.file_id): int(n) for s, n in zip(slices, by_group, strict=True) if n},
+    )
 
 
 def _placed(

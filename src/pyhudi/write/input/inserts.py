@@ -5,7 +5,7 @@ from typing import assert_never
 from pyhudi.errors import Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.options.entries import DELETE_PAYLOAD
-from pyhudi.write.input.source import Operation, RowOrder, WriteSource
+from pyhudi.write.input.source import Operation, RowOrder, TaggedInput
 from pyhudi.write.settings import WriteSettings
 
 POLICY = "hoodie.datasource.insert.dup.policy"
@@ -62,11 +62,11 @@ def refuse_unchecked(operation: Operation, settings: WriteSettings, *, table_nam
         )
 
 
-def refuse_stored_keys(source: WriteSource, settings: WriteSettings, *, table_name: str) -> None:
-    """Raises: Invalid for an insert that is to refuse stored keys, once tagging found some; nothing is written then."""
+def refuse_stored_keys(tagged: TaggedInput, settings: WriteSettings, *, table_name: str) -> None:
+    """Raises: Invalid for an insert that refuses stored keys, where tagging found some. Nothing is written then."""
     if settings.insert_duplicates != "fail":
         return
-    count, example = source.stored_keys()
+    count, example = tagged.stored_keys()
     if count:
         raise Invalid(
             f"insert into table '{table_name}': '{POLICY}'='fail': expected new record keys only, found {count:,} that "

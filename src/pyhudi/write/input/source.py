@@ -94,24 +94,6 @@ class InputSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedWrite:
-    """An input that was checked and counted, before anything of the table was touched.
-
-    `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
-    `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are. `buckets`: of a table
-    whose rows are placed by bucket.
-    """
-
-    operation: Operation
-    spec: InputSpec
-    schema_text: str
-    schema_before: str | None
-    counts: Mapping[str, int]
-    is_partial: bool = False
-    buckets: BucketFacts | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Tagging:
     """How the input's keys are looked up, and what a key means that lies in another partition than its row.
 
@@ -133,44 +115,95 @@ class Tagging:
     planned: Mapping[FileGroup, frozenset[str]] = field(default_factory=dict)
 
 
-class WriteSource(Protocol):
-    """The input of one write. It is evaluated once, whatever is asked of it."""
+class WritableInput(Protocol):
+    """Rows of an input that a plan may send to file groups."""
 
     @property
-    def schema(self) -> pa.Schema:
-        """The input's own columns and types."""
+    def group_rows_max(self) -> int | None:
+        """New rows of a file group that memory has room for; None where all of them have."""
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        """Carry the plan out; statuses of successful tasks only."""
+
+
+class TaggedInput(WritableInput, Protocol):
+    """Rows whose keys were looked up: those of stored keys go to the file groups that hold them."""
+
+    @property
+    def profile(self) -> WorkloadProfile:
+        """What the rows ask for.
+
+        A row that moves counts as an update of the file group that it leaves and as an insert. A row that is dropped
+        counts as neither.
+        """
+
+    def stored_keys(self) -> tuple[int, str]:
+        """How many of the input's distinct keys are left out because they are stored, and one of them."""
+
+
+class BucketedInput(WritableInput, Protocol):
+    """Rows whose buckets are known, in a table that places rows by bucket."""
+
+    @property
+    def counts(self) -> Mapping[tuple[str, int], int]:
+        """Rows by partition path and bucket."""
+
+
+class CountedInput(WritableInput, Protocol):
+    """Rows that were checked and counted. Written from here, all of them are new rows of their partitions."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Rows by partition path."""
 
     @property
     def executor(self) -> Executor:
         """What runs the small tasks of a plan, beside this process's storage."""
 
-    @property
-    def group_rows_max(self) -> int | None:
-        """New rows of a file group that memory has room for, once they were counted; None where all of them have."""
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedInput:
+        """Look the input's keys up in the slices of its partitions, or of all for a global index.
 
-    def count(self, spec: InputSpec) -> Mapping[str, int]:
-        """Rows by partition path. Called first, once.
+        `stored`: has those slices; by a record index they are brought in as it finds keys.
+        """
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedInput:
+        """Find the bucket of each row, by the rule of its partition."""
+
+
+class WriteSource(Protocol):
+    """The input of one write. The steps after counting are asked of what `count` returns, until `close`."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The input's own columns and types."""
+
+    def count(self, spec: InputSpec) -> CountedInput:
+        """Check the rows and count them.
+
+        A write whose table got another schema meanwhile counts once more, by another spec. A stream is read once all
+        the same. What was counted before is no longer used then.
 
         Raises: Invalid for a null or empty key, a null where the ordering or the schema allows none, a partition
         path that is none.
         """
 
-    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
-        """Look the input's keys up in the slices of its partitions, or of all for a global index.
-
-        `stored`: has those slices; by a record index they are brought in as it finds keys.
-        A row that moves counts as an update of the file group that it leaves and as an insert; one that is dropped
-        as neither.
-        """
-
-    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
-        """Rows by partition path and bucket, by the rule of each partition: instead of `tag`."""
-
-    def stored_keys(self) -> tuple[int, str]:
-        """How many of the input's distinct keys are left out because they are stored, and one of them."""
-
-    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        """Carry the plan out; statuses of successful tasks only."""
-
     def close(self) -> None:
         """Let go of what was kept of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedWrite:
+    """An input that was checked and counted, before anything of the table was touched.
+
+    `schema_text`: the table's schema from this write on. `schema_before`: as it was when the input was checked.
+    `is_partial`: rows hold some of the columns, and leave the others of stored rows as they are. `buckets`: of a table
+    whose rows are placed by bucket.
+    """
+
+    operation: Operation
+    spec: InputSpec
+    schema_text: str
+    schema_before: str | None
+    counted: CountedInput
+    is_partial: bool = False
+    buckets: BucketFacts | None = None

@@ -23,7 +23,7 @@ from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import read_planned_logs
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.table.view.snapshot import Snapshot
-from pyhudi.write.input.source import InputSpec, Operation, Tagging, WriteSource
+from pyhudi.write.input.source import CountedInput, InputSpec, Operation, TaggedInput, Tagging
 from pyhudi.write.place.plan import WorkloadProfile
 from pyhudi.write.settings import WriteSettings
 
@@ -150,22 +150,17 @@ def looks_keys_up(operation: Operation, settings: WriteSettings) -> bool:
     return operation.is_tagged or (operation is Operation.INSERT and settings.insert_duplicates != "none")
 
 
-def tag_input(
-    source: WriteSource,
-    operation: Operation,
-    counts: Mapping[str, int],
-    stored: SliceCatalog,
-    tagging: Tagging,
-    *,
-    looks_up: bool,
-) -> WorkloadProfile:
-    """What the input asks for, once its keys were looked up where the write does that (`looks_keys_up`)."""
-    if looks_up and not tagging.index.is_exact:
+def tag_input(counted: CountedInput, stored: SliceCatalog, tagging: Tagging) -> TaggedInput | None:
+    """Look the input's keys up; None where there is nothing to look them up in, so that all are new."""
+    if not tagging.index.is_exact:
         _refuse_keys_in_logs(stored)
     may_be_stored = bool(stored) or tagging.index.is_exact  # which brings in what it finds
-    if not looks_up or not (may_be_stored or tagging.settles):
-        return WorkloadProfile({} if operation is Operation.DELETE else counts, {})
-    profile = source.tag(stored, tagging)
+    return counted.tag(stored, tagging) if may_be_stored or tagging.settles else None
+
+
+def workload(operation: Operation, counted: CountedInput, tagged: TaggedInput | None) -> WorkloadProfile:
+    """What the input asks for. Rows of a delete whose keys are not stored ask for nothing."""
+    profile = WorkloadProfile(counted.counts, {}) if tagged is None else tagged.profile
     return WorkloadProfile({}, profile.updates) if operation is Operation.DELETE else profile
 
 

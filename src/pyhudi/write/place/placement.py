@@ -1,7 +1,7 @@
 """Where the rows of a write go: to the file groups in which their keys are found, or to those of their buckets."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -16,8 +16,8 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.write.handles.log_names import name_logs
 from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
-from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table
+from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WritableInput
+from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
 from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.place.replacement import clustering_groups, plan_replacement
@@ -26,29 +26,39 @@ from pyhudi.write.settings import WriteSettings
 Slices = Mapping[str, list[FileSlice]]
 
 
-def place_rows(
-    session: WriteSession, source: WriteSource, prepared: PreparedWrite, settings: WriteSettings
-) -> tuple[WritePlan, dict[str, tuple[str, ...]] | None]:
-    """The plan of a write, and what it replaces: partition -> ids of the file groups that go, or None.
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the rows of a write go, with what writes them there.
+
+    `replaced`: partition -> ids of the file groups that go; None for a write that replaces none.
+    """
+
+    rows: WritableInput
+    plan: WritePlan
+    replaced: Mapping[str, tuple[str, ...]] | None
+
+
+def place_rows(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> Placement:
+    """Find where the rows of a write go, and what it replaces.
 
     Requests: a listing, what the index reads, and a get for each pending service.
     """
-    snapshot, operation = session.snapshot, prepared.operation
+    snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
-    replaced = plan_replacement(snapshot, operation, prepared.counts, pending)
+    replaced = plan_replacement(snapshot, operation, counts, pending)
     frozen = clustering_groups(pending)
     if prepared.buckets is not None:
         refuse_replacing_rings(snapshot, replaced or ())
-        stored.bring(prepared.counts)
+        stored.bring(counts)
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
-        plan = _by_buckets(
-            session, source, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
+        rows, plan = _by_buckets(
+            session, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
     else:
-        plan = _by_keys(session, source, prepared, stored, frozen, settings, joins=replaced is None)
-    return _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced
+        rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None)
+    return Placement(rows, _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced)
 
 
 def _beside_log_compactions(plan: WritePlan, pending: Mapping[FileGroup, Instant]) -> WritePlan:
@@ -63,7 +73,6 @@ def _beside_log_compactions(plan: WritePlan, pending: Mapping[FileGroup, Instant
 
 def _by_buckets(
     session: WriteSession,
-    source: WriteSource,
     prepared: PreparedWrite,
     facts: BucketFacts,
     slices: Slices,
@@ -71,46 +80,47 @@ def _by_buckets(
     *,
     replaces: bool,
     searches: bool,
-) -> WritePlan:
+) -> tuple[WritableInput, WritePlan]:
+    counted = prepared.counted
     adds_rows = prepared.operation is not Operation.DELETE
     buckets = open_buckets(
-        session.snapshot, facts, tuple(prepared.counts), slices, adds_rows=adds_rows, executor=source.executor
+        session.snapshot, facts, tuple(counted.counts), slices, adds_rows=adds_rows, executor=counted.executor
     )
     for partition, of in buckets.items():
         of.refuse_resizing(partition, frozen)
-    counts = source.count_buckets({partition: of.rule for partition, of in buckets.items()})
+    bucketed = counted.count_buckets({partition: of.rule for partition, of in buckets.items()})
     if replaces:
         buckets = {partition: of.emptied() for partition, of in buckets.items()}
     plan = plan_buckets(
-        counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows, searches=searches,
-        new_uuid=session.access.new_uuid,
+        bucketed.counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows,
+        searches=searches, new_uuid=session.access.new_uuid,
     )  # fmt: skip
     _refuse_frozen(frozen, [(task.partition, task.file_id) for task in plan.tasks])
-    return plan
+    return bucketed, plan
 
 
 def _by_keys(
     session: WriteSession,
-    source: WriteSource,
     prepared: PreparedWrite,
     stored: SliceCatalog,
     frozen: Mapping[FileGroup, Instant],
     settings: WriteSettings,
     *,
     joins: bool,
-) -> WritePlan:
+) -> tuple[WritableInput, WritePlan]:
     """`joins`: new rows may go to file groups that are there; not to those that the write replaces."""
-    snapshot, operation = session.snapshot, prepared.operation
+    snapshot, operation, counted = session.snapshot, prepared.operation, prepared.counted
     tagging = tagging_of_table(
-        snapshot, operation, prepared.spec, settings, prepared.counts, stored, source.executor
+        snapshot, operation, prepared.spec, settings, counted.counts, stored, counted.executor
     )  # fmt: skip
     looks_up = looks_keys_up(operation, settings)
     brings = looks_up and tagging.index.is_exact  # what the input touches is only known behind the look-up
     if not brings:
-        refuse_hidden_buckets(snapshot, stored.by_partition or stored.whole(prepared.counts))
-    profile = tag_input(source, operation, prepared.counts, stored, tagging, looks_up=looks_up)
-    if tagging.drops_stored:
-        refuse_stored_keys(source, settings, table_name=snapshot.config.name)
+        refuse_hidden_buckets(snapshot, stored.by_partition or stored.whole(counted.counts))
+    tagged = tag_input(counted, stored, tagging) if looks_up else None
+    profile = workload(operation, counted, tagged)
+    if tagged is not None and tagging.drops_stored:
+        refuse_stored_keys(tagged, settings, table_name=snapshot.config.name)
     _refuse_frozen(frozen, profile.updates)
     touched = {**stored.by_partition, **stored.whole(profile.inserts)}
     if brings:
@@ -119,14 +129,15 @@ def _by_keys(
     free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
     holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
+    rows: WritableInput = counted if tagged is None else tagged
     sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
         file_size_max_bytes=settings.file_size_max_bytes,
         small_file_limit_bytes=settings.small_file_limit_bytes if fills and not prepared.is_partial else 0,
         small_groups_max=settings.logs.small_groups_max if appends else None,
-        new_rows_max=source.group_rows_max if holds else None,
+        new_rows_max=rows.group_rows_max if holds else None,
     )
-    return plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
+    return rows, plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
 
 
 def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGroup]) -> None:

@@ -12,6 +12,25 @@ _EXPRESSIONS_MAX = 2_000
 _CLOCKS = ("Current", "Now", "LocalTimestamp")
 
 
+class KeptRows:
+    """Rows that are kept, to be read several times, until they are released together."""
+
+    def __init__(self) -> None:
+        self._to_release: list[DataFrame] = []
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """The rows in a form that may be read several times (`keep_input`)."""
+        kept, to_release = keep_input(rows)
+        if to_release is not None:
+            self._to_release.append(to_release)
+        return kept
+
+    def release(self) -> None:
+        """Let go of what is kept."""
+        while self._to_release:
+            self._to_release.pop().unpersist()
+
+
 def keep_input(rows: DataFrame) -> tuple[DataFrame, DataFrame | None]:
     """The input in a form that may be read several times, and a DataFrame to unpersist afterwards, if any.
 

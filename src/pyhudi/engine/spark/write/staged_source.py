@@ -1,10 +1,10 @@
 """Writing from a Spark DataFrame on one machine: Spark evaluates it, this process tags and writes."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.partitioned import PartitionedInput
@@ -12,7 +12,7 @@ from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.engine.local.staged_rows import StagedRows
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
-from pyhudi.engine.spark.write.kept import keep_input
+from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.keys import partition_path, record_key
 from pyhudi.engine.spark.write.source import SparkSource, as_table_types
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, stage, staged_dataframe
@@ -22,9 +22,18 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
-from pyhudi.write.input.source import ARRIVAL, InputSpec, RowOrder, Tagging, WriteSource
+from pyhudi.write.input.source import (
+    ARRIVAL,
+    BucketedInput,
+    CountedInput,
+    InputSpec,
+    RowOrder,
+    TaggedInput,
+    Tagging,
+    WriteSource,
+)
 from pyhudi.write.memory_settings import MemorySettings
-from pyhudi.write.place.plan import WorkloadProfile, WritePlan
+from pyhudi.write.place.plan import WritePlan
 
 TAGGED_ROWS_MAX = 2_000_000
 """Rows up to which keys are looked up in this process's memory (some 200 bytes a row); beyond that by Spark."""
@@ -43,99 +52,95 @@ class StagedSource:
 
     def __init__(self, rows: DataFrame, location: StorageLocation, memory: MemorySettings) -> None:
         self._input, self._location, self._memory = rows, location, memory
-        self._spark = session_of(rows)
-        self._spec: InputSpec | None = None
         self._staged: StagedRows | None = None
-        self._by: PartitionedInput | SparkSource | None = None
-        self._total = 0
-        self._is_sorted = False
-        self._let_go: DataFrame | None = None
+        self._kept = KeptRows()
 
     @property
     def schema(self) -> pa.Schema:
         return arrow_schema(self._input.schema)
 
-    @property
-    def executor(self) -> Executor:
-        return LocalExecutor(core_count(self._spark))
-
-    def count(self, spec: InputSpec) -> Mapping[str, int]:
-        self._spec = spec
+    def count(self, spec: InputSpec) -> CountedInput:
+        cores = core_count(session_of(self._input))
+        executor = LocalExecutor(cores)
         if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
             # Java before 19 spells some of these in its own way: let this JVM do it, as it does for Apache Hudi.
-            self._by = SparkSource(self._input, self._location)
-            return self._by.count(spec)
+            return SparkSource(self._input, self._location, executor=executor, kept=self._kept).count(spec)
         typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
-        self._is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
-        if self._is_sorted:
+        is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
+        if is_sorted:
             typed = self._by_key(typed, spec)
         self._discard()
         self._staged = staged = stage(typed, spec, self._memory.spill_folder)
         staged.refuse_bad_rows()
-        splits = spec.order is RowOrder.BY_KEY_IN_PARTITION and not self._is_sorted
-        share_bytes = self._memory.share_bytes(core_count(self._spark))
-        placed = PartitionedInput(
-            staged.partitions(), open_storage(self._location), self.executor, splits_by_key=splits,
-            memory=RowMemory(share_bytes, row_bytes=staged.row_bytes, let_go=staged.let_go),
-        )  # fmt: skip
-        self._by, self._total = placed, sum(placed.counts.values())
-        return placed.counts
+        rows = PartitionedInput(
+            staged.partitions(),
+            open_storage(self._location),
+            executor,
+            splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION and not is_sorted,
+            is_sorted=is_sorted,
+            memory=RowMemory(self._memory.share_bytes(cores), row_bytes=staged.row_bytes, let_go=staged.let_go),
+        )
+        return StagedInput(rows, staged, self._location, session_of(self._input), self._kept)
 
-    @property
-    def group_rows_max(self) -> int | None:
-        return self._by.group_rows_max if self._by is not None else None
-
-    def tag(self, stored: SliceCatalog, tagging: Tagging) -> WorkloadProfile:
-        if self._total > TAGGED_ROWS_MAX:
-            self._leave_to_spark()
-        assert self._by is not None
-        return self._by.tag(stored, tagging)
-
-    def count_buckets(self, rules: Mapping[str, BucketRule]) -> Mapping[tuple[str, int], int]:
-        if self._total > BUCKETED_ROWS_MAX:
-            self._leave_to_spark()
-        assert self._by is not None
-        return self._by.count_buckets(rules)
-
-    def _leave_to_spark(self) -> None:
-        """Have Spark read the staged rows, and find where they go."""
-        assert self._spec is not None
-        assert self._staged is not None
-        schema = self._spec.schema
-        if self._spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
-            schema = schema.append(pa.field(ARRIVAL, pa.int64()))
-        rows = staged_dataframe(self._spark, self._staged, schema)
-        self._by = SparkSource(rows, self._location, is_stable=True)
-        self._by.count(self._spec)
-
-    def stored_keys(self) -> tuple[int, str]:
-        assert self._by is not None
-        return self._by.stored_keys()
-
-    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        assert self._by is not None
-        return self._by.write(replace(target, sorts_rows=False) if self._is_sorted else target, plan)
+    def close(self) -> None:
+        self._kept.release()
+        self._discard()
 
     def _by_key(self, typed: DataFrame, spec: InputSpec) -> DataFrame:
         """The rows by partition and key: Spark sorts them, and spills what memory does not hold.
 
         Sorting reads its input twice, so the input is kept unless it is a plain scan.
         """
-        kept, self._let_go = keep_input(typed)
+        kept = self._kept.keep(typed)
         return kept.sort(partition_path(spec.keys, spec.schema), record_key(spec.keys, spec.schema))
-
-    def close(self) -> None:
-        if isinstance(self._by, SparkSource):
-            self._by.close()
-        if self._let_go is not None:
-            self._let_go.unpersist()
-        self._by = None
-        self._discard()
 
     def _discard(self) -> None:
         staged, self._staged = self._staged, None
         if staged is not None:
             staged.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class StagedInput:
+    """Staged rows, counted: looked up and written by this process while they are few enough for that."""
+
+    rows: PartitionedInput
+    staged: StagedRows
+    location: StorageLocation
+    spark: SparkSession
+    kept: KeptRows
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.rows.counts
+
+    @property
+    def executor(self) -> Executor:
+        return self.rows.executor
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.rows.group_rows_max
+
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedInput:
+        return self._up_to(TAGGED_ROWS_MAX).tag(stored, tagging)
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedInput:
+        return self._up_to(BUCKETED_ROWS_MAX).count_buckets(rules)
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return self.rows.write(target, plan)
+
+    def _up_to(self, rows_max: int) -> CountedInput:
+        """The rows for this process; where they are more, for Spark, which reads them and finds where they go."""
+        if sum(self.counts.values()) <= rows_max:
+            return self.rows
+        spec = self.staged.spec
+        schema = spec.schema
+        if spec.numbers_rows:  # the staged rows lie by partition: their order is in their numbers
+            schema = schema.append(pa.field(ARRIVAL, pa.int64()))
+        rows = staged_dataframe(self.spark, self.staged, schema)
+        return SparkSource(rows, self.location, executor=self.executor, kept=self.kept, is_stable=True).count(spec)
 
 
 def source_of(rows: DataFrame, location: StorageLocation, memory: MemorySettings | None = None) -> WriteSource:
