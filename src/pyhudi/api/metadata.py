@@ -280,6 +280,6 @@ def _in_order(files: pa.Table) -> pa.Table:
 
 def _partition_stats(table: MetadataTable, name: str) -> MetadataPartitionStats:
     slices = table.slices(name)
-    bases = [piece.base_file.size_bytes for piece in slices if piece.base_file is not None]
-    logs = [log.size_bytes for piece in slices for log in piece.log_files]
+    bases = [file_slice.base_file.size_bytes for file_slice in slices if file_slice.base_file is not None]
+    logs = [log.size_bytes for file_slice in slices for log in file_slice.log_files]
     return MetadataPartitionStats(name, len(slices), len(bases), sum(bases), len(logs), sum(logs))

@@ -90,7 +90,9 @@ def _files(listing: FileListing, partition: str) -> Sequence[object]:
 
 
 def _base_files(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
-    return [piece.base_file for piece in _slices(snapshot, listing, partition) if piece.base_file is not None]
+    return [
+        file_slice.base_file for file_slice in _slices(snapshot, listing, partition) if file_slice.base_file is not None
+    ]
 
 
 def _file_groups(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
@@ -98,11 +100,13 @@ def _file_groups(snapshot: Snapshot, listing: FileListing, partition: str) -> Se
 
 
 def _slices(snapshot: Snapshot, listing: FileListing, partition: str) -> list[FileSlice]:
-    return [piece for pieces in _groups(snapshot, listing, partition).values() for piece in pieces]
+    return [file_slice for file_slices in _groups(snapshot, listing, partition).values() for file_slice in file_slices]
 
 
 def _latest_base_files(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
-    return [piece for piece in _latest_slices(snapshot, listing, partition) if piece.base_file is not None]
+    return [
+        file_slice for file_slice in _latest_slices(snapshot, listing, partition) if file_slice.base_file is not None
+    ]
 
 
 def _latest_slices(snapshot: Snapshot, listing: FileListing, partition: str) -> list[FileSlice]:
@@ -113,10 +117,10 @@ def _latest_uncompacted_slices(snapshot: Snapshot, listing: FileListing, partiti
     """The newest slice of each group that no pending compaction began."""
     pending = {i.requested for i in snapshot.timeline.pending_services}
     found = []
-    for pieces in _groups(snapshot, listing, partition).values():
-        settled = (piece for piece in pieces if piece.base_instant not in pending)
-        if (piece := next(settled, None)) is not None:
-            found.append(piece)
+    for file_slices in _groups(snapshot, listing, partition).values():
+        settled = (file_slice for file_slice in file_slices if file_slice.base_instant not in pending)
+        if (file_slice := next(settled, None)) is not None:
+            found.append(file_slice)
     return found
 
 
@@ -153,10 +157,10 @@ def _average(
 
 def _manifest(table: MetadataTable) -> tuple[tuple[str, int], ...]:
     files = []
-    for piece in table.slices(LISTING):
-        if piece.base_file is not None:
-            files.append((piece.base_file.name.format(), piece.base_file.size_bytes))
-        files += [(log.name.format(), log.size_bytes) for log in piece.log_files]
+    for file_slice in table.slices(LISTING):
+        if file_slice.base_file is not None:
+            files.append((file_slice.base_file.name.format(), file_slice.base_file.size_bytes))
+        files += [(log.name.format(), log.size_bytes) for log in file_slice.log_files]
     return tuple(files)
 
 

@@ -61,7 +61,7 @@ class BaseFileIndex:
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:
         if not self.is_global:
-            return self._locate(storage, keys, slices, [piece.partition for piece in slices], executor)
+            return self._locate(storage, keys, slices, [file_slice.partition for file_slice in slices], executor)
         together = pa.concat_arrays(list(keys.values())) if keys else pa.array([], pa.string())
         found = self._locate(storage, {_WHOLE_TABLE: together}, slices, [_WHOLE_TABLE] * len(slices), executor)
         return _by_partition(found[_WHOLE_TABLE], {partition: len(of) for partition, of in keys.items()})
@@ -72,8 +72,8 @@ class BaseFileIndex:
         if not bounds:
             return []
         whole = _together(list(bounds.values())) if self.is_global else None
-        scopes = [_WHOLE_TABLE if self.is_global else piece.partition for piece in slices]
-        asked = [at for at, piece in enumerate(slices) if self.is_global or piece.partition in bounds]
+        scopes = [_WHOLE_TABLE if self.is_global else file_slice.partition for file_slice in slices]
+        asked = [at for at, file_slice in enumerate(slices) if self.is_global or file_slice.partition in bounds]
         search = self.search.prepare([_path(slices[at]) for at in asked])
 
         def may_hold(some: Sequence[int]) -> list[bool]:
@@ -124,9 +124,9 @@ def _in_pieces(searched: Sequence[int], scopes: Sequence[str]) -> list[list[int]
     return [of[start : start + most] for of in by_scope.values() for start in range(0, len(of), most)]
 
 
-def _path(piece: FileSlice) -> str:
-    assert piece.base_file is not None
-    return join(piece.partition, piece.base_file.name.format())
+def _path(file_slice: FileSlice) -> str:
+    assert file_slice.base_file is not None
+    return join(file_slice.partition, file_slice.base_file.name.format())
 
 
 def _together(bounds: Sequence[KeyBounds]) -> KeyBounds:

@@ -130,7 +130,7 @@ def group_numbers(
 ) -> pa.Array | pa.ChunkedArray:
     """For each file group its number among the slices; null if it is not there. File ids hold no slash."""
     names = pc.binary_join_element_wise(partitions, file_ids, "/")
-    own = pa.array([f"{piece.partition}/{piece.file_id}" for piece in slices], pa.string())
+    own = pa.array([f"{file_slice.partition}/{file_slice.file_id}" for file_slice in slices], pa.string())
     return pc.index_in(names, value_set=own)
 
 

@@ -69,9 +69,9 @@ def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints)
                     compacted_from[group] = min(start, compacted_from.get(group, start))
             case "clustering" | "replacecommit":
                 plan = decode_requested_replace(content, path=path)
-                for piece in (piece for of in plan.input_groups for piece in of.slices):
-                    paths = (piece.data_file_path or "", *(piece.delta_file_paths or ()))
-                    files |= {(piece.partition_path or "", name.rpartition("/")[2]) for name in paths}
+                for slice_info in (slice_info for group in plan.input_groups for slice_info in group.slices):
+                    paths = (slice_info.data_file_path or "", *(slice_info.delta_file_paths or ()))
+                    files |= {(slice_info.partition_path or "", name.rpartition("/")[2]) for name in paths}
             case "indexing":
                 infos = decode_index_plan(content, path=path).index_partition_infos or ()
                 readers += [info.index_upto_instant for info in infos if info.index_upto_instant]

@@ -102,7 +102,7 @@ def schedule(
         _refuse_unfit_rules(snapshot, reading)
         plan = plan_log_compaction(
             _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
-            is_worth_it=lambda piece: _is_worth_log_compaction(snapshot, piece, reading, settings),
+            is_worth_it=lambda file_slice: _is_worth_log_compaction(snapshot, file_slice, reading, settings),
         )  # fmt: skip
 
     if not plan.operations:
@@ -231,13 +231,13 @@ def _refuse_unfit_rules(snapshot: Snapshot, reading: LogReading) -> None:
 
 
 def _is_worth_log_compaction(
-    snapshot: Snapshot, piece: FileSlice, reading: LogReading, settings: CompactionSettings
+    snapshot: Snapshot, file_slice: FileSlice, reading: LogReading, settings: CompactionSettings
 ) -> bool:
     """Whether a slice's logs have enough blocks, of more than one write, and only whole rows.
 
     Rows with some of the columns are left to a compaction of base files, which has the stored row at hand.
     """
-    blocks = stored_blocks(snapshot.storage, slice_files(piece), reading)
+    blocks = stored_blocks(snapshot.storage, slice_files(file_slice), reading)
     has_many = len(blocks) >= settings.log_blocks_min and len({instant_time(block) for block in blocks}) > 1
     return has_many and not any(map(is_partial, blocks))
 

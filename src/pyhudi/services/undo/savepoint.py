@@ -91,9 +91,9 @@ def _files_at(snapshot: Snapshot, requested: str) -> dict[str, SavepointPartitio
     found: dict[str, SavepointPartitionMetadata] = {}
     for partition in then.listing.partitions():
         names: list[str] = []
-        for piece in then.slices(partition):
-            names += [piece.base_file.name.format()] if piece.base_file is not None else []
-            names += [log.name.format() for log in reversed(piece.log_files)]
+        for file_slice in then.slices(partition):
+            names += [file_slice.base_file.name.format()] if file_slice.base_file is not None else []
+            names += [log.name.format() for log in reversed(file_slice.log_files)]
         if names:
             found[partition] = SavepointPartitionMetadata(partition, tuple(names))
     return found

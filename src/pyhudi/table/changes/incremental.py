@@ -206,7 +206,9 @@ def _time(snapshot: Snapshot, instant: Instant) -> str:
 
 def _slices(snapshot: Snapshot, partition: str) -> dict[str, PlannedFile]:
     """The newest slices of a partition with their logs, by file id."""
-    planned = ((piece.file_id, planned_slice(piece, with_logs=True)) for piece in snapshot.slices(partition))
+    planned = (
+        (file_slice.file_id, planned_slice(file_slice, with_logs=True)) for file_slice in snapshot.slices(partition)
+    )
     return {file_id: file for file_id, file in planned if file is not None}
 
 
@@ -234,10 +236,10 @@ def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set
     """The files. One that was cleaned away is replaced by the newest base file of its group, if there is one."""
     files = [last.file for group, last in latest.items() if group not in cleaned]
     for partition in sorted({partition for partition, file_id in latest if (partition, file_id) in cleaned}):
-        for piece in snapshot.slices(partition):
-            if piece.base_file is not None and (partition, piece.file_id) in cleaned & latest.keys():
-                name = piece.base_file.name.format()
-                files.append(PlannedFile(join(partition, name), partition, piece.base_file.size_bytes))
+        for file_slice in snapshot.slices(partition):
+            if file_slice.base_file is not None and (partition, file_slice.file_id) in cleaned & latest.keys():
+                name = file_slice.base_file.name.format()
+                files.append(PlannedFile(join(partition, name), partition, file_slice.base_file.size_bytes))
     return files
 
 

@@ -48,7 +48,7 @@ class SliceCatalog(Sequence[FileSlice]):
 
     def _number(self, partition: str, slices: Iterable[FileSlice]) -> None:
         known = self._brought.setdefault(partition, {})
-        fresh = {piece.file_id: piece for piece in slices if piece.file_id not in known}
+        fresh = {file_slice.file_id: file_slice for file_slice in slices if file_slice.file_id not in known}
         known.update(fresh)
         self._slices += fresh.values()
 

@@ -81,7 +81,7 @@ def locate_in_tasks(
     abroad, is_global = _IndexesAbroad.of(index.indexes, location), index.is_global
     fields = [(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (stored_path, pa.string())]
     schema = pa.schema([*fields, (target, pa.int32())])
-    paths = pa.array([piece.partition for piece in slices], pa.string())
+    paths = pa.array([file_slice.partition for file_slice in slices], pa.string())
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = RecordIndex(abroad.open(), is_global)
