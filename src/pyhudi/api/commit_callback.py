@@ -181,7 +181,7 @@ def callback_message(
     Seen: 1.0.2 names these members in this order, but for the last two gives only whether there are any
     (`{"present": true}`), for lack of a serializer; here they are what they say.
     """
-    stats = [stat for of in metadata.partition_to_write_stats.values() for stat in of]
+    stats = [stat for partition_stats in metadata.partition_to_write_stats.values() for stat in partition_stats]
     return {
         "commitTime": instant.requested,
         "tableName": table_name,

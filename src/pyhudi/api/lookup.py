@@ -176,10 +176,10 @@ def _count_located(sought: SoughtKeys, located: pa.Table) -> int:
         return _count_keys(located, "partition", "key")
     own = [located.filter(pc.equal(located.column("partition"), path)) for path in sought.by_partition]
     kept = [
-        of.filter(pc.is_in(of.column("key"), value_set=keys))
-        for of, keys in zip(own, sought.by_partition.values(), strict=True)
+        rows.filter(pc.is_in(rows.column("key"), value_set=keys))
+        for rows, keys in zip(own, sought.by_partition.values(), strict=True)
     ]
-    return sum(_count_keys(of, "partition", "key") for of in kept)
+    return sum(_count_keys(rows, "partition", "key") for rows in kept)
 
 
 def _open_indexes(snapshot: Snapshot, executor: Executor) -> MetadataIndexes | None:

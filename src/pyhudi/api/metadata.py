@@ -232,8 +232,8 @@ class TableMetadata:
         check_table_facts(merged, snapshot.config.facts())
         settings, clean = WriteSettings.from_options(merged), AfterCommitSettings.from_options(merged).clean
 
-        def participants(of: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
-            upkeep = metadata_upkeep(self._access, of, issue, settings, clean, hold, self._executor)
+        def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
+            upkeep = metadata_upkeep(self._access, current, issue, settings, clean, hold, self._executor)
             if drops:
                 upkeep.drop()
             return [upkeep]

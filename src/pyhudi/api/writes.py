@@ -249,8 +249,8 @@ class TableWrites(ABC):
             access,
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-            participants=lambda of, issue, hold: [
-                metadata_upkeep(access, of, issue, settings, clean, hold, self._executor, readers)
+            participants=lambda current, issue, hold: [
+                metadata_upkeep(access, current, issue, settings, clean, hold, self._executor, readers)
             ],
             is_write=is_write,
             takes_over=takes_over,

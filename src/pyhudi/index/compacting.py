@@ -64,7 +64,7 @@ class CompactingIndex:
             for path, rows in by_path.items():
                 none = np.full(len(rows), -1)
                 parts.setdefault(path, []).append(Hits(rows, np.full(len(rows), at, dtype=np.int32), none))
-        return {path: _together(of) for path, of in parts.items()}
+        return {path: _together(hits) for path, hits in parts.items()}
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
@@ -96,8 +96,8 @@ def _at(hits: Hits, numbers: np.ndarray) -> Hits:
 
 
 def _together(parts: Sequence[Hits]) -> Hits:
-    rows = np.concatenate([of.rows for of in parts])
+    rows = np.concatenate([hits.rows for hits in parts])
     order = np.argsort(rows, kind="stable")
-    groups = np.concatenate([of.groups for of in parts])
-    positions = np.concatenate([of.positions for of in parts])
+    groups = np.concatenate([hits.groups for hits in parts])
+    positions = np.concatenate([hits.positions for hits in parts])
     return Hits(rows[order], groups[order], positions[order])

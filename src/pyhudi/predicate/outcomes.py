@@ -113,7 +113,9 @@ def _pairs(*, is_and: bool) -> Outcomes:
 
 _AND: Final = _pairs(is_and=True)
 _OR: Final = _pairs(is_and=False)
-_NOT: Final = np.array([of & NULL | (of & TRUE) << 1 | (of & FALSE) >> 1 for of in range(8)], np.uint8)
+_NOT: Final = np.array(
+    [outcomes & NULL | (outcomes & TRUE) << 1 | (outcomes & FALSE) >> 1 for outcomes in range(8)], np.uint8
+)
 
 
 def _bits(flags: Flags, outcome: int) -> Outcomes:

@@ -96,8 +96,8 @@ class PartitionedInput:
         paths = list(self._partitions)
         self._bucketed = dict(zip(paths, self._executor.run(numbers, paths), strict=True))
         counts: dict[tuple[str, int], int] = {}
-        for path, of in self._bucketed.items():
-            buckets, rows = np.unique(of, return_counts=True)
+        for path, row_buckets in self._bucketed.items():
+            buckets, rows = np.unique(row_buckets, return_counts=True)
             counts |= {(path, bucket): n for bucket, n in zip(buckets.tolist(), rows.tolist(), strict=True)}
         return counts
 
@@ -115,20 +115,23 @@ class PartitionedInput:
         def run(task: FileGroupTask) -> list[WriteStatus]:
             is_tagged = task.index_bucket is None
             wants_positions = is_tagged and task.kind is TaskKind.APPEND and target.logs.writes_positions
-            of = segments[task.bucket]
-            batches = self._batches(of, wants_positions=wants_positions)
-            with self._held(target, task, sum(len(segment.rows) for segment in of)):
+            own_segments = segments[task.bucket]
+            batches = self._batches(own_segments, wants_positions=wants_positions)
+            with self._held(target, task, sum(len(segment.rows) for segment in own_segments)):
                 return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self._storage)
 
-        tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
-        return [status for of in self._executor.run(run, tasks) for status in of]
+        tasks = [task for task in plan.tasks if any(len(segment.rows) for segment in segments.get(task.bucket, ()))]
+        return [status for statuses in self._executor.run(run, tasks) for status in statuses]
 
     def _batches(self, segments: Sequence[Segment], *, wants_positions: bool) -> Iterator[pa.RecordBatch]:
         marks = any(segment.leaves for segment in segments)
         for segment in segments:
-            rows, of, start = self._partitions[segment.partition], segment.rows, 0
-            positions = np.full(len(of), -1) if segment.positions is None else segment.positions
-            batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
+            rows, chosen, start = self._partitions[segment.partition], segment.rows, 0
+            positions = np.full(len(chosen), -1) if segment.positions is None else segment.positions
+            if isinstance(chosen, range):
+                batches = rows.batches_between(chosen.start, chosen.stop)
+            else:
+                batches = rows.batches(chosen)
             for batch in batches:
                 if marks:
                     batch = batch.append_column(LEAVES, _flags(segment.leaves, len(batch)))

@@ -78,7 +78,10 @@ class StagedRows:
             for path, batch, start, rows in zip(*(column.to_pylist() for column in runs.columns), strict=True):
                 slices.setdefault(path, []).append(batches[batch].slice(start, rows))
         key_column = self.spec.bare_key or RECORD_KEY
-        return {path: PartitionRows(pa.Table.from_batches(of), key_column) for path, of in slices.items()}
+        return {
+            path: PartitionRows(pa.Table.from_batches(partition_batches), key_column)
+            for path, partition_batches in slices.items()
+        }
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows: those of a partition as they arrived, and all of them so where they are numbered."""

@@ -113,7 +113,7 @@ def _beaten(
     groups = [hits.groups[is_elsewhere[path]] for path, hits in found.items()]
     beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), tagging.reader, executor)
     answer: dict[str, np.ndarray] = {}
-    parts = np.split(beaten, np.cumsum([len(of) for of in groups])[:-1])
+    parts = np.split(beaten, np.cumsum([len(own_groups) for own_groups in groups])[:-1])
     for (path, hits), part in zip(found.items(), parts, strict=True):
         answer[path] = np.zeros(len(hits.rows), dtype=bool)
         answer[path][is_elsewhere[path]] = part

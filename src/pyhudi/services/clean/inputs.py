@@ -38,8 +38,8 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> Savepoints:
     for instant in completed:
         path = timeline.layout.path(instant)
         metadata = decode_savepoint(storage.get(path), path=path)
-        for partition, of in metadata.partition_metadata.items():
-            files |= {(partition, name.rpartition("/")[2]) for name in of.savepoint_data_file}
+        for partition, saved in metadata.partition_metadata.items():
+            files |= {(partition, name.rpartition("/")[2]) for name in saved.savepoint_data_file}
     return Savepoints(tuple(i.requested for i in completed), frozenset(files))
 
 

@@ -109,9 +109,9 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
         by_id.setdefault(group_named(file.name), []).append(file)
 
     # A group with a single file that was not replaced keeps this file: most groups need no look at their slices.
-    safe = {file_id for file_id, of in by_id.items() if len(of) == 1 and file_id not in replaced}
+    safe = {file_id for file_id, group_files in by_id.items() if len(group_files) == 1 and file_id not in replaced}
     alone = [by_id.pop(file_id)[0] for file_id in safe]
-    doubtful = [file for of in by_id.values() for file in of]
+    doubtful = [file for group_files in by_id.values() for file in group_files]
     groups = all_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
     by_group = _names_by_group(doubtful)
 

@@ -199,7 +199,7 @@ def find_overtaking(snapshot: Snapshot, instant: Instant, groups: Collection[Fil
             theirs = read_plan(snapshot, other).file_groups
         elif other.action == "commit" and other.is_completed:
             stats = read_commit(snapshot.storage, snapshot.timeline, other).partition_to_write_stats
-            theirs = [(partition, stat.file_id or "") for partition, of in stats.items() for stat in of]
+            theirs = [(partition, stat.file_id or "") for partition, own in stats.items() for stat in own]
 
         if set(theirs) & set(groups):
             return other

@@ -180,8 +180,8 @@ def _within_io(candidates: Operations, settings: CompactionSettings) -> _Chosen:
     return _Chosen(taken, passed_over)
 
 
-def _cost(of: CompactionOperation, name: str) -> float:
-    return (of.metrics or {}).get(name, 0.0)
+def _cost(operation: CompactionOperation, name: str) -> float:
+    return (operation.metrics or {}).get(name, 0.0)
 
 
 def _day_of(partition: str) -> date:

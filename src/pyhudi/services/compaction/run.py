@@ -239,7 +239,7 @@ def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str
     for stat in sorted(stats, key=lambda s: (s.partition_path or "", s.file_id or "")):
         by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        {partition: tuple(of) for partition, of in by_partition.items()},
+        {partition: tuple(partition_stats) for partition, partition_stats in by_partition.items()},
         kind.operation,
         {SCHEMA: schema_text} if schema_text is not None else {},
         compacted=True,

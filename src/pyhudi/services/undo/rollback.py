@@ -39,7 +39,7 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
 
     If the write had died, it was rolled back when the session began; the result then tells of that rollback.
     """
-    died = [of for of in session.rolled_back if of.target == requested]
+    died = [rolled_back for rolled_back in session.rolled_back if rolled_back.target == requested]
     if died:
         return _result(died[0], ())
 

@@ -105,7 +105,7 @@ def _read(snapshot: Snapshot, instant: Instant) -> SavepointMetadata:
 
 
 def _savepoint(instant: Instant, metadata: SavepointMetadata) -> Savepoint:
-    count = sum(len(of.savepoint_data_file) for of in metadata.partition_metadata.values())
+    count = sum(len(saved.savepoint_data_file) for saved in metadata.partition_metadata.values())
     return Savepoint(
         instant.requested, instant.completed or "", metadata.savepointed_by, metadata.comments,
         metadata.savepointed_at, count,

@@ -162,12 +162,13 @@ def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], no
     cleaned: set[Group] = set()
     for partition, kept in _kept_paths(now, latest):
         past = {} if then is None else _slices(then, partition)
-        for of, file_id in (group for group in latest if group[0] == partition):
-            needed = [latest[of, file_id].file.path]
+        for group in (group for group in latest if group[0] == partition):
+            needed = [latest[group].file.path]
             if then is not None:
+                file_id = group[1]
                 needed = [*past[file_id].paths, *needed] if file_id in past else [""]
             if not kept.issuperset(needed):
-                cleaned.add((of, file_id))
+                cleaned.add(group)
     return cleaned
 
 
@@ -222,7 +223,7 @@ def _slices_at(
     """
     files: list[PlannedFile] = []
     for partition in sorted({partition for partition, _ in latest}):
-        file_ids = sorted(file_id for of, file_id in latest if of == partition)
+        file_ids = sorted(group[1] for group in latest if group[0] == partition)
         past = _slices(then, partition)
         newest = _slices(now, partition) if any((partition, file_id) in cleaned for file_id in file_ids) else {}
         for file_id in file_ids:

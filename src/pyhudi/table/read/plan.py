@@ -324,6 +324,6 @@ def partitions_that_can_hold(
     doubtful = partitions_in_doubt(predicate, values)
     return [
         partition
-        for partition, of, is_doubtful in zip(partitions, values, doubtful, strict=True)
-        if is_doubtful and partition_can_match(predicate, of)
+        for partition, partition_values, is_doubtful in zip(partitions, values, doubtful, strict=True)
+        if is_doubtful and partition_can_match(predicate, partition_values)
     ]

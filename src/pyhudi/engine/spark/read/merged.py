@@ -52,14 +52,11 @@ def read_merged_slices(
     if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
         return map_slices(spark, location, slices, run, plan.schema)
     most = _share_count(slices, core_count(spark))
+    total_bytes = sum(planned_file.size_bytes for planned_file in slices)
     parts = []
-    for partition, of in by_partition.items():
-        share = -(
-            -most
-            * sum(planned_file.size_bytes for planned_file in of)
-            // sum(planned_file.size_bytes for planned_file in slices)
-        )
-        rows = map_slices(spark, location, of, run, plan.schema, tasks_max=share)
+    for partition, own_slices in by_partition.items():
+        share = -(-most * sum(planned_file.size_bytes for planned_file in own_slices) // total_bytes)
+        rows = map_slices(spark, location, own_slices, run, plan.schema, tasks_max=share)
         known = told.of(partition).items()
         literals = {name: f.lit(value).cast(rows.schema[name].dataType) for name, value in known}
         parts.append(rows.withColumns(literals) if literals else rows)

@@ -54,8 +54,8 @@ def _gone(
 ) -> DataFrame:
     """What each file goes by, and the bits of its rows that are gone."""
     bits = [
-        (_goes_by(path, size_bytes, by_size), pack_places(of))
-        for (path, size_bytes), of in zip(files, gone, strict=True)
+        (_goes_by(path, size_bytes, by_size), pack_places(places))
+        for (path, size_bytes), places in zip(files, gone, strict=True)
     ]
     return _bits_dataframe(spark, bits, by_size)
 
@@ -116,8 +116,8 @@ def _touched(
 
 
 def _bits_schema(by_size: bool) -> pa.Schema:
-    of = pa.field(_OF, pa.int64() if by_size else pa.string())
-    return pa.schema([of, pa.field(_BITS, pa.list_(pa.int64()))])
+    file = pa.field(_OF, pa.int64() if by_size else pa.string())
+    return pa.schema([file, pa.field(_BITS, pa.list_(pa.int64()))])
 
 
 def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndarray]], by_size: bool) -> DataFrame:

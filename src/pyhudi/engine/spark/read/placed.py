@@ -69,18 +69,19 @@ def placed_scan(
     Memory of each task, and of the driver: a bit for each stored row.
     """
     schema = spark_schema(plan.schema_read)
-    blocks = [of for _, rows in slices for of in rows.blocks]
+    blocks = [block_and_gone for _, rows in slices for block_and_gone in rows.blocks]
     with KeptFiles(spark) as kept, ThreadPoolExecutor(max_workers=1) as beside:  # this process writes while Spark plans
         paths = [kept.folder / f"{number:06d}.parquet" for number in range(len(blocks))]
         writing = beside.submit(_write, paths, [block for block, _ in blocks])
-        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
+        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(gone for _, gone in blocks)])
         base = [
             (planned_file.partition, spark_uri(location, planned_file.path), base_size_bytes(planned_file))
             for planned_file, _ in slices
         ]
-        of = [planned_file.partition for planned_file, rows in slices for _ in rows.blocks]
+        partitions = [planned_file.partition for planned_file, rows in slices for _ in rows.blocks]
         copies = [
-            (at, path.as_uri(), block.content_size) for at, path, (block, _) in zip(of, paths, blocks, strict=True)
+            (at, path.as_uri(), block.content_size)
+            for at, path, (block, _) in zip(partitions, paths, blocks, strict=True)
         ]
         files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
         scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
@@ -98,7 +99,7 @@ def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
 
 def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
     """The bits of all files in words, each file's from a word of its own on, and which word that is."""
-    words = [pack_bits(of) for of in gone]
+    words = [pack_bits(places) for places in gone]
     ends = np.cumsum([0, *map(len, words)])
     return np.concatenate(words), ends[:-1].tolist()
 

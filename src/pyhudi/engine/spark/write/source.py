@@ -266,12 +266,11 @@ class SparkSource:
     def _with_slots(self, rows: DataFrame, bins: Mapping[str, list[tuple[int, int]]]) -> tuple[DataFrame, Column]:
         """The rows, and the bucket of each as a new row: by partition, and by its key's hash where that has several."""
         ordered = sorted(bins.items())
-        if all(len(of) == 1 for _, of in ordered):
-            table = small_table(
-                self._spark, [(path, of[0][0]) for path, of in ordered], f"{PARTITION_PATH} string, {_SLOTS} int"
-            )
+        if all(len(buckets) == 1 for _, buckets in ordered):
+            only = [(path, buckets[0][0]) for path, buckets in ordered]
+            table = small_table(self._spark, only, f"{PARTITION_PATH} string, {_SLOTS} int")
             return rows.join(f.broadcast(table), PARTITION_PATH, "left"), f.col(_SLOTS)
-        slots = [(path, slots_of(of)) for path, of in ordered]
+        slots = [(path, slots_of(buckets)) for path, buckets in ordered]
         table = small_table(self._spark, slots, f"{PARTITION_PATH} string, {_SLOTS} array<int>")
         at = (f.pmod(f.xxhash64(RECORD_KEY), f.size(_SLOTS)) + 1).cast("int")
         return rows.join(f.broadcast(table), PARTITION_PATH, "left"), f.element_at(_SLOTS, at)

@@ -383,7 +383,7 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
         return {}
 
     held: dict[str, KeyBounds] = {}
-    for path, of in keys_by_path(table).items():
-        ends_of = pc.min_max(of).as_py()
-        held[path] = KeyBounds(ends_of["min"], ends_of["max"], of)
+    for path, own_keys in keys_by_path(table).items():
+        ends_of = pc.min_max(own_keys).as_py()
+        held[path] = KeyBounds(ends_of["min"], ends_of["max"], own_keys)
     return held
