@@ -22,7 +22,7 @@ PARTITIONS_TIMED_MAX = 20
 """Partitions that are timed, spread over all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListingTime:
     """One row: milliseconds of the storage's listing and of the metadata table's; a partition's are an average."""
 
@@ -65,7 +65,9 @@ def time_listings(
     stored = StorageListing(snapshot.storage)
     existing_ms, _ = _timed(stored.partitions)
     metadata_ms, partitions = _timed(known.partitions)
-    rows = [ListingTime("getAllPartitions", "Partition lookup", existing_ms, metadata_ms)]
+    rows = [
+        ListingTime(name="getAllPartitions", group="Partition lookup", existing_ms=existing_ms, metadata_ms=metadata_ms)
+    ]
     chosen = _spread(partitions, partitions_max)
     total = len(_VIEWS) + 1
     rows.append(_average("getAllFilesInPartition", "Partition lookup", stored, known, chosen, _files))
@@ -152,7 +154,7 @@ def _average(
         existing_ms += _timed(partial(ask, stored, partition))[0]
         metadata_ms += _timed(partial(ask, known, partition))[0]
     count = max(1, len(partitions))
-    return ListingTime(name, group, existing_ms / count, metadata_ms / count)
+    return ListingTime(name=name, group=group, existing_ms=existing_ms / count, metadata_ms=metadata_ms / count)
 
 
 def _manifest(table: MetadataTable) -> tuple[tuple[str, int], ...]:

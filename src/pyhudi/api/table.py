@@ -96,7 +96,9 @@ class HudiTable(TableIndexes):
 
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """
-        access = table_access(path, storage_options, storage, clock, random, lock)
+        access = table_access(
+            path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
+        )
         given = merge_options(write=properties, opened=None, table={})
         refuse_stored_callback(given)
         WriteSettings.from_options(given)
@@ -104,23 +106,19 @@ class HudiTable(TableIndexes):
         keys = column_names(record_key, what="record_key")
         partitions = column_names(partition_by, what="partition_by", has_kinds=True)
         order = column_names(ordering, what="ordering")
-        text, columns = None, None
-        if schema is not None:
-            columns = canonical_arrow(frames.arrow_schema(schema))
-            refuse_names_alike(columns)
-            refuse_unordered_types(columns, order)
-            for what, names in (
-                ("record_key", keys),
-                ("partition_by", map(bare_name, partitions)),
-                ("ordering", order),
-            ):
-                missing = [n for n in names if n not in columns.names]
-                if missing:
-                    raise Invalid(
-                        f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}"
-                    )
-            text = avro_from_arrow(columns, record_name=record_name(name))
-        new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
+        columns = None if schema is None else canonical_arrow(frames.arrow_schema(schema))
+        if columns is not None:
+            _refuse_unfit_schema(columns, keys, partitions, order)
+        new = NewTable(
+            name=name,
+            record_key=keys,
+            partition_by=partitions,
+            ordering=order,
+            table_type=table_type,
+            table_version=table_version,
+            create_schema=None if columns is None else avro_from_arrow(columns, record_name=record_name(name)),
+            properties=given,
+        )
         stored = new_table_properties(new)
         refuse_unwritable_keys(stored, columns)
         write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())
@@ -146,7 +144,9 @@ class HudiTable(TableIndexes):
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
         """
-        access = table_access(path, storage_options, storage, clock, random, lock)
+        access = table_access(
+            path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
+        )
         given = merge_options(write=options, opened=None, table={})
         AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:
@@ -303,3 +303,15 @@ class HudiTable(TableIndexes):
 
     def _to_spark(self, spark: "SparkSession", plan: "ReadPlan") -> "DataFrame":
         return frames.spark_engine().plan_to_dataframe(spark, self._access.location, plan)
+
+
+def _refuse_unfit_schema(
+    columns: pa.Schema, keys: tuple[str, ...], partitions: tuple[str, ...], order: tuple[str, ...]
+) -> None:
+    """Raises: Invalid if a new table's schema lacks a named column, or if it cannot be stored or ordered."""
+    refuse_names_alike(columns)
+    refuse_unordered_types(columns, order)
+    for what, names in (("record_key", keys), ("partition_by", map(bare_name, partitions)), ("ordering", order)):
+        missing = [name for name in names if name not in columns.names]
+        if missing:
+            raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")

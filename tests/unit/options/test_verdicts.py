@@ -185,7 +185,16 @@ def test_a_property_of_the_table_may_be_repeated_but_not_changed() -> None:
 
 
 def test_a_new_table_is_not_told_what_tables_keep_for_themselves() -> None:
-    new = NewTable("t", ("id",), (), (), "COPY_ON_WRITE", 8, None, {"hoodie.table.metadata.partitions": "files"})
+    new = NewTable(
+        name="t",
+        record_key=("id",),
+        partition_by=(),
+        ordering=(),
+        table_type="COPY_ON_WRITE",
+        table_version=8,
+        create_schema=None,
+        properties={"hoodie.table.metadata.partitions": "files"},
+    )
 
     with pytest.raises(Unsupported, match=r"'hoodie.table.metadata.partitions'='files': expected it to be left out"):
         new_table_properties(new)

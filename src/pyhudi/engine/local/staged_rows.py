@@ -33,7 +33,7 @@ _TASK_ROWS_BITS = 33
 """Rows that a task may number before it would run into the next one's numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFile:
     """A file of rows, and what was found in them. `nulls`: of the columns that must not be null, in their order."""
 
@@ -132,7 +132,9 @@ def stage_rows(
     with _written(path + _RUNS_SUFFIX, _RUNS) as write:
         for run in stager.runs:
             write(run)
-    return StagedFile(path, stager.rows, stager.bad_keys, stager.example, tuple(stager.nulls))
+    return StagedFile(
+        path=path, rows=stager.rows, bad_keys=stager.bad_keys, example=stager.example, nulls=tuple(stager.nulls)
+    )
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.Table]:

@@ -119,7 +119,7 @@ def parse_schema(text: str) -> Record:
     Raises: Invalid for a text that is no Avro record schema; Unsupported for a record that holds itself.
     """
     schema = record_schema(text)
-    parsed = _Parser().type(schema, "", "", 0)
+    parsed = _Parser().type(schema, namespace="", path="", depth=0)
     assert isinstance(parsed, Record)
     return parsed
 

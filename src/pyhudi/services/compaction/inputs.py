@@ -51,12 +51,12 @@ class CompactionKind(StrEnum):
         return compact_slice if self is CompactionKind.BASE else compact_log
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
     """A compaction that was put on the timeline, and its plan. Both are None when none was; `reason` then says why."""
 
-    instant: Instant | None
-    plan: CompactionPlan | None
+    instant: Instant | None = None
+    plan: CompactionPlan | None = None
     reason: str = ""
 
 
@@ -90,14 +90,14 @@ def schedule(
     if kind is CompactionKind.BASE:
         early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
         if early and not is_asked:
-            return Scheduled(None, None, early)
+            return Scheduled(reason=early)
         today = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).date()
         chosen = partitions_to_compact(partitions, settings, today=today)
         plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
     else:
         early = why_logs_not_due(snapshot.timeline, settings.log_blocks_min)
         if early and not is_asked:
-            return Scheduled(None, None, early)
+            return Scheduled(reason=early)
         reading = _reading(snapshot)
         _refuse_unfit_rules(snapshot, reading)
         plan = plan_log_compaction(
@@ -106,12 +106,12 @@ def schedule(
         )  # fmt: skip
 
     if not plan.operations:
-        return Scheduled(None, None, _why_empty(taken))
+        return Scheduled(reason=_why_empty(taken))
 
     instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
     session.table.confirm()
     claim(instant.requested)
-    return Scheduled(session.table.request(instant, encode_compaction_plan(plan)), plan)
+    return Scheduled(instant=session.table.request(instant, encode_compaction_plan(plan)), plan=plan)
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
@@ -262,9 +262,9 @@ def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: 
 
     parsed = BaseFileName.parse(base) if base is not None else None
     return SliceTask(
-        number, partition, operation.file_id or "",
-        parsed.requested if parsed is not None else operation.base_instant_time or "",
-        base, tuple((name, sizes[name]) for name in logs),
+        number=number, partition=partition, file_id=operation.file_id or "",
+        base_instant=parsed.requested if parsed is not None else operation.base_instant_time or "",
+        base_file=base, logs=tuple((name, sizes[name]) for name in logs),
     )  # fmt: skip
 
 

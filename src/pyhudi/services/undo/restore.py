@@ -28,7 +28,7 @@ from pyhudi.txn.undo.restore_plan import plan_restore
 log = logging.getLogger("pyhudi")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
     """What a restore did.
 
@@ -70,7 +70,9 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
     else:
         finished = [restored for restored in session.restored if restored.to == requested]
         if not finished:
-            return RestoreResult(None, None, requested, reason="nothing was written after this commit")
+            return RestoreResult(
+                requested=None, completed=None, restored_to=requested, reason="nothing was written after this commit"
+            )
         done = finished[-1]
 
     make_metadata_table(session)
@@ -174,7 +176,7 @@ def _result(done: RestoreDone, dropped: Collection[str]) -> RestoreResult:
         one for instant_rollbacks in done.metadata.rollbacks.values() for one in instant_rollbacks if one is not None
     ]
     return RestoreResult(
-        done.requested, done.completed, done.to,
+        requested=done.requested, completed=done.completed, restored_to=done.to,
         rolled_back=done.metadata.instants_to_rollback,
         files_deleted=sum(one.total_files_deleted for one in rollbacks),
         dropped=tuple(sorted(dropped)),

@@ -14,7 +14,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
     """A savepoint.
 
@@ -107,6 +107,6 @@ def _read(snapshot: Snapshot, instant: Instant) -> SavepointMetadata:
 def _savepoint(instant: Instant, metadata: SavepointMetadata) -> Savepoint:
     count = sum(len(saved.savepoint_data_file) for saved in metadata.partition_metadata.values())
     return Savepoint(
-        instant.requested, instant.completed or "", metadata.savepointed_by, metadata.comments,
-        metadata.savepointed_at, count,
+        requested=instant.requested, completed=instant.completed or "",
+        user=metadata.savepointed_by, comment=metadata.comments, saved_at_ms=metadata.savepointed_at, file_count=count,
     )  # fmt: skip

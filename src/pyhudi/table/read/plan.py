@@ -102,7 +102,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
     """What to read, and the columns and rows of the answer.
 
@@ -299,8 +299,17 @@ def make_plan(
         where=where,
         listed_by=snapshot.listing.source,
     )
-    keys, stored = snapshot.key_spec, snapshot.schema_with_meta
-    return ReadPlan(chosen, schema, stored, predicate, commit_times, keys, explanation, shown, merges)
+    return ReadPlan(
+        files=chosen,
+        schema=schema,
+        stored_schema=snapshot.schema_with_meta,
+        predicate=predicate,
+        commit_times=commit_times,
+        keys=snapshot.key_spec,
+        explanation=explanation,
+        shown=shown,
+        log_reading=merges,
+    )
 
 
 def partitions_that_can_hold(

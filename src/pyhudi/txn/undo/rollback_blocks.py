@@ -20,7 +20,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.slice_log import StoredLog
 from pyhudi.table.view.listing import StorageListing
 
-ROLLBACK_TOKEN = WriteToken(1, 0, 1).format()
+ROLLBACK_TOKEN = WriteToken(partition_number=1, stage=0, attempt=1).format()
 """Seen: 0.15.0."""
 
 
