@@ -147,7 +147,7 @@ def bounds_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Bounds:
 
 def _point(value: pa.Scalar) -> Bounds:
     if not value.is_valid:
-        return Bounds(None, None, may_be_null=_YES, may_have_value=_NO)
+        return Bounds(low=None, high=None, may_be_null=_YES, may_have_value=_NO)
     return Bounds(value, value, may_be_null=_NO)
 
 

@@ -94,7 +94,7 @@ def expression_pruning(
     """How indexes on expressions apply to a predicate. `besides`: columns shown in another form than the stored one."""
     condition = predicate.condition
     if not isinstance(condition, Node):
-        return ExpressionPruning(statistics, (), ())
+        return ExpressionPruning(statistics, rewritten=(), sought=())
     known = [expression for expression in statistics.known() if expression.source not in (*besides, *META_FIELDS)]
     rewritten, sought = [], []
     for expression in known:

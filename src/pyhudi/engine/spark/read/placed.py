@@ -99,7 +99,7 @@ def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
 
 def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
     """The bits of all files in words, each file's from a word of its own on, and which word that is."""
-    words = [pack_bits(places) for places in gone]
+    words = [pack_bits(marks) for marks in gone]
     ends = np.cumsum([0, *map(len, words)])
     return np.concatenate(words), ends[:-1].tolist()
 
