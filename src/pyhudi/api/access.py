@@ -30,11 +30,12 @@ from pyhudi.write.settings import WriteSettings
 
 def table_access(
     path: str | os.PathLike[str],
-    storage_options: Mapping[str, str] | None,
-    storage: Storage | None,
-    clock: Clock | None,
-    random: Callable[[], str] | None,
-    lock: Guard | None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    storage: Storage | None = None,
+    clock: Clock | None = None,
+    random: Callable[[], str] | None = None,
+    lock: Guard | None = None,
 ) -> TableAccess:
     location = storage.location if storage is not None else parse_location(path, storage_options)
     clock = clock if clock is not None else SYSTEM_CLOCK

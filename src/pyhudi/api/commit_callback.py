@@ -181,7 +181,7 @@ def callback_message(
     Seen: 1.0.2 names these members in this order, but for the last two gives only whether there are any
     (`{"present": true}`), for lack of a serializer; here they are what they say.
     """
-    stats = [stat for of in metadata.partition_to_write_stats.values() for stat in of]
+    stats = [stat for partition_stats in metadata.partition_to_write_stats.values() for stat in partition_stats]
     return {
         "commitTime": instant.requested,
         "tableName": table_name,
@@ -195,10 +195,10 @@ def callback_message(
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
     """Headers out of `name:value;name:value`. A value may hold further colons."""
     headers = []
-    for piece in text.split(";"):
-        if not piece.strip():
+    for pair in text.split(";"):
+        if not pair.strip():
             continue
-        name, colon, value = (part.strip() for part in piece.partition(":"))
+        name, colon, value = (part.strip() for part in pair.partition(":"))
         if not colon or not value or not _HEADER_NAME.fullmatch(name) or not _is_printable(value):
             raise Invalid(
                 f"option '{PREFIX}http.custom.headers': expected 'name:value;name:value' in printable ASCII, found "

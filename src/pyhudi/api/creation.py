@@ -50,7 +50,16 @@ def make_table(
             if missing:
                 raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
         text = avro_from_arrow(columns, record_name=record_name(name))
-    new = NewTable(name, keys, partitions, order, table_type, table_version, text, given)
+    new = NewTable(
+        name=name,
+        record_key=keys,
+        partition_by=partitions,
+        ordering=order,
+        table_type=table_type,
+        table_version=table_version,
+        create_schema=text,
+        properties=given,
+    )
     stored = new_table_properties(new)
     refuse_unwritable_keys(stored, columns)
     write_new_table(access.storage, stored, epoch_ms=access.clock.now_ms())

@@ -186,7 +186,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
         _write(_create(staged, others), dataframe, operation, others)
     callback = CommitCallback.from_options(told)
     if callback is not None:
-        read = table_access(path, None, None, None, None, None).snapshot
+        read = table_access(path).snapshot
         tell_of_commit(callback, read, read().timeline.completed_writes[-1].requested)
 
 
@@ -247,7 +247,7 @@ def _new_table(options: Mapping[str, str]) -> NewTable:
         raise Invalid("hoodie.table.name: expected the table's name among the options, found none")
     stored = {name: text for name, text in options.items() if name in _STORED or name.startswith(PREFIX)}
     return NewTable(
-        name,
+        name=name,
         record_key=_columns(find_fact(options, Fact.RECORD_KEY)),
         partition_by=_columns(find_fact(options, Fact.PARTITION_BY)),
         ordering=_columns(find_fact(options, Fact.ORDERING)),

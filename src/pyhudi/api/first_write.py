@@ -28,7 +28,7 @@ def taken_back_on_failure(path: str) -> Iterator[None]:
         raise
     except Exception:
         try:
-            _take_back(table_access(path, None, None, None, None, None))
+            _take_back(table_access(path))
         except HudiError as error:
             log.warning("%s: the table was made, and its first write failed; it stays: %s", path, error)
         raise

@@ -176,10 +176,10 @@ def _count_located(sought: SoughtKeys, located: pa.Table) -> int:
         return _count_keys(located, "partition", "key")
     own = [located.filter(pc.equal(located.column("partition"), path)) for path in sought.by_partition]
     kept = [
-        of.filter(pc.is_in(of.column("key"), value_set=keys))
-        for of, keys in zip(own, sought.by_partition.values(), strict=True)
+        rows.filter(pc.is_in(rows.column("key"), value_set=keys))
+        for rows, keys in zip(own, sought.by_partition.values(), strict=True)
     ]
-    return sum(_count_keys(of, "partition", "key") for of in kept)
+    return sum(_count_keys(rows, "partition", "key") for rows in kept)
 
 
 def _open_indexes(snapshot: Snapshot, executor: Executor) -> MetadataIndexes | None:
@@ -205,12 +205,12 @@ def _by_locations(snapshot: Snapshot, sought: SoughtKeys, located: pa.Table) -> 
     columns = [groups.column(name).to_pylist() for name in ("partition", "file_id")]
     keys_of = dict(zip(zip(*columns, strict=True), one_array(groups.column("key_list")), strict=True))
     for partition in sought.partitions(sorted({partition for partition, _ in keys_of})):
-        for piece in snapshot.slices(partition):
-            keys = keys_of.get((partition, piece.file_id))
+        for file_slice in snapshot.slices(partition):
+            keys = keys_of.get((partition, file_slice.file_id))
             if keys is not None:
                 here = keys.values
                 own = here.filter(pc.is_in(here, value_set=sought.of(partition)))
-                wanted += _wanted(piece, _distinct(own))
+                wanted += _wanted(file_slice, _distinct(own))
     return wanted
 
 
@@ -225,13 +225,13 @@ def _by_buckets(
         keys, slices = sought.of(partition), snapshot.slices(partition)
         rule = None if facts is None else _rule(snapshot, facts, partition, slices, keys)
         if rule is None:
-            wanted += [one for piece in slices for one in _wanted(piece, keys)]
+            wanted += [one for file_slice in slices for one in _wanted(file_slice, keys)]
             continue
         buckets = rule.bucket_of(keys)
-        for piece in slices:
-            bucket = rule.bucket_of_file(piece.file_id)
+        for file_slice in slices:
+            bucket = rule.bucket_of_file(file_slice.file_id)
             is_known = bucket is not None and bucket < rule.bucket_count
-            wanted += _wanted(piece, keys.filter(pa.array(buckets == bucket)) if is_known else keys)
+            wanted += _wanted(file_slice, keys.filter(pa.array(buckets == bucket)) if is_known else keys)
     return wanted
 
 
@@ -242,7 +242,9 @@ def _rule(
     if not snapshot.config.version.has_stable_key_hash and pc.any(pc.match_substring(keys, ":")).as_py():
         return None
     if facts.engine == "CONSISTENT_HASHING":
-        ring = find_ring(snapshot.storage, partition, snapshot.timeline, lambda: [piece.file_id for piece in slices])
+        ring = find_ring(
+            snapshot.storage, partition, snapshot.timeline, lambda: [file_slice.file_id for file_slice in slices]
+        )
         return None if ring is None else RingBuckets(ring, facts.hash_fields)
     if not facts.is_stored or facts.bucket_count is None:
         return None
@@ -262,8 +264,8 @@ def _without_others(wanted: list[WantedFile], indexes: MetadataIndexes | None) -
     return [one for one in wanted if one.file.logs] + kept
 
 
-def _wanted(piece: FileSlice, keys: pa.Array) -> list[WantedFile]:
-    file = planned_slice(piece, with_logs=True) if len(keys) else None
+def _wanted(file_slice: FileSlice, keys: pa.Array) -> list[WantedFile]:
+    file = planned_slice(file_slice, with_logs=True) if len(keys) else None
     return [] if file is None else [WantedFile(file, keys)]
 
 

@@ -40,7 +40,7 @@ _FILES_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataPartitionStats:
     """The files that a metadata partition is read from: the newest slice of each of its file groups."""
 
@@ -105,7 +105,7 @@ class TableMetadata:
 
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn.
         """
-        access = table_access(path, storage_options, storage, None, None, lock)
+        access = table_access(path, storage_options=storage_options, storage=storage, lock=lock)
         found = cls(access, merge_options(write=options, opened=None, table={}), LocalExecutor())
         found._snapshot()
         return found
@@ -232,8 +232,8 @@ class TableMetadata:
         check_table_facts(merged, snapshot.config.facts())
         settings, clean = WriteSettings.from_options(merged), AfterCommitSettings.from_options(merged).clean
 
-        def participants(of: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
-            upkeep = metadata_upkeep(self._access, of, issue, settings, clean, hold, self._executor)
+        def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
+            upkeep = metadata_upkeep(self._access, current, issue, settings, clean, hold, self._executor)
             if drops:
                 upkeep.drop()
             return [upkeep]
@@ -280,6 +280,13 @@ def _in_order(files: pa.Table) -> pa.Table:
 
 def _partition_stats(table: MetadataTable, name: str) -> MetadataPartitionStats:
     slices = table.slices(name)
-    bases = [piece.base_file.size_bytes for piece in slices if piece.base_file is not None]
-    logs = [log.size_bytes for piece in slices for log in piece.log_files]
-    return MetadataPartitionStats(name, len(slices), len(bases), sum(bases), len(logs), sum(logs))
+    bases = [file_slice.base_file.size_bytes for file_slice in slices if file_slice.base_file is not None]
+    logs = [log.size_bytes for file_slice in slices for log in file_slice.log_files]
+    return MetadataPartitionStats(
+        name=name,
+        file_groups=len(slices),
+        base_files=len(bases),
+        base_bytes=sum(bases),
+        log_files=len(logs),
+        log_bytes=sum(logs),
+    )

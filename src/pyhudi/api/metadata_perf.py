@@ -22,7 +22,7 @@ PARTITIONS_TIMED_MAX = 20
 """Partitions that are timed, spread over all of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListingTime:
     """One row: milliseconds of the storage's listing and of the metadata table's; a partition's are an average."""
 
@@ -65,7 +65,9 @@ def time_listings(
     stored = StorageListing(snapshot.storage)
     existing_ms, _ = _timed(stored.partitions)
     metadata_ms, partitions = _timed(known.partitions)
-    rows = [ListingTime("getAllPartitions", "Partition lookup", existing_ms, metadata_ms)]
+    rows = [
+        ListingTime(name="getAllPartitions", group="Partition lookup", existing_ms=existing_ms, metadata_ms=metadata_ms)
+    ]
     chosen = _spread(partitions, partitions_max)
     total = len(_VIEWS) + 1
     rows.append(_average("getAllFilesInPartition", "Partition lookup", stored, known, chosen, _files))
@@ -90,7 +92,9 @@ def _files(listing: FileListing, partition: str) -> Sequence[object]:
 
 
 def _base_files(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
-    return [piece.base_file for piece in _slices(snapshot, listing, partition) if piece.base_file is not None]
+    return [
+        file_slice.base_file for file_slice in _slices(snapshot, listing, partition) if file_slice.base_file is not None
+    ]
 
 
 def _file_groups(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
@@ -98,11 +102,13 @@ def _file_groups(snapshot: Snapshot, listing: FileListing, partition: str) -> Se
 
 
 def _slices(snapshot: Snapshot, listing: FileListing, partition: str) -> list[FileSlice]:
-    return [piece for pieces in _groups(snapshot, listing, partition).values() for piece in pieces]
+    return [file_slice for file_slices in _groups(snapshot, listing, partition).values() for file_slice in file_slices]
 
 
 def _latest_base_files(snapshot: Snapshot, listing: FileListing, partition: str) -> Sequence[object]:
-    return [piece for piece in _latest_slices(snapshot, listing, partition) if piece.base_file is not None]
+    return [
+        file_slice for file_slice in _latest_slices(snapshot, listing, partition) if file_slice.base_file is not None
+    ]
 
 
 def _latest_slices(snapshot: Snapshot, listing: FileListing, partition: str) -> list[FileSlice]:
@@ -113,10 +119,10 @@ def _latest_uncompacted_slices(snapshot: Snapshot, listing: FileListing, partiti
     """The newest slice of each group that no pending compaction began."""
     pending = {i.requested for i in snapshot.timeline.pending_services}
     found = []
-    for pieces in _groups(snapshot, listing, partition).values():
-        settled = (piece for piece in pieces if piece.base_instant not in pending)
-        if (piece := next(settled, None)) is not None:
-            found.append(piece)
+    for file_slices in _groups(snapshot, listing, partition).values():
+        settled = (file_slice for file_slice in file_slices if file_slice.base_instant not in pending)
+        if (file_slice := next(settled, None)) is not None:
+            found.append(file_slice)
     return found
 
 
@@ -148,15 +154,15 @@ def _average(
         existing_ms += _timed(partial(ask, stored, partition))[0]
         metadata_ms += _timed(partial(ask, known, partition))[0]
     count = max(1, len(partitions))
-    return ListingTime(name, group, existing_ms / count, metadata_ms / count)
+    return ListingTime(name=name, group=group, existing_ms=existing_ms / count, metadata_ms=metadata_ms / count)
 
 
 def _manifest(table: MetadataTable) -> tuple[tuple[str, int], ...]:
     files = []
-    for piece in table.slices(LISTING):
-        if piece.base_file is not None:
-            files.append((piece.base_file.name.format(), piece.base_file.size_bytes))
-        files += [(log.name.format(), log.size_bytes) for log in piece.log_files]
+    for file_slice in table.slices(LISTING):
+        if file_slice.base_file is not None:
+            files.append((file_slice.base_file.name.format(), file_slice.base_file.size_bytes))
+        files += [(log.name.format(), log.size_bytes) for log in file_slice.log_files]
     return tuple(files)
 
 

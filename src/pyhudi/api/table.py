@@ -93,7 +93,9 @@ class HudiTable:
 
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """
-        access = table_access(path, storage_options, storage, clock, random, lock)
+        access = table_access(
+            path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
+        )
         make_table(access, name, record_key, partition_by, ordering, schema, table_type, table_version, properties)
         return cls(access, {}, executor or LocalExecutor())
 
@@ -117,7 +119,9 @@ class HudiTable:
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
         """
-        access = table_access(path, storage_options, storage, clock, random, lock)
+        access = table_access(
+            path, storage_options=storage_options, storage=storage, clock=clock, random=random, lock=lock
+        )
         given = merge_options(write=options, opened=None, table={})
         AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:

@@ -26,13 +26,13 @@ FromStorage = Annotated[bool, typer.Option("--from-storage", help="List the stor
 @metadata_app.command("create")
 def create(path: Path, option: TableOptions = None, storage_option: StorageOptions = None, json: Json = False) -> None:
     """Make the metadata table anew from the files that are stored."""
-    _change(path, storage_option, json, lambda of: of.create(options=pairs(option, option="--option")))
+    _change(path, storage_option, json, lambda metadata: metadata.create(options=pairs(option, option="--option")))
 
 
 @metadata_app.command("update")
 def update(path: Path, option: TableOptions = None, storage_option: StorageOptions = None, json: Json = False) -> None:
     """Catch up: make it where it is missing, undo what dead writers left, compact when due, switch its partitions."""
-    _change(path, storage_option, json, lambda of: of.update(options=pairs(option, option="--option")))
+    _change(path, storage_option, json, lambda metadata: metadata.update(options=pairs(option, option="--option")))
 
 
 @metadata_app.command("delete")
@@ -47,7 +47,7 @@ def delete(
     if not yes and not typer.confirm(f"Delete the metadata table of {path}?", err=True):
         typer.echo("Nothing was deleted.", err=True)
         return
-    _change(path, storage_option, json, lambda of: of.delete(options=pairs(option, option="--option")))
+    _change(path, storage_option, json, lambda metadata: metadata.delete(options=pairs(option, option="--option")))
 
 
 @metadata_app.command("list-partitions")
@@ -61,9 +61,9 @@ def list_partitions(
     """The table's partitions, one a line."""
     output = Output(json)
     with output.errors():
-        of = _open(path, storage_option)
+        metadata = _open(path, storage_option)
         found, source = _listed(
-            output, from_storage, fallback_to_listing, lambda listed_by: of.list_partitions(listed_by=listed_by)
+            output, from_storage, fallback_to_listing, lambda by: metadata.list_partitions(listed_by=by)
         )
         if json:
             output.document({"source": source, "partitions": found})
@@ -88,9 +88,9 @@ def list_files(
     wanted = ["" if name == "." else name for name in partition] if partition else None
 
     with output.errors():
-        of = _open(path, storage_option)
+        metadata = _open(path, storage_option)
         files, source = _listed(
-            output, from_storage, fallback_to_listing, lambda listed_by: of.list_files(wanted, listed_by=listed_by)
+            output, from_storage, fallback_to_listing, lambda by: metadata.list_files(wanted, listed_by=by)
         )
         if json:
             output.document({"source": source, "files": files.to_pylist()})
@@ -113,7 +113,8 @@ def stats(path: Path, storage_option: StorageOptions = None, json: Json = False)
             return
 
         headings = ("partition", "file groups", "base files", "bytes", "log files", "bytes")
-        output.table("Metadata partitions", headings, [tuple(asdict(of).values()) for of in found.partitions])
+        rows = [tuple(asdict(partition).values()) for partition in found.partitions]
+        output.table("Metadata partitions", headings, rows)
         output.line(f"File counts: files={found.data_files:,}, partitions={found.data_partitions:,}")
         output.line(f"On disk: {found.stored_files:,} files, {found.stored_bytes:,} bytes")
         output.line(f"Deltacommits since the last compaction: {found.deltacommits_since_compaction}")
@@ -162,9 +163,9 @@ def perf(
     """How long listing takes by the storage and by the metadata table."""
     output = Output(json)
     with output.errors():
-        of = _open(path, storage_option)
+        metadata = _open(path, storage_option)
         with output.progress("Timing") as on_progress:
-            times = of.time_listings(partitions_max=partitions, on_progress=on_progress)
+            times = metadata.time_listings(partitions_max=partitions, on_progress=on_progress)
 
         if json:
             rows = [{**asdict(row), "difference_percent": row.difference_percent} for row in times.rows]
@@ -192,9 +193,9 @@ def validate(path: Path, storage_option: StorageOptions = None, json: Json = Fal
     """Compare the metadata table with the data. Exit code 1 when they differ."""
     output = Output(json)
     with output.errors():
-        of = _open(path, storage_option)
+        metadata = _open(path, storage_option)
         with output.progress("Comparing") as on_progress:
-            found = of.validate(on_progress=on_progress)
+            found = metadata.validate(on_progress=on_progress)
 
         if json:
             output.document({"is_valid": found.is_valid, **asdict(found)})
@@ -233,7 +234,7 @@ def _change(
         if is_json:
             output.document(asdict(change))
         else:
-            before, after = (", ".join(of) or "none" for of in (change.before, change.after))
+            before, after = (", ".join(names) or "none" for names in (change.before, change.after))
             output.line(f"Metadata partitions: {after} (before: {before})")
 
 
@@ -259,11 +260,11 @@ def _listed(
 def _show_entry(output: Output, name: str, value: object) -> None:
     """Print a field of a record. A list or a mapping takes one line per entry."""
     if isinstance(value, dict):
-        for inner, of in value.items():
-            output.line(f"    {inner}: {of:,}" if isinstance(of, int) else f"    {inner}: {of}")
+        for key, held in value.items():
+            output.line(f"    {key}: {held:,}" if isinstance(held, int) else f"    {key}: {held}")
     elif isinstance(value, list):
-        for inner in value:
-            shown = inner if isinstance(inner, str) else ", ".join(f"{key}={of}" for key, of in inner.items())
+        for item in value:
+            shown = item if isinstance(item, str) else ", ".join(f"{key}={held}" for key, held in item.items())
             output.line(f"    {shown or '.'}")
     else:
         output.line(f"    {name}: {value}")

@@ -61,10 +61,12 @@ class BaseFileIndex:
         self, storage: Storage, keys: Mapping[str, pa.Array], slices: Sequence[FileSlice], executor: Executor
     ) -> dict[str, Hits]:
         if not self.is_global:
-            return self._locate(storage, keys, slices, [piece.partition for piece in slices], executor)
+            return self._locate(storage, keys, slices, [file_slice.partition for file_slice in slices], executor)
         together = pa.concat_arrays(list(keys.values())) if keys else pa.array([], pa.string())
         found = self._locate(storage, {_WHOLE_TABLE: together}, slices, [_WHOLE_TABLE] * len(slices), executor)
-        return _by_partition(found[_WHOLE_TABLE], {partition: len(of) for partition, of in keys.items()})
+        return _by_partition(
+            found[_WHOLE_TABLE], {partition: len(partition_keys) for partition, partition_keys in keys.items()}
+        )
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
@@ -72,17 +74,17 @@ class BaseFileIndex:
         if not bounds:
             return []
         whole = _together(list(bounds.values())) if self.is_global else None
-        scopes = [_WHOLE_TABLE if self.is_global else piece.partition for piece in slices]
-        asked = [at for at, piece in enumerate(slices) if self.is_global or piece.partition in bounds]
+        scopes = [_WHOLE_TABLE if self.is_global else file_slice.partition for file_slice in slices]
+        asked = [at for at, file_slice in enumerate(slices) if self.is_global or file_slice.partition in bounds]
         search = self.search.prepare([_path(slices[at]) for at in asked])
 
         def may_hold(some: Sequence[int]) -> list[bool]:
-            of = whole or bounds[scopes[some[0]]]
-            return search.may_hold(storage, [_path(slices[at]) for at in some], of)
+            scope_bounds = whole or bounds[scopes[some[0]]]
+            return search.may_hold(storage, [_path(slices[at]) for at in some], scope_bounds)
 
         pieces = _in_pieces(asked, scopes)
         found = zip(pieces, executor.run(may_hold, pieces), strict=True)
-        return sorted(at for some, of in found for at, may in zip(some, of, strict=True) if may)
+        return sorted(at for some, answers in found for at, may in zip(some, answers, strict=True) if may)
 
     def _locate(
         self,
@@ -98,7 +100,7 @@ class BaseFileIndex:
         """
         asked = [at for at, scope in enumerate(scopes) if scope in keys]
         search = self.search.prepare([_path(slices[at]) for at in asked])
-        encoded = {scope: search.encode(of) for scope, of in keys.items()}
+        encoded = {scope: search.encode(scope_keys) for scope, scope_keys in keys.items()}
 
         def find(some: Sequence[int]) -> list[FoundKeys]:
             paths = [_path(slices[at]) for at in some]
@@ -106,12 +108,12 @@ class BaseFileIndex:
 
         searched = _in_pieces(asked, scopes)
         found_in: dict[str, list[tuple[int, FoundKeys]]] = {scope: [] for scope in keys}
-        for some, of in zip(searched, executor.run(find, searched), strict=True):
-            for at, found in zip(some, of, strict=True):
+        for some, found_keys in zip(searched, executor.run(find, searched), strict=True):
+            for at, found in zip(some, found_keys, strict=True):
                 found_in[scopes[at]].append((at, found))
         return {
-            scope: _hits_of_rows(np.asarray(of.indices), len(of.dictionary), found_in[scope])
-            for scope, of in encoded.items()
+            scope: _hits_of_rows(np.asarray(scope_keys.indices), len(scope_keys.dictionary), found_in[scope])
+            for scope, scope_keys in encoded.items()
         }
 
 
@@ -121,19 +123,23 @@ def _in_pieces(searched: Sequence[int], scopes: Sequence[str]) -> list[list[int]
     by_scope: dict[str, list[int]] = {}
     for at in searched:
         by_scope.setdefault(scopes[at], []).append(at)
-    return [of[start : start + most] for of in by_scope.values() for start in range(0, len(of), most)]
+    return [
+        scope_slices[start : start + most]
+        for scope_slices in by_scope.values()
+        for start in range(0, len(scope_slices), most)
+    ]
 
 
-def _path(piece: FileSlice) -> str:
-    assert piece.base_file is not None
-    return join(piece.partition, piece.base_file.name.format())
+def _path(file_slice: FileSlice) -> str:
+    assert file_slice.base_file is not None
+    return join(file_slice.partition, file_slice.base_file.name.format())
 
 
 def _together(bounds: Sequence[KeyBounds]) -> KeyBounds:
-    keys = [of.keys for of in bounds if of.keys is not None]
+    keys = [bound.keys for bound in bounds if bound.keys is not None]
     return KeyBounds(
-        low=min(of.low for of in bounds),
-        high=max(of.high for of in bounds),
+        low=min(bound.low for bound in bounds),
+        high=max(bound.high for bound in bounds),
         keys=pa.concat_arrays(keys) if len(keys) == len(bounds) else None,
     )
 

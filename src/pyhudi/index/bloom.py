@@ -75,7 +75,9 @@ class BloomSearch:
         if self.statistics is None:
             return {}
         ends = {path: self.ranges.get(path) for path in paths}
-        return self.statistics.read_filters([p for p, of in ends.items() if of is None or _has_some(keys, of)])
+        return self.statistics.read_filters(
+            [p for p, key_range in ends.items() if key_range is None or _has_some(keys, key_range)]
+        )
 
     def _find_in(self, storage: Storage, path: str, keys: pa.Array, bloom: BloomFilter | None) -> FoundKeys:
         maybe = _survivors(keys, self.ranges.get(path), bloom)
@@ -155,8 +157,8 @@ def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
     found = list(find_in_groups(file, keys))
     nothing = [np.zeros(0, np.int64)]
     return FoundKeys.of(
-        np.concatenate(nothing + [of.numbers for of in found]),
-        np.concatenate(nothing + [of.first_row + of.places for of in found]),
+        np.concatenate(nothing + [group.numbers for group in found]),
+        np.concatenate(nothing + [group.first_row + group.places for group in found]),
     )
 
 
@@ -199,9 +201,12 @@ def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Se
     Memory: the filters of `_ASKED_TOGETHER` files.
     """
     ranges = statistics.read_ranges(paths)
-    left = [of.take(pa.array(_survivors(of, ranges.get(path), None))) for path, of in zip(paths, keys, strict=True)]
+    left = [
+        file_keys.take(pa.array(_survivors(file_keys, ranges.get(path), None)))
+        for path, file_keys in zip(paths, keys, strict=True)
+    ]
 
-    some = [at for at, of in enumerate(left) if len(of)]
+    some = [at for at, file_keys in enumerate(left) if len(file_keys)]
     for start in range(0, len(some), _ASKED_TOGETHER):
         asked = some[start : start + _ASKED_TOGETHER]
         filters = statistics.read_filters([paths[at] for at in asked])

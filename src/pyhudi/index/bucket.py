@@ -79,29 +79,30 @@ def live_buckets(rule: BucketRule, partition: str, slices: Sequence[FileSlice]) 
     the rows; CorruptFile for two file groups of one bucket, which no reader can repair.
     """
     live: dict[int, FileSlice] = {}
-    for piece in slices:
-        bucket = rule.bucket_of_file(piece.file_id)
+    for file_slice in slices:
+        bucket = rule.bucket_of_file(file_slice.file_id)
         if bucket is None:
             raise Invalid(
-                f"partition '{partition}': expected file groups of the bucket index, found '{piece.file_id}', which is "
-                f"no bucket's; another index placed its rows: leave out option '{INDEX_TYPE}'='BUCKET'"
+                f"partition '{partition}': expected file groups of the bucket index, found '{file_slice.file_id}', "
+                f"which is no bucket's; another index placed its rows: leave out option '{INDEX_TYPE}'='BUCKET'"
             )
 
         if bucket >= rule.bucket_count:
             raise Invalid(
-                f"option '{BUCKET_COUNT}'='{rule.bucket_count}': partition '{partition}' has bucket {bucket:,}, file "
-                f"group '{piece.file_id}'; expected the count that the table was written with, more than {bucket:,}"
+                f"option '{BUCKET_COUNT}'='{rule.bucket_count}': partition '{partition}' has bucket {bucket:,}, "
+                f"file group '{file_slice.file_id}'; expected the count that the table was written with, more "
+                f"than {bucket:,}"
             )
 
         if bucket in live:
             raise CorruptFile(
-                join(partition, piece.file_id),
+                join(partition, file_slice.file_id),
                 0,
                 expected=f"one file group of bucket {bucket:,} in partition '{partition}'",
                 found=f"also '{live[bucket].file_id}'",
                 hint="Roll back the write that made the second one.",
             )
-        live[bucket] = piece
+        live[bucket] = file_slice
     return live
 
 
@@ -112,13 +113,13 @@ def looks_bucketed(slices: Sequence[FileSlice]) -> bool:
     `slices`: newest slices of some of the table's partitions. False without any.
     """
     seen: set[tuple[str, int]] = set()
-    for piece in slices:
-        digits = piece.file_id[:_DIGITS]
+    for file_slice in slices:
+        digits = file_slice.file_id[:_DIGITS]
         if not (digits.isascii() and digits.isdigit()) or int(digits) >= _LIKELY_COUNT_MAX:
             return False
-        if (piece.partition, int(digits)) in seen:
+        if (file_slice.partition, int(digits)) in seen:
             return False
-        seen.add((piece.partition, int(digits)))
+        seen.add((file_slice.partition, int(digits)))
     return bool(seen)
 
 

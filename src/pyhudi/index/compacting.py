@@ -55,16 +55,16 @@ class CompactingIndex:
         parts = {path: [_at(hits, numbers)] for path, hits in found.items()}
 
         def look(at: int) -> dict[str, np.ndarray]:
-            piece = as_planned(slices[at], self.planned)
-            stored = one_array(self.reader.rows(storage, piece, [RECORD_KEY]).column(RECORD_KEY))
-            scopes = keys if self.is_global else [path for path in keys if path == piece.partition]
+            file_slice = as_planned(slices[at], self.planned)
+            stored = one_array(self.reader.rows(storage, file_slice, [RECORD_KEY]).column(RECORD_KEY))
+            scopes = keys if self.is_global else [path for path in keys if path == file_slice.partition]
             return {path: np.flatnonzero(np.asarray(pc.is_in(keys[path], value_set=stored))) for path in scopes}
 
         for at, by_path in zip(taken, executor.run(look, taken), strict=True):
             for path, rows in by_path.items():
                 none = np.full(len(rows), -1)
                 parts.setdefault(path, []).append(Hits(rows, np.full(len(rows), at, dtype=np.int32), none))
-        return {path: _together(of) for path, of in parts.items()}
+        return {path: _together(hits) for path, hits in parts.items()}
 
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
@@ -80,15 +80,15 @@ def split_compacting(
     """Positions of the slices that no pending compaction rewrites, and of those that one does."""
     others: list[int] = []
     taken: list[int] = []
-    for at, piece in enumerate(slices):
-        (taken if (piece.partition, piece.file_id) in planned else others).append(at)
+    for at, file_slice in enumerate(slices):
+        (taken if (file_slice.partition, file_slice.file_id) in planned else others).append(at)
     return others, taken
 
 
-def as_planned(piece: FileSlice, planned: Mapping[FileGroup, frozenset[str]]) -> FileSlice:
+def as_planned(file_slice: FileSlice, planned: Mapping[FileGroup, frozenset[str]]) -> FileSlice:
     """The slice as its pending compaction sees it: only with the logs that the plan names."""
-    names = planned[piece.partition, piece.file_id]
-    return replace(piece, log_files=tuple(log for log in piece.log_files if log.name.format() in names))
+    names = planned[file_slice.partition, file_slice.file_id]
+    return replace(file_slice, log_files=tuple(log for log in file_slice.log_files if log.name.format() in names))
 
 
 def _at(hits: Hits, numbers: np.ndarray) -> Hits:
@@ -96,8 +96,8 @@ def _at(hits: Hits, numbers: np.ndarray) -> Hits:
 
 
 def _together(parts: Sequence[Hits]) -> Hits:
-    rows = np.concatenate([of.rows for of in parts])
+    rows = np.concatenate([hits.rows for hits in parts])
     order = np.argsort(rows, kind="stable")
-    groups = np.concatenate([of.groups for of in parts])
-    positions = np.concatenate([of.positions for of in parts])
+    groups = np.concatenate([hits.groups for hits in parts])
+    positions = np.concatenate([hits.positions for hits in parts])
     return Hits(rows[order], groups[order], positions[order])

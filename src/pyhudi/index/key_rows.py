@@ -49,7 +49,7 @@ def read_key_rows(
         return list(_rows_of_base(storage, plan, one, use_threads=is_alone))
 
     found = executor.run(read, wanted)
-    return pa.Table.from_batches((batch for of in found for batch in of), plan.schema)
+    return pa.Table.from_batches((batch for batches in found for batch in batches), plan.schema)
 
 
 def _rows_of_slice(storage: Storage, plan: ReadPlan, one: WantedFile) -> Iterator[pa.RecordBatch]:

@@ -102,7 +102,7 @@ def tag_moving(
 def number_partitions(slices: Sequence[FileSlice]) -> tuple[np.ndarray, dict[str, int]]:
     """For each slice, the number of its partition; and the number of each partition."""
     numbers: dict[str, int] = {}
-    of_slices = [numbers.setdefault(piece.partition, len(numbers)) for piece in slices]
+    of_slices = [numbers.setdefault(file_slice.partition, len(numbers)) for file_slice in slices]
     return np.array(of_slices, dtype=np.int64), numbers
 
 
@@ -138,22 +138,22 @@ def find_beaten(
 
 
 def _read_order(
-    storage: Storage, piece: FileSlice, ordering: Sequence[str], reader: SliceReader | None
+    storage: Storage, file_slice: FileSlice, ordering: Sequence[str], reader: SliceReader | None
 ) -> pa.Table | None:
     """Keys and ordering columns of a slice's rows. None if the base file lacks an ordering column."""
-    if piece.log_files and reader is not None:
-        return reader.rows(storage, piece, [RECORD_KEY, *ordering])
-    assert piece.base_file is not None
-    with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
+    if file_slice.log_files and reader is not None:
+        return reader.rows(storage, file_slice, [RECORD_KEY, *ordering])
+    assert file_slice.base_file is not None
+    with closing(open_parquet(storage, join(file_slice.partition, file_slice.base_file.name.format()))) as file:
         if not set(ordering) <= set(file.schema_arrow.names):
             return None
         return file.read([RECORD_KEY, *ordering], use_threads=False)
 
 
 def _beaten_in(
-    storage: Storage, piece: FileSlice, rows: pa.Table, ordering: Sequence[str], reader: SliceReader | None
+    storage: Storage, file_slice: FileSlice, rows: pa.Table, ordering: Sequence[str], reader: SliceReader | None
 ) -> np.ndarray:
-    stored = _read_order(storage, piece, ordering, reader)
+    stored = _read_order(storage, file_slice, ordering, reader)
     if stored is None:
         return np.zeros(len(rows), dtype=bool)
 
@@ -164,7 +164,7 @@ def _beaten_in(
     met = np.flatnonzero(np.asarray(place.is_valid()))
     incoming = [one_array(rows.column(name)).take(pa.array(met)) for name in ordering]
     at = one_array(place).take(pa.array(met))
-    path = join(piece.partition, piece.file_id)
+    path = join(file_slice.partition, file_slice.file_id)
     before = [
         conform_array(one_array(stored.column(name)).take(at), new.type, path=path, name=name)
         for name, new in zip(ordering, incoming, strict=True)

@@ -79,7 +79,10 @@ class RecordIndex:
             known = _known(located, slices)
             at = pc.index_in(whole, value_set=known.keys)
             starts = np.cumsum([0, *map(len, keys.values())])[:-1].tolist()
-            parts = (at.slice(start, len(of)) for start, of in zip(starts, keys.values(), strict=True))
+            parts = (
+                at.slice(start, len(partition_keys))
+                for start, partition_keys in zip(starts, keys.values(), strict=True)
+            )
             return {path: _hits(part, known) for path, part in zip(keys, parts, strict=True)}
 
         paths = list(keys)
@@ -97,7 +100,7 @@ class RecordIndex:
     def candidates(
         self, storage: Storage, bounds: Mapping[str, KeyBounds], slices: Sequence[FileSlice], executor: Executor
     ) -> list[int]:
-        keys = {path: of.keys for path, of in bounds.items() if of.keys is not None}
+        keys = {path: bound.keys for path, bound in bounds.items() if bound.keys is not None}
         if len(keys) < len(bounds):
             return list(range(len(slices)))
         found = self.locate(storage, keys, slices, executor)
@@ -130,7 +133,7 @@ def group_numbers(
 ) -> pa.Array | pa.ChunkedArray:
     """For each file group its number among the slices; null if it is not there. File ids hold no slash."""
     names = pc.binary_join_element_wise(partitions, file_ids, "/")
-    own = pa.array([f"{piece.partition}/{piece.file_id}" for piece in slices], pa.string())
+    own = pa.array([f"{file_slice.partition}/{file_slice.file_id}" for file_slice in slices], pa.string())
     return pc.index_in(names, value_set=own)
 
 

@@ -1,7 +1,7 @@
 """The entry that describes an option, and short ways to write the same entry for several options."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 from pyhudi.options.table_facts import Fact
@@ -58,6 +58,7 @@ class Entry:
     """
 
     kind: Kind
+    _: KW_ONLY
     accepts: tuple[str, ...] | None = None
     knows: tuple[str, ...] = ()
     note: str = ""
@@ -69,7 +70,7 @@ def each(names: Iterable[str], entry: Entry) -> dict[str, Entry]:
 
 
 def fact(fact: Fact, *names: str, accepts: tuple[str, ...] | None = None, note: str = "") -> dict[str, Entry]:
-    return each(names, Entry(Kind.FACT, accepts, note=note, fact=fact))
+    return each(names, Entry(Kind.FACT, accepts=accepts, note=note, fact=fact))
 
 
 def harmless(note: str, *names: str) -> dict[str, Entry]:
@@ -77,8 +78,8 @@ def harmless(note: str, *names: str) -> dict[str, Entry]:
 
 
 def off(note: str, *names: str) -> dict[str, Entry]:
-    return each(names, Entry(Kind.PROMISE, ("", "false"), note=note))
+    return each(names, Entry(Kind.PROMISE, accepts=("", "false"), note=note))
 
 
 def empty(note: str, *names: str) -> dict[str, Entry]:
-    return each(names, Entry(Kind.PROMISE, ("",), note=note))
+    return each(names, Entry(Kind.PROMISE, accepts=("",), note=note))

@@ -100,6 +100,6 @@ PROPERTIES: dict[str, Entry] = {
             "hoodie.table.metadata.partitions.inflight", "hoodie.table.partition_extractor_class",
             "hoodie.table.secondary.indexes.metadata",
         ),
-        Entry(Kind.PROPERTY, ("",), note="the table keeps it for itself"),
+        Entry(Kind.PROPERTY, accepts=("",), note="the table keeps it for itself"),
     ),
 }  # fmt: skip

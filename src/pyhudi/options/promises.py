@@ -17,9 +17,9 @@ _EVOLUTION = "an input may add columns and widen types; to rename or drop them c
 
 PROMISES: dict[str, Entry] = {
     "hoodie.write.concurrency.mode": Entry(
-        Kind.PROMISE, ("SINGLE_WRITER",), ("OPTIMISTIC_CONCURRENCY_CONTROL",
-        "NON_BLOCKING_CONCURRENCY_CONTROL"),
-        "a write holds the table alone; more writers at a time come with a later release",
+        Kind.PROMISE, accepts=("SINGLE_WRITER",),
+        knows=("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
+        note="a write holds the table alone; more writers at a time come with a later release",
     ),
     **empty(
         "a write holds the table by its own guard; lock providers come with a later release",
@@ -44,10 +44,10 @@ PROMISES: dict[str, Entry] = {
     # Before version 8 the id says nothing about the mode: Apache Hudi 0.15 stores the same id for every payload class.
     **each(
         ("hoodie.compaction.record.merger.strategy", "hoodie.datasource.write.record.merger.strategy"),
-        Entry(Kind.PROMISE, MERGE_STRATEGIES, note=COMES_LATER),
+        Entry(Kind.PROMISE, accepts=MERGE_STRATEGIES, note=COMES_LATER),
     ),
     "hoodie.write.record.merge.custom.implementation.classes": Entry(
-        Kind.PROMISE, ("", *_MERGERS), note="register a merger of your own in Python: register_merger"
+        Kind.PROMISE, accepts=("", *_MERGERS), note="register a merger of your own in Python: register_merger"
     ),
     **empty(
         "classes of Java cannot be called", "hoodie.bulkinsert.user.defined.partitioner.class",
@@ -58,33 +58,35 @@ PROMISES: dict[str, Entry] = {
         "hoodie.parquet.write.config.injector.class",
     ),
     "hoodie.fileid.prefix.provider.class": Entry(
-        Kind.PROMISE, ("", "RandomFileIdPrefixProvider"), note="classes of Java cannot be called"
+        Kind.PROMISE, accepts=("", "RandomFileIdPrefixProvider"), note="classes of Java cannot be called"
     ),
     **empty("files are not encrypted; " + COMES_LATER, "parquet.crypto.factory.class"),
     **empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
     **off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
-    "hoodie.clean.trigger.strategy": Entry(Kind.PROMISE, ("NUM_COMMITS",), note="commits are what triggers a clean"),
+    "hoodie.clean.trigger.strategy": Entry(
+        Kind.PROMISE, accepts=("NUM_COMMITS",), note="commits are what triggers a clean"
+    ),
     "hoodie.clean.failed.writes.policy": Entry(
-        Kind.PROMISE, ("EAGER", "LAZY"), ("NEVER",),
-        "each write first rolls back what dead writers left; those with a living heartbeat stay",
+        Kind.PROMISE, accepts=("EAGER", "LAZY"), knows=("NEVER",),
+        note="each write first rolls back what dead writers left; those with a living heartbeat stay",
     ),
     **empty(
         "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
     ),
     "hoodie.parquet.outputtimestamptype": Entry(
-        Kind.PROMISE, ("TIMESTAMP_MICROS",), ("TIMESTAMP_MILLIS", "INT96"),
-        "timestamps are stored in microseconds"
+        Kind.PROMISE, accepts=("TIMESTAMP_MICROS",), knows=("TIMESTAMP_MILLIS", "INT96"),
+        note="timestamps are stored in microseconds"
     ),
-    "hoodie.table.format": Entry(Kind.PROMISE, ("", "native"), note="no other table format is written"),
+    "hoodie.table.format": Entry(Kind.PROMISE, accepts=("", "native"), note="no other table format is written"),
     "hoodie.write.commit.callback.class": Entry(
-        Kind.PROMISE, ("", "HoodieWriteCommitHttpCallback"),
+        Kind.PROMISE, accepts=("", "HoodieWriteCommitHttpCallback"),
         note="a callback goes by HTTP, or is the call's on_commit",
     ),
     **empty(
         "insert_overwrite replaces the partitions of its rows; delete_partition empties others",
         "hoodie.static.overwrite.partition.paths",
     ),
-    "hoodie.auto.commit": Entry(Kind.PROMISE, ("true",), ("false",), "a write always commits"),
+    "hoodie.auto.commit": Entry(Kind.PROMISE, accepts=("true",), knows=("false",), note="a write always commits"),
     **off(
         COMES_LATER, "hoodie.errortable.enable",
         "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",

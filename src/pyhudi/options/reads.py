@@ -12,14 +12,14 @@ READS: dict[str, Entry] = {
         Entry(Kind.READ),
     ),
     "hoodie.datasource.query.incremental.format": Entry(
-        Kind.READ_PROMISE, ("latest_state",), ("cdc",), "change data come with a later release"
+        Kind.READ_PROMISE, accepts=("latest_state",), knows=("cdc",), note="change data come with a later release"
     ),
     "hoodie.datasource.merge.type": Entry(
-        Kind.READ_PROMISE, ("payload_combine",), ("skip_merge",),
-        "a snapshot merges the logs; hoodie.datasource.query.type=read_optimized reads base files alone",
+        Kind.READ_PROMISE, accepts=("payload_combine",), knows=("skip_merge",),
+        note="a snapshot merges the logs; hoodie.datasource.query.type=read_optimized reads base files alone",
     ),
     "hoodie.read.timeline.holes.resolution.policy": Entry(
-        Kind.READ_PROMISE, ("FAIL",), ("BLOCK", "USE_TRANSITION_TIME"), COMES_LATER
+        Kind.READ_PROMISE, accepts=("FAIL",), knows=("BLOCK", "USE_TRANSITION_TIME"), note=COMES_LATER
     ),
     **each(
         (
@@ -28,7 +28,7 @@ READS: dict[str, Entry] = {
             "hoodie.datasource.read.paths",
             "hoodie.datasource.read.table.valued.function.filesystem.relation.subpath",
         ),
-        Entry(Kind.READ_PROMISE, ("",), note="filter the DataFrame instead; " + COMES_LATER),
+        Entry(Kind.READ_PROMISE, accepts=("",), note="filter the DataFrame instead; " + COMES_LATER),
     ),
     **each(
         (
@@ -38,6 +38,6 @@ READS: dict[str, Entry] = {
             "hoodie.datasource.read.table.valued.function.timeline.relation",
             "hoodie.datasource.read.table.valued.function.timeline.relation.archived",
         ),
-        Entry(Kind.READ_PROMISE, ("", "false"), note=COMES_LATER),
+        Entry(Kind.READ_PROMISE, accepts=("", "false"), note=COMES_LATER),
     ),
 }  # fmt: skip

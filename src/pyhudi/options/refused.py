@@ -11,7 +11,7 @@ _OPERATION = "hoodie.datasource.write.operation names the operation of a write"
 _READ_WHOLE = "a query merges the logs, or reads base files alone: hoodie.datasource.query.type=read_optimized"
 
 REFUSED: dict[str, Entry] = {
-    name: Entry(Kind.PROMISE, ("", *accepts), note=note)
+    name: Entry(Kind.PROMISE, accepts=("", *accepts), note=note)
     for name, accepts, note in (
         # What a write does
         ("hoodie.datasource.overwrite.mode", (), "insert_overwrite replaces the partitions of its rows, "
@@ -92,7 +92,7 @@ REFUSED: dict[str, Entry] = {
 }  # fmt: skip
 
 REFUSED_READS: dict[str, Entry] = {
-    name: Entry(Kind.READ_PROMISE, ("", *accepts), note=note)
+    name: Entry(Kind.READ_PROMISE, accepts=("", *accepts), note=note)
     for name, accepts, note in (
         ("hoodie.realtime.merge.skip", ("false",), _READ_WHOLE),
         ("hoodie.query.as.ro.table", ("false",), "hoodie.datasource.query.type=read_optimized reads base files alone"),

@@ -34,17 +34,17 @@ _LOGS: dict[str, Entry] = {
         ),
         Entry(Kind.SETTING),
     ),
-    "hoodie.logfile.data.block.format": Entry(Kind.SETTING, ("", "avro", "parquet", "hfile")),
+    "hoodie.logfile.data.block.format": Entry(Kind.SETTING, accepts=("", "avro", "parquet", "hfile")),
 }  # fmt: skip
 
 _BUCKETS: dict[str, Entry] = {
     **each(("hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field"), Entry(Kind.SETTING)),
-    "hoodie.index.bucket.engine": Entry(Kind.SETTING, ("SIMPLE", "CONSISTENT_HASHING")),
+    "hoodie.index.bucket.engine": Entry(Kind.SETTING, accepts=("SIMPLE", "CONSISTENT_HASHING")),
     "hoodie.bucket.index.partition.expressions": Entry(
-        Kind.PROMISE, ("",), note="every partition has as many buckets; " + COMES_LATER
+        Kind.PROMISE, accepts=("",), note="every partition has as many buckets; " + COMES_LATER
     ),
     "hoodie.storage.layout.partitioner.class": Entry(
-        Kind.PROMISE, ("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
+        Kind.PROMISE, accepts=("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
     ),
 }
 
@@ -61,11 +61,11 @@ _COMPACTION: dict[str, Entry] = {
     ),
     "hoodie.compact.inline.trigger.strategy": Entry(
         Kind.SETTING,
-        ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+        accepts=("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
     ),
     "hoodie.compaction.strategy": Entry(
         Kind.SETTING,
-        (
+        accepts=(
             "", "LogFileSizeBasedCompactionStrategy", "LogFileNumBasedCompactionStrategy",
             "BoundedIOCompactionStrategy", "UnBoundedCompactionStrategy", "DayBasedCompactionStrategy",
             "BoundedPartitionAwareCompactionStrategy", "UnBoundedPartitionAwareCompactionStrategy",
@@ -144,18 +144,21 @@ SETTINGS: dict[str, Entry] = {
         Entry(Kind.SETTING),
     ),
     "hoodie.keygen.datetime.parser.class": Entry(
-        Kind.PROMISE, ("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
+        Kind.PROMISE, accepts=("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
     ),
     "hoodie.index.type": Entry(
-        Kind.SETTING, _INDEXES, _OTHER_INDEXES, "the others have no storage of their own, or belong to other engines",
+        Kind.SETTING, accepts=_INDEXES, knows=_OTHER_INDEXES,
+        note="the others have no storage of their own, or belong to other engines",
     ),
     **_LOGS,
     **_BUCKETS,
     **_COMPACTION,
     "hoodie.clean.policy": Entry(
-        Kind.SETTING, ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
+        Kind.SETTING, accepts=("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
     ),
-    "hoodie.datasource.insert.dup.policy": Entry(Kind.SETTING, ("none", "drop", "fail")),
-    "hoodie.bulkinsert.sort.mode": Entry(Kind.SETTING, _SORT_MODES),
-    "hoodie.datasource.write.operation": Entry(Kind.SETTING, _OPERATIONS, _OTHER_OPERATIONS, COMES_LATER),
+    "hoodie.datasource.insert.dup.policy": Entry(Kind.SETTING, accepts=("none", "drop", "fail")),
+    "hoodie.bulkinsert.sort.mode": Entry(Kind.SETTING, accepts=_SORT_MODES),
+    "hoodie.datasource.write.operation": Entry(
+        Kind.SETTING, accepts=_OPERATIONS, knows=_OTHER_OPERATIONS, note=COMES_LATER
+    ),
 }  # fmt: skip

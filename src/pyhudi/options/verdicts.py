@@ -81,8 +81,8 @@ OPEN_ENDED: dict[str, Entry] = {
     "hoodie.gcp.bigquery.sync.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
     "hoodie.deltastreamer.": Entry(Kind.HARMLESS, note=_STREAMER),
     "hoodie.streamer.": Entry(Kind.HARMLESS, note=_STREAMER),
-    "hoodie.keygen.timebased.": Entry(Kind.PROMISE, ("",), note="timestamp keys have no option of this name"),
+    "hoodie.keygen.timebased.": Entry(Kind.PROMISE, accepts=("",), note="timestamp keys have no option of this name"),
     "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.partition.ttl.strategy.class"].note),
-    "hoodie.record.merge.property.": Entry(Kind.PROMISE, ("",), note=COMES_LATER),
-    "parquet.encryption.": Entry(Kind.PROMISE, ("",), note="files are not encrypted; " + COMES_LATER),
+    "hoodie.record.merge.property.": Entry(Kind.PROMISE, accepts=("",), note=COMES_LATER),
+    "parquet.encryption.": Entry(Kind.PROMISE, accepts=("",), note="files are not encrypted; " + COMES_LATER),
 }

@@ -66,23 +66,23 @@ def print_micros(micros: pa.Array, by: DateFormat) -> pa.Array:
     return pc.if_else(micros.is_valid(), joined, pa.scalar(None, pa.string())) if micros.null_count else joined
 
 
-def _printed(of: Letters, days: Numbers, of_day: Numbers) -> pa.Array:
-    match of.letter:
+def _printed(letters: Letters, days: Numbers, of_day: Numbers) -> pa.Array:
+    match letters.letter:
         case "y":
             return _years(_civil(days)[0])
         case "M":
-            return _digits(_civil(days)[1], of.width)
+            return _digits(_civil(days)[1], letters.width)
         case "d":
-            return _digits(_civil(days)[2], of.width)
+            return _digits(_civil(days)[2], letters.width)
         case "H":
-            return _digits(of_day // 3_600_000_000, of.width)
+            return _digits(of_day // 3_600_000_000, letters.width)
         case "m":
-            return _digits(of_day // 60_000_000 % 60, of.width)
+            return _digits(of_day // 60_000_000 % 60, letters.width)
         case "s":
-            return _digits(of_day // 1_000_000 % 60, of.width)
+            return _digits(of_day // 1_000_000 % 60, letters.width)
 
-    assert of.letter == "S"
-    return _digits(of_day % 1_000_000 // 10 ** (_MICROS_DIGITS - of.width), of.width)
+    assert letters.letter == "S"
+    return _digits(of_day % 1_000_000 // 10 ** (_MICROS_DIGITS - letters.width), letters.width)
 
 
 def _civil(days: Numbers) -> tuple[Numbers, Numbers, Numbers]:

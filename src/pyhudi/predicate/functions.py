@@ -104,7 +104,7 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
             raise NotBuilt(f"{name} with a text that is not a literal")
         return Call(name, texts, pa.bool_())
 
-    if name in _TRIMS and not all(isinstance(of, Literal) and of.value.is_valid for of in texts[1:]):
+    if name in _TRIMS and not all(isinstance(text, Literal) and text.value.is_valid for text in texts[1:]):
         raise NotBuilt(f"{name} of characters that are not a literal")
     return Call(name, texts, pa.string())
 

@@ -113,7 +113,9 @@ def _pairs(*, is_and: bool) -> Outcomes:
 
 _AND: Final = _pairs(is_and=True)
 _OR: Final = _pairs(is_and=False)
-_NOT: Final = np.array([of & NULL | (of & TRUE) << 1 | (of & FALSE) >> 1 for of in range(8)], np.uint8)
+_NOT: Final = np.array(
+    [outcomes & NULL | (outcomes & TRUE) << 1 | (outcomes & FALSE) >> 1 for outcomes in range(8)], np.uint8
+)
 
 
 def _bits(flags: Flags, outcome: int) -> Outcomes:
@@ -145,7 +147,7 @@ def bounds_of(node: Node, known: Mapping[tuple[str, ...], Bounds]) -> Bounds:
 
 def _point(value: pa.Scalar) -> Bounds:
     if not value.is_valid:
-        return Bounds(None, None, may_be_null=_YES, may_have_value=_NO)
+        return Bounds(low=None, high=None, may_be_null=_YES, may_have_value=_NO)
     return Bounds(value, value, may_be_null=_NO)
 
 

@@ -69,7 +69,7 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
     would accept. Both name the place in the text.
     """
     if where is None:
-        return Predicate(None, frozenset(), "", schema)
+        return Predicate(condition=None, columns=frozenset(), text="", schema=schema)
     if isinstance(where, pc.Expression):
         return Predicate(where, _expression_columns(where, schema), str(where), schema)
     if not isinstance(where, str):

@@ -88,10 +88,10 @@ def partitions_in_doubt(predicate: Predicate, values: Sequence[Mapping[str, Valu
         return keep.tolist()
     for condition in conjuncts_of(predicate.condition):
         columns = {column.path: column.type for column in columns_in(condition)}
-        if not columns or any(len(path) > 1 or any(path[0] not in of for of in values) for path in columns):
+        if not columns or any(len(path) > 1 or any(path[0] not in known for known in values) for path in columns):
             continue
         try:
-            held = {path[0]: pa.array([of[path[0]] for of in values], kind) for path, kind in columns.items()}
+            held = {path[0]: pa.array([known[path[0]] for known in values], kind) for path, kind in columns.items()}
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             continue  # a value has another type than its column: `partition_can_match` judges each partition
         is_true = evaluate(condition, pa.record_batch(held))

@@ -49,7 +49,7 @@ class MemoryPlace:
         return f"{MEMORY_SCHEME}{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectPlace:
     """A prefix in a bucket, or in an Azure container. `account`: the Azure account, if the URI names it.
 
@@ -121,5 +121,11 @@ def _parse_object(uri: str, scheme: str, kind: ObjectKind, rest: str) -> ObjectP
         azure = _AZURE_HOST.fullmatch(host)
         if azure is None:
             raise Invalid(f"path {uri!r}: expected '{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/folder/table'")
-        return ObjectPlace(kind, azure["container"], prefix, azure["account"], f"abfss://{host}/{prefix}".rstrip("/"))
-    return ObjectPlace(kind, host, prefix, None, f"{kind}://{host}/{prefix}".rstrip("/"))
+        return ObjectPlace(
+            kind=kind,
+            bucket=azure["container"],
+            prefix=prefix,
+            account=azure["account"],
+            uri=f"abfss://{host}/{prefix}".rstrip("/"),
+        )
+    return ObjectPlace(kind=kind, bucket=host, prefix=prefix, account=None, uri=f"{kind}://{host}/{prefix}".rstrip("/"))

@@ -17,8 +17,8 @@ class SubStorage:
 
     @property
     def location(self) -> StorageLocation:
-        of = self._inner.location
-        return StorageLocation(f"{of.uri.rstrip('/')}/{self._prefix}", of.options)
+        location = self._inner.location
+        return StorageLocation(f"{location.uri.rstrip('/')}/{self._prefix}", location.options)
 
     def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         return self._inner.get(self._full(path), start, end)

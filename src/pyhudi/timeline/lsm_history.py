@@ -60,7 +60,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     """
     number = read_current_number(storage, folder)
     if number == 0:
-        return Manifest(0, ())
+        return Manifest(number=0, files=())
     path = f"{folder}/{manifest_name(number)}"
     return Manifest(number, decode_manifest(storage.get(path), path=path))
 

@@ -57,15 +57,18 @@ def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
 @pytest.mark.parametrize(
     "uri,place",
     [
-        ("s3://b/a b/%20/t", ObjectPlace("s3", "b", "a b/%20/t", None, "s3://b/a b/%20/t")),
-        ("s3a://b/t/", ObjectPlace("s3", "b", "t", None, "s3://b/t")),
-        ("S3N://b", ObjectPlace("s3", "b", "", None, "s3://b")),
-        ("gs://b/t", ObjectPlace("gs", "b", "t", None, "gs://b/t")),
-        ("gcs://b/t", ObjectPlace("gs", "b", "t", None, "gs://b/t")),
-        ("az://c/t", ObjectPlace("az", "c", "t", None, "az://c/t")),
+        (
+            "s3://b/a b/%20/t",
+            ObjectPlace(kind="s3", bucket="b", prefix="a b/%20/t", account=None, uri="s3://b/a b/%20/t"),
+        ),
+        ("s3a://b/t/", ObjectPlace(kind="s3", bucket="b", prefix="t", account=None, uri="s3://b/t")),
+        ("S3N://b", ObjectPlace(kind="s3", bucket="b", prefix="", account=None, uri="s3://b")),
+        ("gs://b/t", ObjectPlace(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
+        ("gcs://b/t", ObjectPlace(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
+        ("az://c/t", ObjectPlace(kind="az", bucket="c", prefix="t", account=None, uri="az://c/t")),
         (
             "abfs://c@acc.dfs.core.windows.net/t",
-            ObjectPlace("az", "c", "t", "acc", "abfss://c@acc.dfs.core.windows.net/t"),
+            ObjectPlace(kind="az", bucket="c", prefix="t", account="acc", uri="abfss://c@acc.dfs.core.windows.net/t"),
         ),
     ],
 )

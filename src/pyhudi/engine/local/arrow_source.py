@@ -143,4 +143,8 @@ def by_partition(rows: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
     if len(paths) == 1:
         return {paths[0]: PartitionRows(rows, key_column)}
     parts = rows_by_code(np.asarray(encoded.indices), len(paths))
-    return {path: PartitionRows(rows, key_column, of) for path, of in zip(paths, parts, strict=True) if len(of)}
+    return {
+        path: PartitionRows(rows, key_column, row_numbers)
+        for path, row_numbers in zip(paths, parts, strict=True)
+        if len(row_numbers)
+    }

@@ -33,7 +33,7 @@ _TASK_ROWS_BITS = 33
 """Rows that a task may number before it would run into the next one's numbers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFile:
     """A file of rows, and what was found in them. `nulls`: of the columns that must not be null, in their order."""
 
@@ -78,7 +78,10 @@ class StagedRows:
             for path, batch, start, rows in zip(*(column.to_pylist() for column in runs.columns), strict=True):
                 slices.setdefault(path, []).append(batches[batch].slice(start, rows))
         key_column = self.spec.bare_key or RECORD_KEY
-        return {path: PartitionRows(pa.Table.from_batches(of), key_column) for path, of in slices.items()}
+        return {
+            path: PartitionRows(pa.Table.from_batches(partition_batches), key_column)
+            for path, partition_batches in slices.items()
+        }
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows: those of a partition as they arrived, and all of them so where they are numbered."""
@@ -129,7 +132,9 @@ def stage_rows(
     with _written(path + _RUNS_SUFFIX, _RUNS) as write:
         for run in stager.runs:
             write(run)
-    return StagedFile(path, stager.rows, stager.bad_keys, stager.example, tuple(stager.nulls))
+    return StagedFile(
+        path=path, rows=stager.rows, bad_keys=stager.bad_keys, example=stager.example, nulls=tuple(stager.nulls)
+    )
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.Table]:

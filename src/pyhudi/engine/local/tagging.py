@@ -57,7 +57,7 @@ def tag_partitions(
     executor: Executor,
 ) -> dict[str, Tagged]:
     """Where the rows of each partition go whose keys may be stored; the rows of the others are all new."""
-    index, wanted = tagging.index, {piece.partition for piece in slices}
+    index, wanted = tagging.index, {file_slice.partition for file_slice in slices}
     keys = {p: rows.keys() for p, rows in partitions.items() if index.is_global or index.is_exact or p in wanted}
     found = tagging.index.locate(storage, keys, slices, executor)
     reader = None if index.is_exact else tagging.reader
@@ -113,7 +113,7 @@ def _beaten(
     groups = [hits.groups[is_elsewhere[path]] for path, hits in found.items()]
     beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), tagging.reader, executor)
     answer: dict[str, np.ndarray] = {}
-    parts = np.split(beaten, np.cumsum([len(of) for of in groups])[:-1])
+    parts = np.split(beaten, np.cumsum([len(own_groups) for own_groups in groups])[:-1])
     for (path, hits), part in zip(found.items(), parts, strict=True):
         answer[path] = np.zeros(len(hits.rows), dtype=bool)
         answer[path][is_elsewhere[path]] = part
@@ -136,7 +136,7 @@ def _without_dead(
 
     A key of one group stays there, dead or not: a write to its log brings it back. So no log is read for it.
     """
-    has_logs = np.array([bool(piece.log_files) for piece in slices])
+    has_logs = np.array([bool(file_slice.log_files) for file_slice in slices])
     contested = np.flatnonzero(np.bincount(hits.rows, minlength=len(keys))[hits.rows] > 1)
     if not has_logs[hits.groups[contested]].any():
         return hits

@@ -25,9 +25,9 @@ def spark_type(kind: pa.DataType, name: str) -> t.DataType:
         (pa.types.is_binary(kind), t.BinaryType()),
         (pa.types.is_date32(kind), t.DateType()),
     ]
-    for matches, of in simple:
+    for matches, data_type in simple:
         if matches:
-            return of
+            return data_type
 
     if pa.types.is_timestamp(kind):
         return t.TimestampType() if kind.tz is not None else t.TimestampNTZType()

@@ -321,7 +321,7 @@ def _view(array: pa.Array, index: int, dtype: type, more: int = 0, *, width: int
 
 def _offsets(array: pa.Array) -> tuple[npt.NDArray[np.int32], int, int]:
     """Each value's offset from the first one's start; then where the first starts and the last ends in the buffer."""
-    offsets = _view(array, 1, np.int32, 1)
+    offsets = _view(array, 1, np.int32, more=1)
     first, last = int(offsets[0]), int(offsets[-1])
     assert first >= 0  # both asserts keep the loop within its cells, even for a malformed column
     assert (offsets[1:] >= offsets[:-1]).all()

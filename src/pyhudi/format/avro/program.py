@@ -131,7 +131,7 @@ def compile_reading(reading: Fields, *, is_counting: bool = False) -> Program:
     Fields behind the last needed field are not walked. If there are any, the end of a row is not checked.
     """
     assembler = _Assembler(is_counting)
-    shape = assembler.record(reading, "", 0, NO_SLOT, is_top=True)
+    shape = assembler.record(reading, path="", level=0, valid=NO_SLOT, is_top=True)
     return Program(
         np.array(assembler.operations, np.int64),
         np.array(assembler.jumps or [0], np.int64),

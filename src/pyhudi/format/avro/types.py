@@ -119,7 +119,7 @@ def parse_schema(text: str) -> Record:
     Raises: Invalid for a text that is no Avro record schema; Unsupported for a record that holds itself.
     """
     schema = record_schema(text)
-    parsed = _Parser().type(schema, "", "", 0)
+    parsed = _Parser().type(schema, namespace="", path="", depth=0)
     assert isinstance(parsed, Record)
     return parsed
 
@@ -245,7 +245,7 @@ class _Parser:
         match kind:
             case Record():
                 shapes = [self._shape(one.type) for one in kind.fields]
-                size_bytes, idle = sum(size for size, _ in shapes), sum(of for _, of in shapes)
+                size_bytes, idle = sum(size for size, _ in shapes), sum(count for _, count in shapes)
             case Union():
                 paid = 1  # the branch number takes a byte, which pays for one part that takes none
                 size_bytes, idle = 1, max(0, *(self._shape(branch)[1] - paid for branch in kind.branches))

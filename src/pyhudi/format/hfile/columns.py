@@ -68,11 +68,11 @@ def batch_of(parts: Sequence[BlockCells]) -> pa.RecordBatch:
 
 def _column(parts: Sequence[BlockCells], column: int) -> pa.Array:
     """Rows (0) or values (2) of cells as an Arrow array."""
-    sizes = [int((of.spans[:, column + 1] - of.spans[:, column]).sum()) for of in parts]
-    offsets = np.zeros(sum(len(of.spans) for of in parts) + 1, np.int32)
+    sizes = [int((cells.spans[:, column + 1] - cells.spans[:, column]).sum()) for cells in parts]
+    offsets = np.zeros(sum(len(cells.spans) for cells in parts) + 1, np.int32)
     content = np.empty(sum(sizes), np.uint8)
     at, to = 0, 0
-    for of in parts:
-        to = int(copy_spans(of.data, of.spans, column, offsets[at:], content, to))
-        at += len(of.spans)
+    for cells in parts:
+        to = int(copy_spans(cells.data, cells.spans, column, offsets[at:], content, to))
+        at += len(cells.spans)
     return pa.Array.from_buffers(pa.binary(), at, [None, pa.py_buffer(offsets), pa.py_buffer(content)])

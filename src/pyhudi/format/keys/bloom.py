@@ -195,7 +195,7 @@ class BloomFilter:
         hash_count, bit_count = _decode_head(data, 0, path)
         row_size = (bit_count + 7) // 8
         if kind == "SIMPLE":
-            rows = _decode_rows(data, 0, 1, row_size, data[: _HEAD.size], path)
+            rows = _decode_rows(data, at=0, row_count=1, row_size=row_size, head=data[: _HEAD.size], path=path)
             return cls(kind, bit_count, hash_count, 0, entries_max, rows)
 
         if len(data) < _HEAD.size + _GROWTH.size:

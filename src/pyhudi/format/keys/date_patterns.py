@@ -165,25 +165,25 @@ def print_date(wall: datetime, pattern: DatePattern, *, offset: timedelta = time
     )
 
 
-def _print_letters(wall: datetime, of: Letters, offset: timedelta) -> str:
-    if of.letter == "Z":
-        return _print_offset(offset, ":" if of.width == 2 else "")
-    if of.letter == "S":  # a fraction: more letters are more digits
-        return f"{wall.microsecond // 1_000:03}".ljust(of.width, "0")[: of.width]
+def _print_letters(wall: datetime, letters: Letters, offset: timedelta) -> str:
+    if letters.letter == "Z":
+        return _print_offset(offset, ":" if letters.width == 2 else "")
+    if letters.letter == "S":  # a fraction: more letters are more digits
+        return f"{wall.microsecond // 1_000:03}".ljust(letters.width, "0")[: letters.width]
 
-    if of.letter == "a":
+    if letters.letter == "a":
         return HALFDAYS[wall.hour // 12]
-    if of.letter == "E":
+    if letters.letter == "E":
         name = DAYS[wall.weekday()]
-        return name if of.width >= 4 else name[:3]
-    if of.letter == "M" and of.width >= 3:
+        return name if letters.width >= 4 else name[:3]
+    if letters.letter == "M" and letters.width >= 3:
         name = MONTHS[wall.month - 1]
-        return name if of.width >= 4 else name[:3]
+        return name if letters.width >= 4 else name[:3]
 
-    number = number_of(wall, of.letter)
-    if of.letter in "yYx" and of.width == 2:
+    number = number_of(wall, letters.letter)
+    if letters.letter in "yYx" and letters.width == 2:
         return f"{number % 100:02}"
-    return str(number).rjust(of.width, "0")
+    return str(number).rjust(letters.width, "0")
 
 
 def number_of(wall: datetime, letter: str) -> int:
@@ -242,8 +242,8 @@ def parsing_regex(pattern: DatePattern, *, names_groups: bool) -> str:
         if isinstance(token, Text):
             expression += f"(?i:{_escaped(token.text)})"
         else:
-            name, of = groups[at]
-            expression += f"(?P<{name}>{of})" if names_groups else f"({of})"
+            name, group = groups[at]
+            expression += f"(?P<{name}>{group})" if names_groups else f"({group})"
             at += 1
     return rf"\A{expression}\z"
 
@@ -260,15 +260,15 @@ def _parts(pattern: DatePattern) -> list[tuple[str, str]]:
     return parts
 
 
-def _part(of: Letters, *, is_followed: bool) -> tuple[str, str]:
-    if of.letter == "Z":
+def _part(letters: Letters, *, is_followed: bool) -> tuple[str, str]:
+    if letters.letter == "Z":
         return OFFSET_GROUP, f"(?i:{OFFSET})"
-    if of.letter == "a":
+    if letters.letter == "a":
         return "a", "(?i:AM|PM)"
-    if of.letter == "M" and of.width >= 3:
+    if letters.letter == "M" and letters.width >= 3:
         return TEXT_MONTH, f"(?i:{'|'.join((*MONTHS, *(name[:3] for name in MONTHS)))})"
-    name = of.letter.replace("Y", "y")
-    most = {"y": of.width if is_followed else 9, "S": of.width}.get(name, 2)
+    name = letters.letter.replace("Y", "y")
+    most = {"y": letters.width if is_followed else 9, "S": letters.width}.get(name, 2)
     return name, f"[0-9]{{{most}}}" if is_followed else f"[0-9]{{1,{most}}}"
 
 

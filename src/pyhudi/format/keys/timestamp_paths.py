@@ -209,16 +209,17 @@ def offsets_ms(millis: np.ndarray, zone: str) -> np.ndarray:
     if fixed is not None:
         return np.full(len(millis), fixed, dtype=np.int64)
 
-    of = zone_of(zone)
+    zone_rules = zone_of(zone)
     days, at = np.unique(millis // _DAY_MS, return_inverse=True)
     first, after = np.zeros(len(days), np.int64), np.zeros(len(days), np.int64)
     changes = np.zeros(len(days), np.int64)
 
     for number, day in enumerate(days.tolist()):
-        first[number], after[number] = _offset_ms_at(day * _DAY_MS, of), _offset_ms_at((day + 1) * _DAY_MS, of)
+        first[number] = _offset_ms_at(day * _DAY_MS, zone_rules)
+        after[number] = _offset_ms_at((day + 1) * _DAY_MS, zone_rules)
         changes[number] = (day + 1) * _DAY_MS
         if first[number] != after[number]:
-            changes[number] = _change_between(day * _DAY_MS, (day + 1) * _DAY_MS, of)
+            changes[number] = _change_between(day * _DAY_MS, (day + 1) * _DAY_MS, zone_rules)
 
     return np.where(millis < changes[at], first[at], after[at])
 
@@ -319,7 +320,10 @@ def _days(year: pa.Array, month: pa.Array, day: pa.Array) -> pa.Array:
     known = [np.asarray(pc.fill_null(part, 1)) for part in (year, month, day)]
     # The caller's bounds turn wrong months and years to null; here they only must not overflow.
     months = (np.clip(known[0], 1, 9999) - 1970) * 12 + np.clip(known[1], 1, 12) - 1
-    first, after = (of.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for of in (months, months + 1))
+    first, after = (
+        month_count.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+        for month_count in (months, months + 1)
+    )
     is_known = np.asarray(pc.is_valid(year)) & np.asarray(pc.is_valid(month)) & np.asarray(pc.is_valid(day))
     is_day = is_known & (known[2] <= after - first)
     return pa.array(first + np.clip(known[2], 1, 31) - 1, mask=~is_day)

@@ -64,7 +64,7 @@ class Damage:
     is_torn: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogBlock:
     """One block, with its content still in the file.
 
@@ -179,7 +179,16 @@ def decode_block(window: LogWindow, offset: int, end: int) -> LogBlock:
         raise span.corrupt(span.end, expected="an empty footer at the block's end", found=f"{footer_count:,} entries")
 
     kind = BlockType(number)
-    return LogBlock(kind, header, content_offset, content_size, offset, end - offset, window.path, window.source)
+    return LogBlock(
+        type=kind,
+        header=header,
+        content_offset=content_offset,
+        content_size=content_size,
+        offset=offset,
+        size=end - offset,
+        path=window.path,
+        source=window.source,
+    )
 
 
 def _decode_header(span: _Span, at: int) -> tuple[dict[HeaderKey, str], int]:

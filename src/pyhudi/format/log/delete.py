@@ -170,12 +170,12 @@ def _schema_text() -> str:
     """The Avro schema of `HoodieDeleteRecordList`, with the logical types that its fields have in Java."""
     made: set[str] = set()
 
-    def wrapper(kind: OrderingKind, of: object) -> object:
+    def wrapper(kind: OrderingKind, value_type: object) -> object:
         name = "".join(part.title() for part in kind.name.split("_")) + "Wrapper"
         if name in made:
             return name
         made.add(name)
-        return {"type": "record", "name": name, "fields": [{"name": "value", "type": of}]}
+        return {"type": "record", "name": name, "fields": [{"name": "value", "type": value_type}]}
 
     scalars: list[tuple[OrderingKind, object]] = [
         (OrderingKind.BOOLEAN, "boolean"),

@@ -370,28 +370,28 @@ def run(
         return BAD_COUNT, 0
 
     for row in range(count):
-        wrong, of = _class(data, known, known_ends, state, names)
+        wrong, class_number = _class(data, known, known_ends, state, names)
         if wrong != FINE:
             return wrong, row
 
         # An INT of 0 is a delete without an ordering value.
         found[row, ORDERING] = 2
-        if kind == _RECORDS and of == _RECORD:
+        if kind == _RECORDS and class_number == _RECORD:
             wrong, number, is_here = _object(data, state, objects)
             if wrong != FINE or number < 0:
                 return BAD_REFERENCE, row
             if is_here:
                 objects[number, 0], objects[number, 1] = _RECORD, row
-                wrong, of = _class(data, known, known_ends, state, names)
+                wrong, class_number = _class(data, known, known_ends, state, names)
                 if wrong == FINE:
-                    wrong = _key(data, state, texts, ends, found[row], objects) if of == _KEY else BAD_CLASS
+                    wrong = _key(data, state, texts, ends, found[row], objects) if class_number == _KEY else BAD_CLASS
                 if wrong == FINE:
                     wrong = _ordering(data, known, known_ends, state, texts, ends, found[row], objects, names)
             elif objects[number, 0] == _RECORD:
                 found[row] = found[objects[number, 1]]
             else:
                 wrong = BAD_REFERENCE
-        elif kind == _KEYS and of == _KEY:
+        elif kind == _KEYS and class_number == _KEY:
             wrong = _key(data, state, texts, ends, found[row], objects)
         else:
             wrong = BAD_CLASS

@@ -89,7 +89,17 @@ def _block_at(window: LogWindow, offset: int) -> LogBlock:
 
 def _gap(window: LogWindow, offset: int, end: int, damage: Damage) -> LogBlock:
     size = end - offset
-    return LogBlock(BlockType.CORRUPT, {}, offset, size, offset, size, window.path, window.source, damage)
+    return LogBlock(
+        type=BlockType.CORRUPT,
+        header={},
+        content_offset=offset,
+        content_size=size,
+        offset=offset,
+        size=size,
+        path=window.path,
+        source=window.source,
+        damage=damage,
+    )
 
 
 def _find_magic(window: LogWindow, start: int) -> int:

@@ -41,19 +41,33 @@ class IndexDefinition:
 
 def column_stats_definition(columns: tuple[str, ...], version: str | None) -> IndexDefinition:
     """The definition of column statistics for these columns, in this order."""
-    return IndexDefinition(COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, columns, {}, version)
+    return IndexDefinition(
+        name=COLUMN_STATS, type=COLUMN_STATS, function=COLUMN_STATS, source_fields=columns, options={}, version=version
+    )
 
 
 def record_index_definition(*, is_partitioned: bool) -> IndexDefinition:
     """The definition of the record index, as 1.1 and later write it."""
     return IndexDefinition(
-        RECORD_INDEX, RECORD_INDEX, "", (), {_IS_PARTITIONED: "true" if is_partitioned else "false"}, "V1"
+        name=RECORD_INDEX,
+        type=RECORD_INDEX,
+        function="",
+        source_fields=(),
+        options={_IS_PARTITIONED: "true" if is_partitioned else "false"},
+        version="V1",
     )
 
 
 def secondary_index_definition(name: str, column: str, version: str | None) -> IndexDefinition:
     """The definition of a secondary index. `name`: without the prefix."""
-    return IndexDefinition(f"{SECONDARY_INDEX_PREFIX}{name}", "secondary_index", "identity", (column,), {}, version)
+    return IndexDefinition(
+        name=f"{SECONDARY_INDEX_PREFIX}{name}",
+        type="secondary_index",
+        function="identity",
+        source_fields=(column,),
+        options={},
+        version=version,
+    )
 
 
 def expression_index_definition(
@@ -65,7 +79,14 @@ def expression_index_definition(
 
     Seen: 1.0.2 puts the function among the options, too.
     """
-    return IndexDefinition(name, flavour, function, (column,), {"expr": function, **options}, version)
+    return IndexDefinition(
+        name=name,
+        type=flavour,
+        function=function,
+        source_fields=(column,),
+        options={"expr": function, **options},
+        version=version,
+    )
 
 
 def encode_index_definitions(definitions: Mapping[str, IndexDefinition]) -> bytes:
@@ -99,10 +120,10 @@ def _definition(one: Mapping[str, object]) -> IndexDefinition:
         raise ValueError(f"index {one.get('indexName')!r:.60}")
     texts = [str(one[name]) for name in ("indexName", "indexType")]
     return IndexDefinition(
-        texts[0],
-        texts[1],
-        str(one.get("indexFunction") or ""),
-        tuple(str(name) for name in fields),
-        {str(key): str(value) for key, value in options.items()},
-        version,
+        name=texts[0],
+        type=texts[1],
+        function=str(one.get("indexFunction") or ""),
+        source_fields=tuple(str(name) for name in fields),
+        options={str(key): str(value) for key, value in options.items()},
+        version=version,
     )

@@ -32,7 +32,7 @@ def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = froz
     if current == wanted and not optional:
         return text
     schema = json.loads(text)
-    _Evolution(schema, optional).members(schema, list(current), list(wanted), "", "")
+    _Evolution(schema, optional).members(schema, list(current), list(wanted), around="", path="")
     return schema_text(schema)
 
 

@@ -86,8 +86,8 @@ def _once(schema: Json, seen: set[str]) -> Json:
         if name in seen:
             return name
         seen.add(name)
-    kept = {key: of for key, of in schema.items() if key != "namespace"}
-    return cast(Json, {key: _once(of, seen) if key in _NESTED else of for key, of in kept.items()})
+    kept = {key: value for key, value in schema.items() if key != "namespace"}
+    return cast(Json, {key: _once(value, seen) if key in _NESTED else value for key, value in kept.items()})
 
 
 _NESTED = ("type", "fields", "items", "values")

@@ -31,7 +31,7 @@ from pyhudi.txn.action.session import WriteSession
 log = logging.getLogger("pyhudi")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveResult:
     """What an archival did.
 
@@ -48,7 +48,11 @@ def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> Archiv
     """Archive after a commit of this session, if the timeline has too many writes. Otherwise no request is made."""
     writes = len(session.snapshot.timeline.completed_writes) + 1
     if writes <= settings.commits_max:
-        return ArchiveResult(0, 0, f"{writes} completed writes: expected more than {settings.commits_max}")
+        return ArchiveResult(
+            archived=0,
+            metadata_archived=0,
+            reason=f"{writes} completed writes: expected more than {settings.commits_max}",
+        )
     return run_archive(session, settings)
 
 
@@ -62,7 +66,7 @@ def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResu
     snapshot = access.snapshot()
     keep = _keep(snapshot, settings, now_ms=access.clock.now_ms())
     if not is_due(snapshot.timeline, keep):
-        return ArchiveResult(0, 0, plan_archival(snapshot.timeline, keep, ()).reason)
+        return ArchiveResult(archived=0, metadata_archived=0, reason=plan_archival(snapshot.timeline, keep, ()).reason)
 
     plan = _plan(snapshot, settings, keep)
     carry_out_archival(
@@ -72,7 +76,7 @@ def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResu
     in_metadata = 0
     if snapshot.config.has_metadata_table:
         in_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in plan.instants}, settings, confirm)
-    return ArchiveResult(len(plan.instants), in_metadata, plan.reason)
+    return ArchiveResult(archived=len(plan.instants), metadata_archived=in_metadata, reason=plan.reason)
 
 
 def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep:

@@ -68,13 +68,13 @@ def carry_out_clean(
 
     spared = still_needed or {}
     names = {
-        partition: [name for name in dict.fromkeys(of) if name not in spared.get(partition, ())]
-        for partition, of in planned_names(plan).items()
+        partition: [name for name in dict.fromkeys(files) if name not in spared.get(partition, ())]
+        for partition, files in planned_names(plan).items()
     }
 
     table.confirm()
-    paths = [join(partition, name) for partition, of in names.items() for name in of]
-    storage.delete_many(only_data_files(paths, of=f"the plan of clean '{requested}'"))
+    paths = [join(partition, name) for partition, files in names.items() for name in files]
+    storage.delete_many(only_data_files(paths, named_by=f"the plan of clean '{requested}'"))
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
 
     metadata = CleanMetadata(

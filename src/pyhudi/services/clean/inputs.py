@@ -38,8 +38,8 @@ def read_savepoints(storage: Storage, timeline: Timeline) -> Savepoints:
     for instant in completed:
         path = timeline.layout.path(instant)
         metadata = decode_savepoint(storage.get(path), path=path)
-        for partition, of in metadata.partition_metadata.items():
-            files |= {(partition, name.rpartition("/")[2]) for name in of.savepoint_data_file}
+        for partition, saved in metadata.partition_metadata.items():
+            files |= {(partition, name.rpartition("/")[2]) for name in saved.savepoint_data_file}
     return Savepoints(tuple(i.requested for i in completed), frozenset(files))
 
 
@@ -69,9 +69,9 @@ def read_protected(storage: Storage, timeline: Timeline, savepoints: Savepoints)
                     compacted_from[group] = min(start, compacted_from.get(group, start))
             case "clustering" | "replacecommit":
                 plan = decode_requested_replace(content, path=path)
-                for piece in (piece for of in plan.input_groups for piece in of.slices):
-                    paths = (piece.data_file_path or "", *(piece.delta_file_paths or ()))
-                    files |= {(piece.partition_path or "", name.rpartition("/")[2]) for name in paths}
+                for slice_info in (slice_info for group in plan.input_groups for slice_info in group.slices):
+                    paths = (slice_info.data_file_path or "", *(slice_info.delta_file_paths or ()))
+                    files |= {(slice_info.partition_path or "", name.rpartition("/")[2]) for name in paths}
             case "indexing":
                 infos = decode_index_plan(content, path=path).index_partition_infos or ()
                 readers += [info.index_upto_instant for info in infos if info.index_upto_instant]

@@ -109,9 +109,9 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
         by_id.setdefault(group_named(file.name), []).append(file)
 
     # A group with a single file that was not replaced keeps this file: most groups need no look at their slices.
-    safe = {file_id for file_id, of in by_id.items() if len(of) == 1 and file_id not in replaced}
+    safe = {file_id for file_id, group_files in by_id.items() if len(group_files) == 1 and file_id not in replaced}
     alone = [by_id.pop(file_id)[0] for file_id in safe]
-    doubtful = [file for of in by_id.values() for file in of]
+    doubtful = [file for group_files in by_id.values() for file in group_files]
     groups = all_slices(partition, doubtful, rules.timeline, slicing=rules.slicing)
     by_group = _names_by_group(doubtful)
 
@@ -119,15 +119,15 @@ def plan_partition(partition: str, files: Sequence[ListedFile], rules: CleanRule
     has_live = False
     for file_id, slices in groups.items():
         kept = list(_kept(slices, replaced.get(file_id), rules))
-        kept_names = {name for piece in kept for name in _names(piece, by_group)}
+        kept_names = {name for file_slice in kept for name in _names(file_slice, by_group)}
         if _is_whole_group_gone(replaced.get(file_id), rules):
             # Files of writes that never completed are deleted along: once the replacing write is archived, nothing
             # would tell that the group was replaced, and these files would bring it back.
             gone |= set(_names_of_ended(by_group[file_id], rules.timeline)) - kept_names
         else:
             has_live = True
-            outdated = (piece for piece in slices if piece not in kept)
-            gone |= {name for piece in outdated for name in _names(piece, by_group)} - kept_names
+            outdated = (file_slice for file_slice in slices if file_slice not in kept)
+            gone |= {name for file_slice in outdated for name in _names(file_slice, by_group)} - kept_names
 
     if gone and not has_live:
         has_live = bool(all_slices(partition, alone, rules.timeline, slicing=rules.slicing))
@@ -141,19 +141,19 @@ def needed_by_newest(partition: str, files: Sequence[ListedFile], rules: CleanRu
 
     needed: set[str] = set()
     for file_id, slices in all_slices(partition, files, rules.timeline, slicing=rules.slicing).items():
-        for piece in slices:
-            is_newest = piece is slices[0] and file_id not in replaced
-            if is_newest or _is_protected(piece, slices, replaced.get(file_id), rules.protected):
-                needed |= set(_names(piece, by_group))
+        for file_slice in slices:
+            is_newest = file_slice is slices[0] and file_id not in replaced
+            if is_newest or _is_protected(file_slice, slices, replaced.get(file_id), rules.protected):
+                needed |= set(_names(file_slice, by_group))
     return needed
 
 
 def _kept(slices: Sequence[FileSlice], replaced_at: str | None, rules: CleanRules) -> Iterator[FileSlice]:
     """The slices of a file group that stay. `slices`: newest first."""
     allowed = set() if _is_whole_group_gone(replaced_at, rules) else _by_policy(slices, replaced_at, rules)
-    for at, piece in enumerate(slices):
-        if at in allowed or _is_protected(piece, slices, replaced_at, rules.protected):
-            yield piece
+    for at, file_slice in enumerate(slices):
+        if at in allowed or _is_protected(file_slice, slices, replaced_at, rules.protected):
+            yield file_slice
 
 
 def _by_policy(slices: Sequence[FileSlice], replaced_at: str | None, rules: CleanRules) -> set[int]:
@@ -164,12 +164,12 @@ def _by_policy(slices: Sequence[FileSlice], replaced_at: str | None, rules: Clea
     if rules.policy is CleanPolicy.VERSIONS:
         # The slices that a pending compaction needs are protected anyway. Together they count as one version.
         start = _compacted_from(slices[0], rules.protected)
-        free = [at for at, piece in enumerate(slices) if start is None or piece.base_instant < start]
+        free = [at for at, file_slice in enumerate(slices) if start is None or file_slice.base_instant < start]
         return set(free[: rules.versions_retained - (start is not None)])
 
     assert rules.earliest is not None
-    recent = {at for at, piece in enumerate(slices) if piece.base_instant >= rules.earliest}
-    before = next((at for at, piece in enumerate(slices) if piece.base_instant < rules.earliest), 0)
+    recent = {at for at, file_slice in enumerate(slices) if file_slice.base_instant >= rules.earliest}
+    before = next((at for at, file_slice in enumerate(slices) if file_slice.base_instant < rules.earliest), 0)
     return {0, before, *recent}
 
 
@@ -179,26 +179,28 @@ def _is_whole_group_gone(replaced_at: str | None, rules: CleanRules) -> bool:
     return rules.policy is CleanPolicy.VERSIONS or (rules.earliest is not None and replaced_at < rules.earliest)
 
 
-def _is_protected(piece: FileSlice, slices: Sequence[FileSlice], replaced_at: str | None, protected: Protected) -> bool:
-    start = _compacted_from(piece, protected)
-    if start is not None and piece.base_instant >= start:
+def _is_protected(
+    file_slice: FileSlice, slices: Sequence[FileSlice], replaced_at: str | None, protected: Protected
+) -> bool:
+    start = _compacted_from(file_slice, protected)
+    if start is not None and file_slice.base_instant >= start:
         return True
 
-    names = [log.name.format() for log in piece.log_files]
-    if piece.base_file is not None:
-        names.append(piece.base_file.name.format())
-    if any((piece.partition, name) in protected.files for name in names):
+    names = [log.name.format() for log in file_slice.log_files]
+    if file_slice.base_file is not None:
+        names.append(file_slice.base_file.name.format())
+    if any((file_slice.partition, name) in protected.files for name in names):
         return True
 
     for reader in protected.readers:
         seen = next((other for other in slices if other.base_instant <= reader), None)
-        if seen is piece and (replaced_at is None or replaced_at > reader):
+        if seen is file_slice and (replaced_at is None or replaced_at > reader):
             return True
     return False
 
 
-def _compacted_from(piece: FileSlice, protected: Protected) -> str | None:
-    return protected.compacted_from.get((piece.partition, piece.file_id))
+def _compacted_from(file_slice: FileSlice, protected: Protected) -> str | None:
+    return protected.compacted_from.get((file_slice.partition, file_slice.file_id))
 
 
 _ByGroup = Mapping[str, Sequence[tuple[str, str]]]
@@ -215,12 +217,12 @@ def _names_by_group(files: Sequence[ListedFile]) -> _ByGroup:
     return by_group
 
 
-def _names(piece: FileSlice, by_group: _ByGroup) -> Iterator[str]:
+def _names(file_slice: FileSlice, by_group: _ByGroup) -> Iterator[str]:
     """The files of a slice, and the base files that lost task attempts of the same instant left beside its own."""
-    yield from (log.name.format() for log in piece.log_files)
-    if piece.base_file is not None:
-        for instant, name in by_group[piece.file_id]:
-            if instant == piece.base_instant and BaseFileName.parse(name) is not None:
+    yield from (log.name.format() for log in file_slice.log_files)
+    if file_slice.base_file is not None:
+        for instant, name in by_group[file_slice.file_id]:
+            if instant == file_slice.base_instant and BaseFileName.parse(name) is not None:
                 yield name
 
 

@@ -214,7 +214,10 @@ def _result(done: list[DoneClean], *, reason: str) -> CleanResult:
         completed=newest.completed if newest else None,
         files_deleted=sum(clean.metadata.total_files_deleted for clean in done),
         partitions_deleted=sum(
-            1 for clean in done for of in clean.metadata.partition_metadata.values() if of.is_partition_deleted
+            1
+            for clean in done
+            for cleaned in clean.metadata.partition_metadata.values()
+            if cleaned.is_partition_deleted
         ),
         earliest_retained=(newest.metadata.earliest_commit_to_retain or None) if newest else None,
         reason=reason,

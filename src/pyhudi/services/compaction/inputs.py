@@ -51,12 +51,12 @@ class CompactionKind(StrEnum):
         return compact_slice if self is CompactionKind.BASE else compact_log
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduled:
     """A compaction that was put on the timeline, and its plan. Both are None when none was; `reason` then says why."""
 
-    instant: Instant | None
-    plan: CompactionPlan | None
+    instant: Instant | None = None
+    plan: CompactionPlan | None = None
     reason: str = ""
 
 
@@ -90,28 +90,28 @@ def schedule(
     if kind is CompactionKind.BASE:
         early = why_not_due(snapshot.timeline, settings, now_ms=now_ms, zone=snapshot.zone)
         if early and not is_asked:
-            return Scheduled(None, None, early)
+            return Scheduled(reason=early)
         today = datetime.fromtimestamp(now_ms / 1_000, UTC).astimezone(snapshot.zone).date()
         chosen = partitions_to_compact(partitions, settings, today=today)
         plan = plan_compaction(_slices(snapshot, chosen), settings, taken=taken, new_base_size_bytes=new_base)
     else:
         early = why_logs_not_due(snapshot.timeline, settings.log_blocks_min)
         if early and not is_asked:
-            return Scheduled(None, None, early)
+            return Scheduled(reason=early)
         reading = _reading(snapshot)
         _refuse_unfit_rules(snapshot, reading)
         plan = plan_log_compaction(
             _slices(snapshot, partitions), taken=taken, new_base_size_bytes=new_base,
-            is_worth_it=lambda piece: _is_worth_log_compaction(snapshot, piece, reading, settings),
+            is_worth_it=lambda file_slice: _is_worth_log_compaction(snapshot, file_slice, reading, settings),
         )  # fmt: skip
 
     if not plan.operations:
-        return Scheduled(None, None, _why_empty(taken))
+        return Scheduled(reason=_why_empty(taken))
 
     instant = Instant(session.table.issue_instant(), kind.value, "REQUESTED")
     session.table.confirm()
     claim(instant.requested)
-    return Scheduled(session.table.request(instant, encode_compaction_plan(plan)), plan)
+    return Scheduled(instant=session.table.request(instant, encode_compaction_plan(plan)), plan=plan)
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
@@ -199,7 +199,7 @@ def find_overtaking(snapshot: Snapshot, instant: Instant, groups: Collection[Fil
             theirs = read_plan(snapshot, other).file_groups
         elif other.action == "commit" and other.is_completed:
             stats = read_commit(snapshot.storage, snapshot.timeline, other).partition_to_write_stats
-            theirs = [(partition, stat.file_id or "") for partition, of in stats.items() for stat in of]
+            theirs = [(partition, stat.file_id or "") for partition, own in stats.items() for stat in own]
 
         if set(theirs) & set(groups):
             return other
@@ -231,13 +231,13 @@ def _refuse_unfit_rules(snapshot: Snapshot, reading: LogReading) -> None:
 
 
 def _is_worth_log_compaction(
-    snapshot: Snapshot, piece: FileSlice, reading: LogReading, settings: CompactionSettings
+    snapshot: Snapshot, file_slice: FileSlice, reading: LogReading, settings: CompactionSettings
 ) -> bool:
     """Whether a slice's logs have enough blocks, of more than one write, and only whole rows.
 
     Rows with some of the columns are left to a compaction of base files, which has the stored row at hand.
     """
-    blocks = stored_blocks(snapshot.storage, slice_files(piece), reading)
+    blocks = stored_blocks(snapshot.storage, slice_files(file_slice), reading)
     has_many = len(blocks) >= settings.log_blocks_min and len({instant_time(block) for block in blocks}) > 1
     return has_many and not any(map(is_partial, blocks))
 
@@ -262,9 +262,9 @@ def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: 
 
     parsed = BaseFileName.parse(base) if base is not None else None
     return SliceTask(
-        number, partition, operation.file_id or "",
-        parsed.requested if parsed is not None else operation.base_instant_time or "",
-        base, tuple((name, sizes[name]) for name in logs),
+        number=number, partition=partition, file_id=operation.file_id or "",
+        base_instant=parsed.requested if parsed is not None else operation.base_instant_time or "",
+        base_file=base, logs=tuple((name, sizes[name]) for name in logs),
     )  # fmt: skip
 
 

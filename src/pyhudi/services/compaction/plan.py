@@ -80,9 +80,9 @@ def plan_compaction(
     partition and file id here, by arrival there).
     """
     candidates = [
-        operation(piece, slice_costs(piece, new_base_size_bytes=new_base_size_bytes))
-        for piece in slices
-        if piece.log_files and (piece.partition, piece.file_id) not in taken
+        operation(file_slice, slice_costs(file_slice, new_base_size_bytes=new_base_size_bytes))
+        for file_slice in slices
+        if file_slice.log_files and (file_slice.partition, file_slice.file_id) not in taken
     ]
     chosen = _choose(candidates, settings)
     return CompactionPlan(
@@ -105,9 +105,11 @@ def plan_log_compaction(
     """
     return CompactionPlan(
         tuple(
-            operation(piece, slice_costs(piece, new_base_size_bytes=new_base_size_bytes))
-            for piece in slices
-            if piece.log_files and (piece.partition, piece.file_id) not in taken and is_worth_it(piece)
+            operation(file_slice, slice_costs(file_slice, new_base_size_bytes=new_base_size_bytes))
+            for file_slice in slices
+            if file_slice.log_files
+            and (file_slice.partition, file_slice.file_id) not in taken
+            and is_worth_it(file_slice)
         ),
         extra_metadata={},
         strategy=ServiceStrategy(LOG_COMPACTION_CLASS, strategy_params={}),
@@ -116,14 +118,14 @@ def plan_log_compaction(
     )
 
 
-def operation(piece: FileSlice, costs: dict[str, float]) -> CompactionOperation:
+def operation(file_slice: FileSlice, costs: dict[str, float]) -> CompactionOperation:
     """A slice as an operation of a plan: files by their bare names, logs in reading order."""
     return CompactionOperation(
-        base_instant_time=piece.base_instant,
-        delta_file_paths=tuple(log.name.format() for log in piece.log_files),
-        data_file_path=piece.base_file.name.format() if piece.base_file else None,
-        file_id=piece.file_id,
-        partition_path=piece.partition,
+        base_instant_time=file_slice.base_instant,
+        delta_file_paths=tuple(log.name.format() for log in file_slice.log_files),
+        data_file_path=file_slice.base_file.name.format() if file_slice.base_file else None,
+        file_id=file_slice.file_id,
+        partition_path=file_slice.partition,
         metrics=costs,
     )
 
@@ -178,8 +180,8 @@ def _within_io(candidates: Operations, settings: CompactionSettings) -> _Chosen:
     return _Chosen(taken, passed_over)
 
 
-def _cost(of: CompactionOperation, name: str) -> float:
-    return (of.metrics or {}).get(name, 0.0)
+def _cost(operation: CompactionOperation, name: str) -> float:
+    return (operation.metrics or {}).get(name, 0.0)
 
 
 def _day_of(partition: str) -> date:

@@ -51,7 +51,7 @@ from pyhudi.write.log_settings import LogSettings
 log = logging.getLogger("pyhudi")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionResult:
     """What compactions did, including those that had been left pending.
 
@@ -143,7 +143,9 @@ def schedule_compaction(job: CompactionJob, *, is_asked: bool) -> CompactionResu
         if scheduled.instant is None:
             return _nothing(scheduled.reason)
         groups = len(scheduled.plan.file_groups) if scheduled.plan is not None else 0
-        return CompactionResult(scheduled.instant.requested, None, groups, 0, 0, "")
+        return CompactionResult(
+            requested=scheduled.instant.requested, completed=None, file_groups=groups, rows=0, size_bytes=0, reason=""
+        )
 
 
 def may_be_due(job: CompactionJob, snapshot: Snapshot) -> bool:
@@ -239,7 +241,7 @@ def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str
     for stat in sorted(stats, key=lambda s: (s.partition_path or "", s.file_id or "")):
         by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        {partition: tuple(of) for partition, of in by_partition.items()},
+        {partition: tuple(partition_stats) for partition, partition_stats in by_partition.items()},
         kind.operation,
         {SCHEMA: schema_text} if schema_text is not None else {},
         compacted=True,
@@ -260,4 +262,4 @@ def _result(done: Sequence[_Done], *, reason: str) -> CompactionResult:
 
 
 def _nothing(reason: str) -> CompactionResult:
-    return CompactionResult(None, None, 0, 0, 0, reason)
+    return CompactionResult(requested=None, completed=None, file_groups=0, rows=0, size_bytes=0, reason=reason)

@@ -28,7 +28,7 @@ from pyhudi.txn.undo.restore_plan import plan_restore
 log = logging.getLogger("pyhudi")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreResult:
     """What a restore did.
 
@@ -68,9 +68,11 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
         run = RestoreRun(session.table, now.config, now.timeline)
         done = carry_out_restore(run, request_restore(run, plan))
     else:
-        finished = [of for of in session.restored if of.to == requested]
+        finished = [restored for restored in session.restored if restored.to == requested]
         if not finished:
-            return RestoreResult(None, None, requested, reason="nothing was written after this commit")
+            return RestoreResult(
+                requested=None, completed=None, restored_to=requested, reason="nothing was written after this commit"
+            )
         done = finished[-1]
 
     make_metadata_table(session)
@@ -145,9 +147,9 @@ def _refuse_missing(snapshot: Snapshot, requested: str) -> None:
     listing = StorageListing(snapshot.storage)
     instant = next(i for i in snapshot.timeline if i.action == "savepoint" and i.requested == requested)
     path = snapshot.timeline.layout.path(instant)
-    for partition, of in decode_savepoint(snapshot.storage.get(path), path=path).partition_metadata.items():
+    for partition, saved in decode_savepoint(snapshot.storage.get(path), path=path).partition_metadata.items():
         there = {file.name for file in listing.files(partition)}
-        for name in of.savepoint_data_file:
+        for name in saved.savepoint_data_file:
             if name.rpartition("/")[2] not in there:
                 lost = join(partition, name)
                 raise NotFound(f"restore to '{requested}': its savepoint names '{lost}', which is gone")
@@ -170,9 +172,11 @@ def make_metadata_table(session: WriteSession) -> None:
 
 
 def _result(done: RestoreDone, dropped: Collection[str]) -> RestoreResult:
-    rollbacks = [one for of in done.metadata.rollbacks.values() for one in of if one is not None]
+    rollbacks = [
+        one for instant_rollbacks in done.metadata.rollbacks.values() for one in instant_rollbacks if one is not None
+    ]
     return RestoreResult(
-        done.requested, done.completed, done.to,
+        requested=done.requested, completed=done.completed, restored_to=done.to,
         rolled_back=done.metadata.instants_to_rollback,
         files_deleted=sum(one.total_files_deleted for one in rollbacks),
         dropped=tuple(sorted(dropped)),

@@ -19,7 +19,7 @@ from pyhudi.txn.undo.rollback import RolledBack
 from pyhudi.txn.undo.rollback_completed import roll_back_completed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
     """What a rollback did.
 
@@ -39,7 +39,7 @@ def roll_back_write(session: WriteSession, requested: str) -> RollbackResult:
 
     If the write had died, it was rolled back when the session began; the result then tells of that rollback.
     """
-    died = [of for of in session.rolled_back if of.target == requested]
+    died = [rolled_back for rolled_back in session.rolled_back if rolled_back.target == requested]
     if died:
         return _result(died[0], ())
 
@@ -105,4 +105,10 @@ def _refuse(session: WriteSession, target: Instant) -> None:
 
 
 def _result(done: RolledBack, dropped: tuple[str, ...]) -> RollbackResult:
-    return RollbackResult(done.requested, done.completed, done.target, done.metadata.total_files_deleted, dropped)
+    return RollbackResult(
+        requested=done.requested,
+        completed=done.completed,
+        rolled_back=done.target,
+        files_deleted=done.metadata.total_files_deleted,
+        dropped=dropped,
+    )

@@ -14,7 +14,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
     """A savepoint.
 
@@ -91,9 +91,9 @@ def _files_at(snapshot: Snapshot, requested: str) -> dict[str, SavepointPartitio
     found: dict[str, SavepointPartitionMetadata] = {}
     for partition in then.listing.partitions():
         names: list[str] = []
-        for piece in then.slices(partition):
-            names += [piece.base_file.name.format()] if piece.base_file is not None else []
-            names += [log.name.format() for log in reversed(piece.log_files)]
+        for file_slice in then.slices(partition):
+            names += [file_slice.base_file.name.format()] if file_slice.base_file is not None else []
+            names += [log.name.format() for log in reversed(file_slice.log_files)]
         if names:
             found[partition] = SavepointPartitionMetadata(partition, tuple(names))
     return found
@@ -105,8 +105,8 @@ def _read(snapshot: Snapshot, instant: Instant) -> SavepointMetadata:
 
 
 def _savepoint(instant: Instant, metadata: SavepointMetadata) -> Savepoint:
-    count = sum(len(of.savepoint_data_file) for of in metadata.partition_metadata.values())
+    count = sum(len(saved.savepoint_data_file) for saved in metadata.partition_metadata.values())
     return Savepoint(
-        instant.requested, instant.completed or "", metadata.savepointed_by, metadata.comments,
-        metadata.savepointed_at, count,
+        requested=instant.requested, completed=instant.completed or "",
+        user=metadata.savepointed_by, comment=metadata.comments, saved_at_ms=metadata.savepointed_at, file_count=count,
     )  # fmt: skip

@@ -162,12 +162,13 @@ def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], no
     cleaned: set[Group] = set()
     for partition, kept in _kept_paths(now, latest):
         past = {} if then is None else _slices(then, partition)
-        for of, file_id in (group for group in latest if group[0] == partition):
-            needed = [latest[of, file_id].file.path]
+        for group in (group for group in latest if group[0] == partition):
+            needed = [latest[group].file.path]
             if then is not None:
+                file_id = group[1]
                 needed = [*past[file_id].paths, *needed] if file_id in past else [""]
             if not kept.issuperset(needed):
-                cleaned.add((of, file_id))
+                cleaned.add(group)
     return cleaned
 
 
@@ -206,7 +207,9 @@ def _time(snapshot: Snapshot, instant: Instant) -> str:
 
 def _slices(snapshot: Snapshot, partition: str) -> dict[str, PlannedFile]:
     """The newest slices of a partition with their logs, by file id."""
-    planned = ((piece.file_id, planned_slice(piece, with_logs=True)) for piece in snapshot.slices(partition))
+    planned = (
+        (file_slice.file_id, planned_slice(file_slice, with_logs=True)) for file_slice in snapshot.slices(partition)
+    )
     return {file_id: file for file_id, file in planned if file is not None}
 
 
@@ -220,7 +223,7 @@ def _slices_at(
     """
     files: list[PlannedFile] = []
     for partition in sorted({partition for partition, _ in latest}):
-        file_ids = sorted(file_id for of, file_id in latest if of == partition)
+        file_ids = sorted(group[1] for group in latest if group[0] == partition)
         past = _slices(then, partition)
         newest = _slices(now, partition) if any((partition, file_id) in cleaned for file_id in file_ids) else {}
         for file_id in file_ids:
@@ -234,10 +237,10 @@ def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set
     """The files. One that was cleaned away is replaced by the newest base file of its group, if there is one."""
     files = [last.file for group, last in latest.items() if group not in cleaned]
     for partition in sorted({partition for partition, file_id in latest if (partition, file_id) in cleaned}):
-        for piece in snapshot.slices(partition):
-            if piece.base_file is not None and (partition, piece.file_id) in cleaned & latest.keys():
-                name = piece.base_file.name.format()
-                files.append(PlannedFile(join(partition, name), partition, piece.base_file.size_bytes))
+        for file_slice in snapshot.slices(partition):
+            if file_slice.base_file is not None and (partition, file_slice.file_id) in cleaned & latest.keys():
+                name = file_slice.base_file.name.format()
+                files.append(PlannedFile(join(partition, name), partition, file_slice.base_file.size_bytes))
     return files
 
 

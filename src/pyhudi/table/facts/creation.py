@@ -44,7 +44,7 @@ _PAYLOADS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
     """What a caller asks of a new table. `create_schema`: Avro text, or None if the first write shall decide."""
 

@@ -51,7 +51,7 @@ class SkippingOf:
         """Of these partitions those that may hold a row that is kept, and the slices in them that may."""
         kept, located, pruned = list(partitions), self._located(partitions), list[PrunedBy]()
         if located is not None:
-            holding = {piece.partition for piece in located.slices}
+            holding = {file_slice.partition for file_slice in located.slices}
             kept = [one for one in partitions if one in holding]
             pruned.append(PrunedBy(located.index, len(partitions) - len(kept), located.files_pruned))
 
@@ -69,9 +69,9 @@ class SkippingOf:
 
         self._note(pruned)
         if located is None:
-            return kept, (piece for partition in kept for piece in snapshot.slices(partition))
+            return kept, (file_slice for partition in kept for file_slice in snapshot.slices(partition))
         self.is_located, remaining = True, set(kept)
-        return kept, [piece for piece in located.slices if piece.partition in remaining]
+        return kept, [file_slice for file_slice in located.slices if file_slice.partition in remaining]
 
     def matching(self, slices: Sequence[Slice]) -> Kept:
         """Which of these slices may hold such a row. Each index is asked about what those before it have left."""

@@ -50,10 +50,10 @@ class ExpressionPruning:
     def partitions(self, partitions: Sequence[str]) -> tuple[list[str], list[PrunedBy]]:
         """The partitions that may hold a matching row. Cost: for each index a look-up for each partition."""
         kept, pruned = list(partitions), list[PrunedBy]()
-        for of, predicate in self.rewritten:
-            may = match_partitions(_AsColumn(self.statistics, of), predicate, kept, besides=())
+        for expression, predicate in self.rewritten:
+            may = match_partitions(_AsColumn(self.statistics, expression), predicate, kept, besides=())
             if may is not None:
-                pruned.append(PrunedBy(of.index, partitions=len(kept) - int(may.sum())))
+                pruned.append(PrunedBy(expression.index, partitions=len(kept) - int(may.sum())))
                 kept = list(compress(kept, may.tolist()))
         return kept, pruned
 
@@ -63,29 +63,29 @@ class ExpressionPruning:
         Cost: a look-up for each file; filters, which are large.
         """
         left, pruned = np.ones(len(slices), np.bool_), list[PrunedBy]()
-        for of, predicate in self.rewritten:
+        for expression, predicate in self.rewritten:
             asked = list(compress(slices, left.tolist()))
-            may = match_slices(_AsColumn(self.statistics, of), predicate, asked, besides=())
+            may = match_slices(_AsColumn(self.statistics, expression), predicate, asked, besides=())
             if may is not None:
-                pruned.append(_pruned_by(of, asked, may))
+                pruned.append(_pruned_by(expression, asked, may))
                 left[left] = may
 
-        for of, texts in self.sought:
+        for expression, texts in self.sought:
             asked = list(compress(slices, left.tolist()))
-            may = self._may_hold(of, asked, texts)
-            pruned.append(_pruned_by(of, asked, may))
+            may = self._may_hold(expression, asked, texts)
+            pruned.append(_pruned_by(expression, asked, may))
             left[left] = may
         return left, pruned
 
-    def _may_hold(self, of: KnownExpression, slices: Sequence[Slice], texts: pa.Array) -> Kept:
+    def _may_hold(self, expression: KnownExpression, slices: Sequence[Slice], texts: pa.Array) -> Kept:
         owner = np.repeat(np.arange(len(slices)), [len(paths) for _, paths in slices])
         files = [(partition, path.rpartition("/")[2]) for partition, paths in slices for path in paths]
         table = pa.table([[partition for partition, _ in files], [name for _, name in files]], schema=FILES)
-        return np.bincount(owner, self.statistics.may_hold(of, table, texts), len(slices)) > 0
+        return np.bincount(owner, self.statistics.may_hold(expression, table, texts), len(slices)) > 0
 
 
-def _pruned_by(of: KnownExpression, asked: Sequence[Slice], may: Kept) -> PrunedBy:
-    return PrunedBy(of.index, files=sum(len(paths) for _, paths in compress(asked, (~may).tolist())))
+def _pruned_by(expression: KnownExpression, asked: Sequence[Slice], may: Kept) -> PrunedBy:
+    return PrunedBy(expression.index, files=sum(len(paths) for _, paths in compress(asked, (~may).tolist())))
 
 
 def expression_pruning(
@@ -94,19 +94,23 @@ def expression_pruning(
     """How indexes on expressions apply to a predicate. `besides`: columns shown in another form than the stored one."""
     condition = predicate.condition
     if not isinstance(condition, Node):
-        return ExpressionPruning(statistics, (), ())
-    known = [of for of in statistics.known() if of.source not in (*besides, *META_FIELDS)]
+        return ExpressionPruning(statistics, rewritten=(), sought=())
+    known = [expression for expression in statistics.known() if expression.source not in (*besides, *META_FIELDS)]
     rewritten, sought = [], []
-    for of in known:
-        if of.has_filters:
-            sought += [(of, texts) for part in conjuncts_of(condition) if (texts := _sought(part, of.node)) is not None]
+    for expression in known:
+        if expression.has_filters:
+            sought += [
+                (expression, texts)
+                for part in conjuncts_of(condition)
+                if (texts := _sought(part, expression.node)) is not None
+            ]
             continue
 
-        column = Column((of.index,), type_of(of.node))
-        replaced = _replaced(condition, of.node, column)
+        column = Column((expression.index,), type_of(expression.node))
+        replaced = _replaced(condition, expression.node, column)
         if replaced != condition:
-            schema = pa.schema([*predicate.schema, pa.field(of.index, column.type)])
-            rewritten.append((of, Predicate(replaced, predicate.columns, predicate.text, schema)))
+            schema = pa.schema([*predicate.schema, pa.field(expression.index, column.type)])
+            rewritten.append((expression, Predicate(replaced, predicate.columns, predicate.text, schema)))
     return ExpressionPruning(statistics, rewritten, sought)
 
 

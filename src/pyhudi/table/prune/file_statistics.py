@@ -33,13 +33,13 @@ class ExpressionStatistics(Protocol):
     def known(self) -> Sequence[KnownExpression]:
         """The indexes that are ready, and whose expressions can be computed here."""
 
-    def of_files(self, of: KnownExpression, files: pa.Table) -> pa.Table | None:
+    def of_files(self, expression: KnownExpression, files: pa.Table) -> pa.Table | None:
         """Statistics of data files and logs, in the form in which `FileStatistics` gives them for a column."""
 
-    def of_partitions(self, of: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
+    def of_partitions(self, expression: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
         """Statistics over all files of a partition."""
 
-    def may_hold(self, of: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
+    def may_hold(self, expression: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
         """For each of these files (`FILES`), whether the expression may be one of these texts in some row."""
 
 

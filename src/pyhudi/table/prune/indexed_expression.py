@@ -57,50 +57,57 @@ class IndexedExpression:
         """The expression in Spark SQL."""
         if self.function == IDENTITY:
             return self.column
-        rest = [of if name in _NUMBERS else _quoted(of) for name, of in self.options.items()]
+        rest = [value if name in _NUMBERS else _quoted(value) for name, value in self.options.items()]
         if rest and self.function in _SIDES:
             return f"trim({_SIDES[self.function]} {rest[0]} FROM {self.column})"
         return f"{self.function}({', '.join([self.column, *rest])})"
 
 
-def expression_node(of: IndexedExpression, schema: pa.Schema) -> Node:
+def expression_node(expression: IndexedExpression, schema: pa.Schema) -> Node:
     """The expression as a node over a table's columns, in the form that a predicate with this expression has.
 
     Raises: Invalid for an unknown column, function or option, or arguments that do not fit; Unsupported for functions
     that Apache Hudi computes and this package does not.
     """
-    if of.function not in _OPTIONS and of.function not in _NOT_COMPUTED:
+    if expression.function not in _OPTIONS and expression.function not in _NOT_COMPUTED:
         have = ", ".join(sorted([*_OPTIONS, *_NOT_COMPUTED]))
-        raise Invalid(f"index on {of.text}: expected a function that an index can be of: {have}")
+        raise Invalid(f"index on {expression.text}: expected a function that an index can be of: {have}")
 
-    if of.column not in schema.names:
+    if expression.column not in schema.names:
         have = ", ".join(schema.names) or "none yet"
-        raise Invalid(f"index on {of.text}: no column '{of.column}' in the table, whose columns are: {have}")
-
-    names = _OPTIONS.get(of.function, ())
-    unknown = sorted(set(of.options) - set(names))
-    if of.function in _NOT_COMPUTED:
-        raise Unsupported(f"index on {of.text}: {of.function} cannot be indexed: {_NOT_COMPUTED[of.function]}")
-    if unknown:
-        raise Unsupported(
-            f"index on {of.text}: {of.function} with {', '.join(unknown)} is not computed for an index here"
+        raise Invalid(
+            f"index on {expression.text}: no column '{expression.column}' in the table, whose columns are: {have}"
         )
 
-    missing = [name for name in names if name not in of.options and (of.function, name) not in _MAY_LACK]
-    if missing:
-        raise Invalid(f"index on {of.text}: expected the option {', '.join(missing)} of {of.function}")
+    names = _OPTIONS.get(expression.function, ())
+    unknown = sorted(set(expression.options) - set(names))
+    if expression.function in _NOT_COMPUTED:
+        raise Unsupported(
+            f"index on {expression.text}: {expression.function} cannot be indexed: {_NOT_COMPUTED[expression.function]}"
+        )
+    if unknown:
+        raise Unsupported(
+            f"index on {expression.text}: {expression.function} with {', '.join(unknown)} is not computed for an "
+            "index here"
+        )
 
-    column = Column((of.column,), canonical_type(schema.field(of.column).type))
-    if of.function == IDENTITY:
+    missing = [
+        name for name in names if name not in expression.options and (expression.function, name) not in _MAY_LACK
+    ]
+    if missing:
+        raise Invalid(f"index on {expression.text}: expected the option {', '.join(missing)} of {expression.function}")
+
+    column = Column((expression.column,), canonical_type(schema.field(expression.column).type))
+    if expression.function == IDENTITY:
         return column
 
-    literals = [_literal(of, name) for name in names if name in of.options]
+    literals = [_literal(expression, name) for name in names if name in expression.options]
     try:
-        return fold(call_of(of.function, (column, *literals), _cast_to))
+        return fold(call_of(expression.function, (column, *literals), _cast_to))
     except SignatureError as error:
-        raise Invalid(f"index on {of.text}: {error}") from error
+        raise Invalid(f"index on {expression.text}: {error}") from error
     except NotBuilt as error:
-        raise Unsupported(f"index on {of.text}: {error} is not computed for an index here") from error
+        raise Unsupported(f"index on {expression.text}: {error} is not computed for an index here") from error
 
 
 def parse_indexed_expression(text: str, schema: pa.Schema) -> IndexedExpression:
@@ -161,14 +168,14 @@ def _cast_to(node: Node, target: pa.DataType) -> Node:
     return fold(Cast(node, target))
 
 
-def _literal(of: IndexedExpression, name: str) -> Literal:
-    text = of.options[name]
+def _literal(expression: IndexedExpression, name: str) -> Literal:
+    text = expression.options[name]
     if name not in _NUMBERS:
         return Literal(pa.scalar(text, pa.string()), pa.string())
     try:
         return Literal(pa.scalar(int(text), pa.int32()), pa.int32())
     except (ValueError, OverflowError, pa.ArrowInvalid) as error:
-        raise Invalid(f"index on {of.text}: expected a whole number as {name}, found '{text}'") from error
+        raise Invalid(f"index on {expression.text}: expected a whole number as {name}, found '{text}'") from error
 
 
 def has_text(kind: pa.DataType) -> bool:

@@ -140,7 +140,7 @@ def locate_slices(
     files_pruned = 0
     for partition in (one for one in partitions if one in located):
         file_ids, slices = located[partition], snapshot.slices(partition)
-        own = [piece for piece in slices if file_ids is None or piece.file_id in file_ids]
+        own = [file_slice for file_slice in slices if file_ids is None or file_slice.file_id in file_ids]
         if file_ids is not None and len(own) < len(file_ids):
             return None
         found += own
@@ -148,8 +148,8 @@ def locate_slices(
     return LocatedSlices(index, found, files_pruned)
 
 
-def _count_files(piece: FileSlice) -> int:
-    return len(piece.log_files) + (piece.base_file is not None)
+def _count_files(file_slice: FileSlice) -> int:
+    return len(file_slice.log_files) + (file_slice.base_file is not None)
 
 
 def keys_by_values(

@@ -26,7 +26,7 @@ _CHANGING: Final = frozenset(META_FIELDS) - {RECORD_KEY}
 _SUMMARY: Final = (
     ("min", "min", "says"), ("max", "max", "says"), ("null_count", "sum", "counts"), ("value_count", "sum", "counts"),
 )  # fmt: skip
-_OVER_FILES: Final = [*((name, of) for name, of, _ in _SUMMARY), ("says", "all"), ("counts", "all")]
+_OVER_FILES: Final = [*((name, aggregate) for name, aggregate, _ in _SUMMARY), ("says", "all"), ("counts", "all")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _by_slice(found: pa.Table, at: pa.Array, wanted: pa.Array, owner: np.ndarray
     owners = np.arange(len(wanted)) if owner is None else owner
     merged = rows.append_column("owner", pa.array(owners)).group_by("owner").aggregate(_OVER_FILES).sort_by("owner")
     columns = {}
-    for name, of, said in _SUMMARY:
-        column = merged.column(f"{name}_{of}")
+    for name, aggregate, said in _SUMMARY:
+        column = merged.column(f"{name}_{aggregate}")
         columns[name] = pc.if_else(merged.column(f"{said}_all"), column, pa.scalar(None, column.type))
     return pa.table(columns)

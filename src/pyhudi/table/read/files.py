@@ -107,7 +107,7 @@ def _read_matching(
     others = pa.schema([field for field in plan.schema_read if field.name not in asked])
     with closing(open_parquet(storage, file.path)) as opened:
         read = partial(read_row_groups, opened, use_threads=use_threads)
-        present = [[name for name in of.names if name in opened.schema_arrow.names] for of in (first, others)]
+        present = [[name for name in schema.names if name in opened.schema_arrow.names] for schema in (first, others)]
 
         for group in matching_row_groups(opened, plan):
             shown = (shown_batch(plan, file, batch, first) for batch in read([group], present[0]))

@@ -49,20 +49,22 @@ class PlannedFile:
         return list(dict.fromkeys([self.path, *(path for path, _ in self.logs)]))
 
 
-def planned_slice(piece: FileSlice, *, with_logs: bool) -> PlannedFile | None:
+def planned_slice(file_slice: FileSlice, *, with_logs: bool) -> PlannedFile | None:
     """What to read for a file slice. None if nothing is left: the slice has only logs, and logs are not read.
 
     `size_bytes` of the result counts all its files.
     """
-    logs = [(join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files if with_logs]
+    logs = [
+        (join(file_slice.partition, log.name.format()), log.size_bytes) for log in file_slice.log_files if with_logs
+    ]
 
-    base, size_bytes = piece.base_file, sum(size for _, size in logs)
+    base, size_bytes = file_slice.base_file, sum(size for _, size in logs)
     if base is None and not logs:
         return None
 
-    path = logs[0][0] if base is None else join(piece.partition, base.name.format())
+    path = logs[0][0] if base is None else join(file_slice.partition, base.name.format())
     size_bytes += 0 if base is None else base.size_bytes
-    return PlannedFile(path, piece.partition, size_bytes, tuple(logs), piece.base_instant)
+    return PlannedFile(path, file_slice.partition, size_bytes, tuple(logs), file_slice.base_instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
     """What to read, and the columns and rows of the answer.
 
@@ -218,7 +220,7 @@ def plan_snapshot(
     """
     partitions = snapshot.listing.partitions()
     kept = partitions_that_can_hold(snapshot, predicate, partitions, shown)
-    slices: Iterable[FileSlice] = (piece for partition in kept for piece in snapshot.slices(partition))
+    slices: Iterable[FileSlice] = (file_slice for partition in kept for file_slice in snapshot.slices(partition))
 
     # Indexes narrow the partitions and slices first, and the planned files below.
     by_index: SkippingOf | None = None
@@ -231,7 +233,7 @@ def plan_snapshot(
         by_index = SkippingOf(skipping, asked)
         kept, slices = by_index.slices(kept)
 
-    found = (planned_slice(piece, with_logs=with_logs) for piece in slices)
+    found = (planned_slice(file_slice, with_logs=with_logs) for file_slice in slices)
     files = [file for file in found if file is not None]
 
     if by_index is not None:
@@ -297,8 +299,17 @@ def make_plan(
         where=where,
         listed_by=snapshot.listing.source,
     )
-    keys, stored = snapshot.key_spec, snapshot.schema_with_meta
-    return ReadPlan(chosen, schema, stored, predicate, commit_times, keys, explanation, shown, merges)
+    return ReadPlan(
+        files=chosen,
+        schema=schema,
+        stored_schema=snapshot.schema_with_meta,
+        predicate=predicate,
+        commit_times=commit_times,
+        keys=snapshot.key_spec,
+        explanation=explanation,
+        shown=shown,
+        log_reading=merges,
+    )
 
 
 def partitions_that_can_hold(
@@ -322,6 +333,6 @@ def partitions_that_can_hold(
     doubtful = partitions_in_doubt(predicate, values)
     return [
         partition
-        for partition, of, is_doubtful in zip(partitions, values, doubtful, strict=True)
-        if is_doubtful and partition_can_match(predicate, of)
+        for partition, partition_values, is_doubtful in zip(partitions, values, doubtful, strict=True)
+        if is_doubtful and partition_can_match(predicate, partition_values)
     ]

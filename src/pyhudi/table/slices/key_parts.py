@@ -30,4 +30,4 @@ class KeyPart:
         return (murmur2_each(content, positions, _SEED) % self.count == self.number) & np.asarray(keys.is_valid())
 
 
-ALL_KEYS = KeyPart(0, 1)
+ALL_KEYS = KeyPart(number=0, count=1)

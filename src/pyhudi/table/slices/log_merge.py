@@ -123,9 +123,9 @@ class _Taking:
 
         start = taken = 0
         for batch in batches:
-            of = None if positions is None else positions[start : start + len(batch)]
+            batch_positions = None if positions is None else positions[start : start + len(batch)]
             start += len(batch)
-            taken += self._add(self._conformed(batch, block), of, is_partial(block))
+            taken += self._add(self._conformed(batch, block), batch_positions, is_partial(block))
         return taken
 
     def _take_joined(self, run: Sequence[LogBlock]) -> int | None:
@@ -149,9 +149,9 @@ class _Taking:
 
         start = taken = 0
         for batch in rows:
-            of = None if positions is None else positions[start : start + len(batch)]
+            batch_positions = None if positions is None else positions[start : start + len(batch)]
             start += len(batch)
-            taken += self._add(batch, of, is_partial(block))
+            taken += self._add(batch, batch_positions, is_partial(block))
         return taken
 
     def hand_over(self) -> None:

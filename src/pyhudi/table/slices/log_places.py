@@ -73,7 +73,7 @@ def find_places(
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
     schema = pa.schema([stored.field(name) for name in own])
     keys = [_keys(records, schema, reading) for records in log]
-    every = pa.chunked_array([chunk for of in keys for chunk in of.chunks], pa.string())
+    every = pa.chunked_array([chunk for block_keys in keys for chunk in block_keys.chunks], pa.string())
     if every.null_count:
         return None
 
@@ -94,7 +94,7 @@ def find_places(
         return None
 
     place[new] = start + np.arange(len(new))
-    return np.split(place[codes], np.cumsum([len(of) for of in keys])[:-1])
+    return np.split(place[codes], np.cumsum([len(block_keys) for block_keys in keys])[:-1])
 
 
 def _keys(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:

@@ -30,10 +30,10 @@ class SliceReader:
     stored: pa.Schema
     logs: LogReading
 
-    def rows(self, storage: Storage, piece: FileSlice, columns: Sequence[str]) -> pa.Table:
+    def rows(self, storage: Storage, file_slice: FileSlice, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows. Memory: the rows, and as `read_merged`."""
         schema = pa.schema([self.stored.field(name) for name in columns])
-        files = slice_files(piece)
+        files = slice_files(file_slice)
         batches = read_merged(storage, files, self.logs, self.stored, columns, use_threads=False)
         return pa.Table.from_batches((batch.select(list(columns)) for batch in batches), schema)
 

@@ -54,9 +54,12 @@ def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSo
     return path, MemoryLog(content), len(content)
 
 
-def log_sources(storage: Storage, piece: FileSlice) -> Iterator[tuple[str, LogSource, int]]:
+def log_sources(storage: Storage, file_slice: FileSlice) -> Iterator[tuple[str, LogSource, int]]:
     """The logs of a slice, oldest first."""
-    return (log_source(storage, join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files)
+    return (
+        log_source(storage, join(file_slice.partition, log.name.format()), log.size_bytes)
+        for log in file_slice.log_files
+    )
 
 
 def sources_of_logs(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[tuple[str, LogSource, int]]:
@@ -121,13 +124,13 @@ class LogTally:
     deleted: int = 0
 
 
-def slice_files(piece: FileSlice) -> SliceFiles:
+def slice_files(file_slice: FileSlice) -> SliceFiles:
     """The files of a slice to be read with its logs."""
-    base = piece.base_file
+    base = file_slice.base_file
     return SliceFiles(
-        base_path=join(piece.partition, base.name.format()) if base is not None else None,
-        base_instant=piece.base_instant,
-        logs=tuple((join(piece.partition, log.name.format()), log.size_bytes) for log in piece.log_files),
+        base_path=join(file_slice.partition, base.name.format()) if base is not None else None,
+        base_instant=file_slice.base_instant,
+        logs=tuple((join(file_slice.partition, log.name.format()), log.size_bytes) for log in file_slice.log_files),
     )
 
 

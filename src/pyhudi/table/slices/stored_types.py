@@ -44,7 +44,7 @@ def group_by_stored_types(
     groups: dict[pa.Schema, list[tuple[str, int]]] = {wanted: []}
     for instant, schema in zip(by_instant, executor.run(read, list(by_instant)), strict=True):
         groups.setdefault(schema, []).extend(by_instant[instant])
-    return [FilesOfTypes(schema, tuple(of)) for schema, of in groups.items() if of]
+    return [FilesOfTypes(schema, tuple(group_files)) for schema, group_files in groups.items() if group_files]
 
 
 def stored_types(found: pa.Schema, wanted: pa.Schema) -> pa.Schema:

@@ -55,7 +55,9 @@ def paths_being_cleaned(snapshot: Snapshot) -> frozenset[str]:
     """The files of pending cleans: still listed, but maybe gone already. No request if no clean is pending."""
     plans = (read_pending_plan(snapshot.storage, snapshot.timeline, i) for i in pending_cleans(snapshot.timeline))
     named = (planned_names(plan) for plan in plans if plan is not None)
-    return frozenset(join(partition, name) for of in named for partition, names in of.items() for name in names)
+    return frozenset(
+        join(partition, name) for by_partition in named for partition, names in by_partition.items() for name in names
+    )
 
 
 def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
@@ -68,8 +70,8 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
     deleted: dict[str, set[str]] = {}
     for clean in _cleans_after(snapshot, until):
         if clean.earliest is None:
-            for partition, of in clean.names.items():
-                deleted.setdefault(partition, set()).update(of)
+            for partition, own_names in clean.names.items():
+                deleted.setdefault(partition, set()).update(own_names)
         elif until < clean.earliest:
             raise NotFound(f"{asked}: its files were cleaned away; the earliest kept commit is '{clean.earliest}'")
 
@@ -110,7 +112,7 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
                 yield _completed(metadata)
         elif (plan := read_pending_plan(storage, timeline, instant)) is not None:
             earliest = plan.earliest_instant_to_retain
-            names = {partition: tuple(of) for partition, of in planned_names(plan).items()}
+            names = {partition: tuple(own_names) for partition, own_names in planned_names(plan).items()}
             yield _Clean(earliest.requested if earliest is not None else None, names)
 
     if timeline.start is not None and until < timeline.start:
@@ -122,7 +124,7 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
 
 
 def _completed(metadata: CleanMetadata) -> _Clean:
-    names = {partition: of.delete_path_patterns for partition, of in metadata.partition_metadata.items()}
+    names = {partition: cleaned.delete_path_patterns for partition, cleaned in metadata.partition_metadata.items()}
     return _Clean(metadata.earliest_commit_to_retain or None, names)
 
 

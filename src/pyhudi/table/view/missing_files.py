@@ -20,12 +20,12 @@ def _missing(path: str, error: NotFound) -> NotFound:
     name = path.rpartition("/")[2]
     base, log = BaseFileName.parse(name), LogFileName.parse(name)
     if base is not None:
-        of = f"the instant {base.requested} wrote this base file"
+        origin = f"the instant {base.requested} wrote this base file"
     elif log is not None:
-        of = f"this log is of the instant {log.instant}"
+        origin = f"this log is of the instant {log.instant}"
     else:
         return error
     return NotFound(
-        f"{error}; {of}. If a clean of another process took it meanwhile, run the same call again. If somebody deleted "
-        "it, put it back from a copy, or read or restore the table as of a time before that instant"
+        f"{error}; {origin}. If a clean of another process took it meanwhile, run the same call again. If somebody "
+        "deleted it, put it back from a copy, or read or restore the table as of a time before that instant"
     )

@@ -22,12 +22,12 @@ class SliceCatalog(Sequence[FileSlice]):
     @property
     def by_partition(self) -> dict[str, list[FileSlice]]:
         """The slices that were brought in, by partition."""
-        return {partition: list(of.values()) for partition, of in self._brought.items() if of}
+        return {partition: list(by_file_id.values()) for partition, by_file_id in self._brought.items() if by_file_id}
 
     def bring(self, partitions: Iterable[str]) -> None:
         """Add the slices of these partitions. A partition that the table does not have adds none."""
-        for partition, of in self.whole(partitions).items():
-            self._number(partition, of)
+        for partition, slices in self.whole(partitions).items():
+            self._number(partition, slices)
 
     def bring_groups(self, groups: Mapping[str, Collection[str]]) -> None:
         """Add the slices of these file groups, given by partition. A group that does not exist adds none."""
@@ -48,7 +48,7 @@ class SliceCatalog(Sequence[FileSlice]):
 
     def _number(self, partition: str, slices: Iterable[FileSlice]) -> None:
         known = self._brought.setdefault(partition, {})
-        fresh = {piece.file_id: piece for piece in slices if piece.file_id not in known}
+        fresh = {file_slice.file_id: file_slice for file_slice in slices if file_slice.file_id not in known}
         known.update(fresh)
         self._slices += fresh.values()
 

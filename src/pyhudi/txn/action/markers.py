@@ -44,7 +44,7 @@ def remove_lost_files(storage: Storage, requested: str, markers: Iterable[Marker
     because without the marker no rollback would void its blocks.
     """
     lost = list(markers)
-    data = set(only_data_files((marker.data_path for marker in lost), of=f"a marker of '{requested}'"))
+    data = set(only_data_files((marker.data_path for marker in lost), named_by=f"a marker of '{requested}'"))
 
     for marker in lost:
         if marker.kind == "APPEND" and marker.data_path in data:

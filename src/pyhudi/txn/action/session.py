@@ -112,7 +112,12 @@ class WriteSession:
         """
         table, upon = self.table, run.upon
         assert upon is not None
-        written = frozenset(stat.path for of in metadata.partition_to_write_stats.values() for stat in of if stat.path)
+        written = frozenset(
+            stat.path
+            for partition_stats in metadata.partition_to_write_stats.values()
+            for stat in partition_stats
+            if stat.path
+        )
 
         def verdict(marked: frozenset[str]) -> Verdict:
             now = self._state_now() if run.table is table else self.state

@@ -8,12 +8,12 @@ from pyhudi.format.names import HOODIE, BaseFileName, LogFileName
 log = logging.getLogger("pyhudi")
 
 
-def only_data_files(paths: Iterable[str], *, of: str) -> Iterator[str]:
+def only_data_files(paths: Iterable[str], *, named_by: str) -> Iterator[str]:
     """Keep the paths, relative to the table, that name base files or log files outside of `.hoodie`.
 
     Whoever may write to the table's folder may forge a plan or a marker. A forged one that names the table's
     properties file, or a file that is not Hudi's, must not get that file deleted. Each path left out is logged.
-    `of`: the plan or marker that names the paths, for the log.
+    `named_by`: the plan or marker that names the paths, for the log.
     """
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -21,4 +21,4 @@ def only_data_files(paths: Iterable[str], *, of: str) -> Iterator[str]:
         if is_data and folder.split("/")[0] != HOODIE:
             yield path
         else:
-            log.warning("%s names '%s', which is no data file: it stays", of, path)
+            log.warning("%s names '%s', which is no data file: it stays", named_by, path)

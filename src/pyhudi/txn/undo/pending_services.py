@@ -48,11 +48,11 @@ def take_off_dead(session: WriteSession, partitions: Collection[str] | None) -> 
     end it. Requests: one get per pending service, and one or two more for each that the partitions select.
     """
     snapshot = session.snapshot
-    found = {of for group, of in read_pending_groups(snapshot.storage, snapshot.timeline).items()
+    found = {service for group, service in read_pending_groups(snapshot.storage, snapshot.timeline).items()
              if partitions is None or group[0] in partitions}  # fmt: skip
-    dead = [of for of in found if _is_dead(session, of) and not _has_logs_upon(snapshot, of)]
+    dead = [service for service in found if _is_dead(session, service) and not _has_logs_upon(snapshot, service)]
 
-    for instant in sorted(dead, key=lambda of: of.requested, reverse=True):
+    for instant in sorted(dead, key=lambda service: service.requested, reverse=True):
         log.info("%s: %s '%s' died and is rolled back", session.access.location.uri, instant.action, instant.requested)
         take_off(session, instant)
     return bool(dead)
@@ -83,7 +83,7 @@ def _has_logs_upon(snapshot: Snapshot, instant: Instant) -> bool:
         return False
 
     pending = read_pending_groups(snapshot.storage, snapshot.timeline)
-    groups: set[FileGroup] = {group for group, of in pending.items() if of.requested == instant.requested}
+    groups: set[FileGroup] = {group for group, service in pending.items() if service.requested == instant.requested}
 
     for partition in {partition for partition, _ in groups}:
         for file in snapshot.listing.files(partition):

@@ -80,7 +80,7 @@ def carry_out_restore(run: RestoreRun, restore: Instant) -> RestoreDone:
         start_restore_time=requested,
         time_taken_in_millis=0,
         instants_to_rollback=tuple(done),
-        rollbacks={of: (one,) for of, one in done.items()},
+        rollbacks={rolled_back: (one,) for rolled_back, one in done.items()},
         restore_instant_info=plan.instants_to_rollback,
     )
     ending = Ending(

@@ -78,8 +78,8 @@ def plan_undo(
         return RollbackPlan(info, (*gone, *_voided(storage, stats, {*undone, target.requested})))
 
     written = {
-        partition: [name for stat in of for name in _names(stat) if written_at(name) == target.requested]
-        for partition, of in stats.items()
+        partition: [name for stat in partition_stats for name in _names(stat) if written_at(name) == target.requested]
+        for partition, partition_stats in stats.items()
     }
     return RollbackPlan(info, deletions(storage, {partition: names for partition, names in written.items() if names}))
 
@@ -105,8 +105,8 @@ def _voided(
     root = storage.location.uri.rstrip("/")
     logs: dict[tuple[str, str, str], dict[str, int]] = {}
 
-    for partition, of in sorted(stats.items()):
-        for stat in of:
+    for partition, partition_stats in sorted(stats.items()):
+        for stat in partition_stats:
             log = LogFileName.parse((stat.path or "").rpartition("/")[2])
             if log is not None and log.suffix != ".cdc" and log.instant not in undone:
                 size_bytes = stat.file_size_in_bytes or stat.total_write_bytes or 1

@@ -20,7 +20,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.slice_log import StoredLog
 from pyhudi.table.view.listing import StorageListing
 
-ROLLBACK_TOKEN = WriteToken(1, 0, 1).format()
+ROLLBACK_TOKEN = WriteToken(partition_number=1, stage=0, attempt=1).format()
 """Seen: 0.15.0."""
 
 
@@ -46,10 +46,12 @@ def requests_by_blocks(
         elif size_bytes is not None:
             voided.setdefault((partition, log.file_id, log.instant), {})[f"{root}/{path}"] = size_bytes
 
-    deletions = (RollbackRequest(partition, files_to_be_deleted=tuple(of)) for partition, of in sorted(gone.items()))
+    deletions = (
+        RollbackRequest(partition, files_to_be_deleted=tuple(files)) for partition, files in sorted(gone.items())
+    )
     blocks = (
-        RollbackRequest(partition, file_id, base_instant, log_blocks_to_be_deleted=of)
-        for (partition, file_id, base_instant), of in sorted(voided.items())
+        RollbackRequest(partition, file_id, base_instant, log_blocks_to_be_deleted=logs)
+        for (partition, file_id, base_instant), logs in sorted(voided.items())
     )
     return (*deletions, *blocks)
 
@@ -67,9 +69,9 @@ def put_command_blocks(
     root = storage.location.uri.rstrip("/")
     written: dict[str, dict[str, int]] = {}
 
-    for partition, of in groupby(wanted, key=lambda request: request.partition_path):
+    for partition, partition_requests in groupby(wanted, key=lambda request: request.partition_path):
         names = [LogFileName.parse(file.name) for file in StorageListing(storage).files(partition)]
-        for request in of:
+        for request in partition_requests:
             group = request.file_id, request.latest_base_instant
             logs = [log for log in names if log is not None and (log.file_id, log.instant) == group]
             name = _put_block(storage, partition, request, logs, block)

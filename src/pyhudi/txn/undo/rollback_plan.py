@@ -103,7 +103,7 @@ def delete_files(storage: Storage, plan: RollbackPlan) -> None:
     """
     for request in plan.rollback_requests or ():
         paths = [join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted]
-        storage.delete_many(only_data_files(paths, of="the plan of a rollback"))
+        storage.delete_many(only_data_files(paths, named_by="the plan of a rollback"))
 
 
 def written_at(name: str) -> str | None:
@@ -127,10 +127,10 @@ def rollback_metadata(plan: RollbackPlan, requested: str, voided: Mapping[str, d
     failed = partition_logs(requests)
     partitions = {
         partition: RollbackPartitionMetadata(
-            partition, tuple(of), rollback_log_files=voided.get(partition, {}),
+            partition, tuple(paths), rollback_log_files=voided.get(partition, {}),
             log_files_from_failed_commit=failed.get(partition, {}),
         )
-        for partition, of in deleted.items()
+        for partition, paths in deleted.items()
     }  # fmt: skip
 
     return RollbackMetadata(

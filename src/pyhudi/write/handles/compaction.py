@@ -43,7 +43,7 @@ class CompactionTarget:
     log_marker: MarkerKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceTask:
     """A slice to compact. `number`: among those of the plan. `base_file`, `logs`: names in the partition; of logs also
     their bytes, in reading order. `base_instant`: of the slice. `log`: what a new log of it is called, where logs are

@@ -120,29 +120,41 @@ def plan_write(
                 kind = TaskKind.APPEND if appends and piece.file_id not in filled else TaskKind.REWRITE
                 tasks.append(
                     FileGroupTask(
-                        len(tasks),
-                        kind,
-                        partition,
-                        piece.file_id,
-                        piece.base_file.name.format() if piece.base_file is not None else None,
-                        piece.base_instant,
-                        filled.get(piece.file_id, 0),
-                        updates,
+                        bucket=len(tasks),
+                        kind=kind,
+                        partition=partition,
+                        file_id=piece.file_id,
+                        base_file=piece.base_file.name.format() if piece.base_file is not None else None,
+                        base_instant=piece.base_instant,
+                        inserts=filled.get(piece.file_id, 0),
+                        updates=updates,
                         is_new_partition=False,
                         piece=logged(piece, kind),
                     )
                 )
-        overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
-        rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
-        rows_max = rows_max if sizing.new_rows_max is None else min(rows_max, sizing.new_rows_max)
+        rows_max = _new_group_rows_max(sizing)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
             tasks.append(
                 FileGroupTask(
-                    len(tasks), TaskKind.CREATE, partition, file_id, None, None, rows, 0, is_new_partition=is_new
+                    bucket=len(tasks),
+                    kind=TaskKind.CREATE,
+                    partition=partition,
+                    file_id=file_id,
+                    base_file=None,
+                    base_instant=None,
+                    inserts=rows,
+                    updates=0,
+                    is_new_partition=is_new,
                 )
             )
     return WritePlan(tuple(tasks))
+
+
+def _new_group_rows_max(sizing: Sizing) -> int:
+    overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
+    rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
+    return rows_max if sizing.new_rows_max is None else min(rows_max, sizing.new_rows_max)
 
 
 def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) -> dict[str, int]:

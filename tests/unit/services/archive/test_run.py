@@ -204,7 +204,9 @@ def test_archive_says_what_it_did_or_why_it_did_nothing() -> None:
     table = table_on(MemoryStorage(), {"hoodie.archive.automatic": "false"})
     for number in range(6):
         write(table, number)
-    assert table.archive() == ArchiveResult(0, 0, "6 completed writes: expected more than 6 before any goes")
+    assert table.archive() == ArchiveResult(
+        archived=0, metadata_archived=0, reason="6 completed writes: expected more than 6 before any goes"
+    )
 
     for number in range(6, 12):
         write(table, number)

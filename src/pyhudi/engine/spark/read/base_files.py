@@ -50,8 +50,8 @@ def read_as(
         rows = read_files(spark, location, group.files, found, values=told)
         if found != to:
             columns = [
-                cast_column(f.col(quoted(one.name)), of.dataType, one.dataType).alias(one.name)
-                for of, one in zip(found, to, strict=True)
+                cast_column(f.col(quoted(one.name)), stored.dataType, one.dataType).alias(one.name)
+                for stored, one in zip(found, to, strict=True)
             ]
             rows = rows.select(*columns, *more)
         elif more:  # each column that is named to the JVM costs a few calls

@@ -54,33 +54,34 @@ def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], l
         total_bytes += size_bytes
     if total_bytes < NATIVE_BYTES_MIN:
         chosen = set()
-    return [slices[at] for at in sorted(chosen)], [piece for at, piece in enumerate(slices) if at not in chosen]
+    whole = [planned_file for at, planned_file in enumerate(slices) if at not in chosen]
+    return [slices[at] for at in sorted(chosen)], whole
 
 
 def finds_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver looks which rows of these slices are touched, as the query is planned."""
-    return sum(piece.size_bytes for piece in slices) <= DRIVER_BYTES_MAX
+    return sum(planned_file.size_bytes for planned_file in slices) <= DRIVER_BYTES_MAX
 
 
 def merges_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver merges the touched rows of these slices, as the query is planned."""
-    log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
+    log_bytes = sum(planned_file.size_bytes - base_size_bytes(planned_file) for planned_file in slices)
     return finds_on_driver(slices) and log_bytes <= DRIVER_LOG_BYTES_MAX
 
 
 def merges_whole_on_driver(slices: Sequence[PlannedFile]) -> bool:
     """Whether the driver merges slices that are read whole, once a query needs them."""
-    return sum(piece.size_bytes for piece in slices) <= WHOLE_ON_DRIVER_BYTES_MAX
+    return sum(planned_file.size_bytes for planned_file in slices) <= WHOLE_ON_DRIVER_BYTES_MAX
 
 
 def merged_bytes(slices: Sequence[PlannedFile]) -> int:
     """Bytes of the files of these slices as they are merged, about."""
-    return MERGED_BYTES_A_BYTE * sum(piece.size_bytes for piece in slices)
+    return MERGED_BYTES_A_BYTE * sum(planned_file.size_bytes for planned_file in slices)
 
 
-def data_blocks_max(piece: PlannedFile) -> int:
+def data_blocks_max(planned_file: PlannedFile) -> int:
     """How many data blocks of a slice's log pay to be scanned as files."""
-    return base_size_bytes(piece) // BASE_BYTES_A_BLOCK
+    return base_size_bytes(planned_file) // BASE_BYTES_A_BLOCK
 
 
 def pays_as_files(rows_bytes: int) -> bool:
@@ -88,11 +89,11 @@ def pays_as_files(rows_bytes: int) -> bool:
     return rows_bytes >= FILE_ROWS_BYTES_MIN
 
 
-def base_size_bytes(piece: PlannedFile) -> int:
-    return piece.size_bytes - sum(size_bytes for _, size_bytes in piece.logs)
+def base_size_bytes(planned_file: PlannedFile) -> int:
+    return planned_file.size_bytes - sum(size_bytes for _, size_bytes in planned_file.logs)
 
 
-def _log_share(piece: PlannedFile) -> float:
+def _log_share(planned_file: PlannedFile) -> float:
     """Bytes of logs for each byte of the base file; infinite without one."""
-    base_bytes = base_size_bytes(piece)
-    return sum(size_bytes for _, size_bytes in piece.logs) / base_bytes if base_bytes else float("inf")
+    base_bytes = base_size_bytes(planned_file)
+    return sum(size_bytes for _, size_bytes in planned_file.logs) / base_bytes if base_bytes else float("inf")

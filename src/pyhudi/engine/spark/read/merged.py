@@ -42,20 +42,21 @@ def read_merged_slices(
     lean = replace(plan, files=())  # each task is told its own files only by number; the rest of the plan is small
     read = partial(read_planned, plan=lean, use_threads=False, touched_only=touched_only)
 
-    def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
-        return read(storage, file=piece)
+    def run(storage: Storage, planned_file: PlannedFile) -> Iterator[pa.RecordBatch]:
+        return read(storage, file=planned_file)
 
     by_partition: dict[str, list[PlannedFile]] = {}
-    for piece in slices:
-        by_partition.setdefault(piece.partition, []).append(piece)
+    for planned_file in slices:
+        by_partition.setdefault(planned_file.partition, []).append(planned_file)
     told = plan.told_as_shown
     if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
         return map_slices(spark, location, slices, run, plan.schema)
     most = _share_count(slices, core_count(spark))
+    total_bytes = sum(planned_file.size_bytes for planned_file in slices)
     parts = []
-    for partition, of in by_partition.items():
-        share = -(-most * sum(piece.size_bytes for piece in of) // sum(piece.size_bytes for piece in slices))
-        rows = map_slices(spark, location, of, run, plan.schema, tasks_max=share)
+    for partition, own_slices in by_partition.items():
+        share = -(-most * sum(planned_file.size_bytes for planned_file in own_slices) // total_bytes)
+        rows = map_slices(spark, location, own_slices, run, plan.schema, tasks_max=share)
         known = told.of(partition).items()
         literals = {name: f.lit(value).cast(rows.schema[name].dataType) for name, value in known}
         parts.append(rows.withColumns(literals) if literals else rows)
@@ -80,8 +81,8 @@ def map_slices(
         storage = open_storage(location)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for piece in shares[number]:
-                    yield from read(storage, piece)
+                for planned_file in shares[number]:
+                    yield from read(storage, planned_file)
 
     return numbers.mapInArrow(run, spark_schema(schema))
 
@@ -102,8 +103,8 @@ def read_standing_rows(
         storage = open_storage(location)
         for batch in batches:
             for at in batch.column(0).to_pylist():
-                target, piece = slices[at]
-                for rows in reader.rows(storage, piece, columns).to_batches():
+                target, file_slice = slices[at]
+                for rows in reader.rows(storage, file_slice, columns).to_batches():
                     yield rows.append_column(schema.field(number), pa.repeat(pa.scalar(target, pa.int32()), len(rows)))
 
     tasks = spark.range(0, len(slices), 1, max(1, min(len(slices), _TASKS_A_CORE * core_count(spark))))
@@ -112,7 +113,7 @@ def read_standing_rows(
 
 def _share_count(slices: Sequence[PlannedFile], cores: int) -> int:
     """The same number for each core: one to `_TASKS_A_CORE`, by the bytes that there are to read."""
-    a_core = -(-sum(piece.size_bytes for piece in slices) // (cores * _SHARE_BYTES))
+    a_core = -(-sum(planned_file.size_bytes for planned_file in slices) // (cores * _SHARE_BYTES))
     return cores * min(max(1, a_core), _TASKS_A_CORE)
 
 
@@ -120,8 +121,8 @@ def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]
     """So many lists of slices at most, of about as many bytes each."""
     shares: list[list[PlannedFile]] = [[] for _ in range(min(most, len(slices)))]
     sizes = [0] * len(shares)
-    for piece in sorted(slices, key=lambda piece: piece.size_bytes, reverse=True):
+    for planned_file in sorted(slices, key=lambda planned_file: planned_file.size_bytes, reverse=True):
         at = sizes.index(min(sizes))
-        shares[at].append(piece)
-        sizes[at] += piece.size_bytes
+        shares[at].append(planned_file)
+        sizes[at] += planned_file.size_bytes
     return shares

@@ -35,8 +35,10 @@ def scan_merged_files(
     left. Memory: for each processor what the log of one slice comes to, and a row group.
     """
     schema = spark_schema(plan.schema)
-    inputs = [(spark_uri(location, path), size_bytes) for piece in slices for path, size_bytes in _inputs(piece)]
-    partitions = [piece.partition for piece in slices]
+    inputs = [
+        (spark_uri(location, path), size_bytes) for planned_file in slices for path, size_bytes in _inputs(planned_file)
+    ]
+    partitions = [planned_file.partition for planned_file in slices]
     with KeptFiles(spark) as kept:
         files_of = _MergedFiles(location, plan, slices, kept, arrow_schema(schema)).of
         root = kept.folder.as_uri()
@@ -71,15 +73,15 @@ class _MergedFiles:
         return [file for number in numbers if (file := self._found[number]) is not None]
 
     def _merge(self, storage: Storage, number: int) -> ScanFile | None:
-        piece, path = self._slices[number], self._kept.folder / f"{number:06d}.parquet"
-        batches = read_planned(storage, self._plan, piece, use_threads=len(self._slices) == 1)
+        planned_file, path = self._slices[number], self._kept.folder / f"{number:06d}.parquet"
+        batches = read_planned(storage, self._plan, planned_file, use_threads=len(self._slices) == 1)
         first = next(batches, None)
         if first is None:
             return None
         with pq.ParquetWriter(path, self._schema, compression="none", use_dictionary=False) as writer:
             for rows in _joined(chain([first], batches)):
                 writer.write_table(rows.cast(self._schema))
-        return ScanFile(piece.partition, path.as_uri(), path.stat().st_size)
+        return ScanFile(planned_file.partition, path.as_uri(), path.stat().st_size)
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -94,7 +96,7 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _inputs(piece: PlannedFile) -> list[tuple[str, int]]:
+def _inputs(planned_file: PlannedFile) -> list[tuple[str, int]]:
     """The files of a slice, and their bytes."""
-    base = [] if piece.slice_files.base_path is None else [(piece.path, base_size_bytes(piece))]
-    return [*base, *piece.logs]
+    base = [] if planned_file.slice_files.base_path is None else [(planned_file.path, base_size_bytes(planned_file))]
+    return [*base, *planned_file.logs]

@@ -41,7 +41,7 @@ def untouched_rows(
     `touched`: which these are, as `find_touched`, asked for once Spark has planned the scan; None: that is found out.
     Memory of each executor, and of the driver on the way: a bit for each base row.
     """
-    files = [(piece.path, base_size_bytes(piece)) for piece in slices]
+    files = [(planned_file.path, base_size_bytes(planned_file)) for planned_file in slices]
     by_size = go_by_size(files)
     rows = scan(*_file_and_place(by_size))
     if touched is not None:
@@ -54,8 +54,8 @@ def _gone(
 ) -> DataFrame:
     """What each file goes by, and the bits of its rows that are gone."""
     bits = [
-        (_goes_by(path, size_bytes, by_size), pack_places(of))
-        for (path, size_bytes), of in zip(files, gone, strict=True)
+        (_goes_by(path, size_bytes, by_size), pack_places(places))
+        for (path, size_bytes), places in zip(files, gone, strict=True)
     ]
     return _bits_dataframe(spark, bits, by_size)
 
@@ -97,25 +97,27 @@ def _touched(
     reading, stored = plan.log_reading, plan.stored_schema
     assert reading is not None
 
-    def find(storage: Storage, piece: PlannedFile) -> tuple[int | str, np.ndarray]:
-        words = pack_places(find_touched(storage, piece.slice_files, reading, stored))
-        return _goes_by(piece.path, base_size_bytes(piece), by_size), words
+    def find(storage: Storage, planned_file: PlannedFile) -> tuple[int | str, np.ndarray]:
+        words = pack_places(find_touched(storage, planned_file.slice_files, reading, stored))
+        return _goes_by(planned_file.path, base_size_bytes(planned_file), by_size), words
 
     schema = _bits_schema(by_size)
 
-    def run(storage: Storage, piece: PlannedFile) -> Iterator[pa.RecordBatch]:
-        file, words = find(storage, piece)
+    def run(storage: Storage, planned_file: PlannedFile) -> Iterator[pa.RecordBatch]:
+        file, words = find(storage, planned_file)
         yield pa.RecordBatch.from_arrays([pa.array([file]), pa.array([words], pa.list_(pa.int64()))], schema=schema)
 
     if not finds_on_driver(slices):
         return map_slices(spark, location, slices, run, schema)
     storage = open_storage(location)
-    return _bits_dataframe(spark, LocalExecutor().run(lambda piece: find(storage, piece), slices), by_size)
+    return _bits_dataframe(
+        spark, LocalExecutor().run(lambda planned_file: find(storage, planned_file), slices), by_size
+    )
 
 
 def _bits_schema(by_size: bool) -> pa.Schema:
-    of = pa.field(_OF, pa.int64() if by_size else pa.string())
-    return pa.schema([of, pa.field(_BITS, pa.list_(pa.int64()))])
+    file = pa.field(_OF, pa.int64() if by_size else pa.string())
+    return pa.schema([file, pa.field(_BITS, pa.list_(pa.int64()))])
 
 
 def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndarray]], by_size: bool) -> DataFrame:

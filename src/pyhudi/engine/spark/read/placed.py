@@ -38,22 +38,26 @@ def find_placed_slices(
 
     Cost: as `find_placed`, by threads of this process.
     """
-    log_bytes = sum(piece.size_bytes - base_size_bytes(piece) for piece in slices)
+    log_bytes = sum(planned_file.size_bytes - base_size_bytes(planned_file) for planned_file in slices)
     if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
         return []
     reading, wanted, storage = plan.log_reading, plan.schema_read, open_storage(location)
     assert reading is not None
-    by_path = {piece.path: piece for piece in slices if piece.slice_files.base_path is not None}
-    files = [(path, base_size_bytes(piece)) for path, piece in by_path.items()]
+    by_path = {
+        planned_file.path: planned_file for planned_file in slices if planned_file.slice_files.base_path is not None
+    }
+    files = [(path, base_size_bytes(planned_file)) for path, planned_file in by_path.items()]
     groups = group_by_stored_types(storage, files, wanted, LocalExecutor())
     fitting = [by_path[path] for group in groups if group.schema == wanted for path, _ in group.files]
 
-    def find(piece: PlannedFile) -> PlacedRows | None:
-        most = data_blocks_max(piece)
-        return find_placed(storage, piece.slice_files, reading, plan.stored_schema, wanted.names, data_blocks_max=most)
+    def find(planned_file: PlannedFile) -> PlacedRows | None:
+        most = data_blocks_max(planned_file)
+        return find_placed(
+            storage, planned_file.slice_files, reading, plan.stored_schema, wanted.names, data_blocks_max=most
+        )
 
     found = zip(fitting, LocalExecutor().run(find, fitting), strict=True)
-    return [(piece, rows) for piece, rows in found if rows is not None]
+    return [(planned_file, rows) for planned_file, rows in found if rows is not None]
 
 
 def placed_scan(
@@ -65,15 +69,19 @@ def placed_scan(
     Memory of each task, and of the driver: a bit for each stored row.
     """
     schema = spark_schema(plan.schema_read)
-    blocks = [of for _, rows in slices for of in rows.blocks]
+    blocks = [block_and_gone for _, rows in slices for block_and_gone in rows.blocks]
     with KeptFiles(spark) as kept, ThreadPoolExecutor(max_workers=1) as beside:  # this process writes while Spark plans
         paths = [kept.folder / f"{number:06d}.parquet" for number in range(len(blocks))]
         writing = beside.submit(_write, paths, [block for block, _ in blocks])
-        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(of for _, of in blocks)])
-        base = [(piece.partition, spark_uri(location, piece.path), base_size_bytes(piece)) for piece, _ in slices]
-        of = [piece.partition for piece, rows in slices for _ in rows.blocks]
+        words, starts = _pack([*(rows.base_gone for _, rows in slices), *(gone for _, gone in blocks)])
+        base = [
+            (planned_file.partition, spark_uri(location, planned_file.path), base_size_bytes(planned_file))
+            for planned_file, _ in slices
+        ]
+        partitions = [planned_file.partition for planned_file, rows in slices for _ in rows.blocks]
         copies = [
-            (at, path.as_uri(), block.content_size) for at, path, (block, _) in zip(of, paths, blocks, strict=True)
+            (at, path.as_uri(), block.content_size)
+            for at, path, (block, _) in zip(partitions, paths, blocks, strict=True)
         ]
         files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
         scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
@@ -91,7 +99,7 @@ def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
 
 def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
     """The bits of all files in words, each file's from a word of its own on, and which word that is."""
-    words = [pack_bits(of) for of in gone]
+    words = [pack_bits(marks) for marks in gone]
     ends = np.cumsum([0, *map(len, words)])
     return np.concatenate(words), ends[:-1].tolist()
 

@@ -54,7 +54,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     logged = [file for file in plan.files if not is_native or file.logs]
     apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
     placed = find_placed_slices(spark, location, plan, apart)
-    apart = [piece for piece in apart if all(piece is not one for one, _ in placed)]
+    apart = [file for file in apart if all(file is not one for one, _ in placed)]
     parts = []
     with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
         is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
@@ -90,9 +90,9 @@ def _merge_touched(
     """What is left of the rows that the logs of these slices touch, and where those stand in each one's base file."""
     storage = open_storage(location)
 
-    def merge(piece: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
+    def merge(planned_file: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
         places = [np.zeros(0, np.int64)]
-        read = read_planned(storage, plan, piece, use_threads=False, touched_only=True, on_places=places.append)
+        read = read_planned(storage, plan, planned_file, use_threads=False, touched_only=True, on_places=places.append)
         return list(read), np.unique(np.concatenate(places))
 
     merged = LocalExecutor().run(merge, slices)

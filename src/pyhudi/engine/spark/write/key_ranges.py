@@ -25,8 +25,10 @@ def with_key_ranges(
     as many rows as planned. Jobs: one over the keys of partitions with several buckets, if there are any; it reads
     `rows` once more.
     """
-    bounds = _bounds(rows, {path: of for path, of in bins.items() if len(of) > 1})
-    of_paths = [(path, [bucket for bucket, _ in of], bounds.get(path, [])) for path, of in sorted(bins.items())]
+    bounds = _bounds(rows, {path: buckets for path, buckets in bins.items() if len(buckets) > 1})
+    of_paths = [
+        (path, [bucket for bucket, _ in buckets], bounds.get(path, [])) for path, buckets in sorted(bins.items())
+    ]
     table = small_table(
         session_of(rows), of_paths, f"{PARTITION_PATH} string, {_BUCKETS} array<int>, {_BOUNDS} array<string>"
     )  # fmt: skip
@@ -40,7 +42,7 @@ def _bounds(rows: DataFrame, bins: Mapping[str, Sequence[tuple[int, int]]]) -> d
     if not bins:
         return {}
 
-    step = -(-sum(count for of in bins.values() for _, count in of) // SAMPLED_KEYS_MAX)
+    step = -(-sum(count for buckets in bins.values() for _, count in buckets) // SAMPLED_KEYS_MAX)
     chosen = rows.where(f.col(PARTITION_PATH).isin(list(bins))) if len(bins) <= _PATHS_MAX else rows
     sampled = chosen.where(f.pmod(f.xxhash64(RECORD_KEY), f.lit(step)) == 0)
     found = sampled.groupBy(PARTITION_PATH).agg(f.sort_array(f.collect_list(RECORD_KEY)).alias("keys")).collect()

@@ -48,7 +48,7 @@ class _IndexesAbroad:
 
     @classmethod
     def of(cls, indexes: MetadataIndexes, location: StorageLocation) -> "_IndexesAbroad":
-        timelines = (replace(of, history=NoHistory()) for of in (indexes.timeline, indexes.table.timeline))
+        timelines = (replace(timeline, history=NoHistory()) for timeline in (indexes.timeline, indexes.table.timeline))
         timeline, own = timelines
         return cls(location, indexes.config, timeline, indexes.zone, indexes.table.config, own)
 
@@ -81,17 +81,19 @@ def locate_in_tasks(
     abroad, is_global = _IndexesAbroad.of(index.indexes, location), index.is_global
     fields = [(PARTITION_PATH, pa.string()), (RECORD_KEY, pa.string()), (stored_path, pa.string())]
     schema = pa.schema([*fields, (target, pa.int32())])
-    paths = pa.array([piece.partition for piece in slices], pa.string())
+    paths = pa.array([file_slice.partition for file_slice in slices], pa.string())
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = RecordIndex(abroad.open(), is_global)
         for rows in _gathered(batches):
             by_path = keys_by_path(rows)
             hits = found.locate(found.indexes.storage, by_path, slices, SerialExecutor())
-            for path, of in hits.items():
-                groups = pa.array(of.groups, pa.int32())
-                columns = [pa.repeat(pa.scalar(path, pa.string()), len(groups)), by_path[path].take(pa.array(of.rows))]
-                yield pa.RecordBatch.from_arrays([*columns, paths.take(groups), groups], schema=schema)
+            for path, own_hits in hits.items():
+                groups = pa.array(own_hits.groups, pa.int32())
+                path_column = pa.repeat(pa.scalar(path, pa.string()), len(groups))
+                key_column = by_path[path].take(pa.array(own_hits.rows))
+                columns = [path_column, key_column, paths.take(groups), groups]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return keys.repartition(tasks, *_spread(index)).mapInArrow(run, spark_schema(schema))
 

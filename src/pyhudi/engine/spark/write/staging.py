@@ -52,7 +52,14 @@ def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
         folder.discard()
         raise
     files = [
-        StagedFile(row["file"], row["rows"], row["bad_keys"], row["example"], tuple(row["nulls"])) for row in found
+        StagedFile(
+            path=row["file"],
+            rows=row["rows"],
+            bad_keys=row["bad_keys"],
+            example=row["example"],
+            nulls=tuple(row["nulls"]),
+        )
+        for row in found
     ]
     return StagedRows(folder, tuple(sorted(files, key=lambda file: file.path)), spec)
 
@@ -85,7 +92,7 @@ def _stage_task(folder: str, spec: InputSpec) -> Callable[[Iterator[pa.RecordBat
         try:
             found = stage_rows(file, _conformed(first, batches, spec.schema), spec, task=task)
         except Invalid as error:
-            found, refusal = StagedFile(file, 0, 0, None, ()), str(error)
+            found, refusal = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), str(error)
             for _ in batches:  # Spark expects its rows to be read
                 pass
         report = {

@@ -320,7 +320,9 @@ def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], 
     spark, reader = session_of(lookup.rows), lookup.tagging.reader
     assert reader is not None
     rows = read_standing_rows(spark, lookup.location, logged, reader, [RECORD_KEY, *ordering], TARGET)
-    paths = small_table(spark, [(at, piece.partition) for at, piece in logged], f"{TARGET} int, {_STORED_PATH} string")
+    paths = small_table(
+        spark, [(at, file_slice.partition) for at, file_slice in logged], f"{TARGET} int, {_STORED_PATH} string"
+    )
     columns: list[str | Column] = [RECORD_KEY, *_stored_order(lookup, ordering), _STORED_PATH, TARGET]
     return rows.join(f.broadcast(paths), TARGET).select(*columns)
 
@@ -336,11 +338,11 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
     files: list[tuple[str, int]] = []
     names: list[tuple[str | int, ...]] = []
     for at in candidates:
-        piece = lookup.slices[at]
-        assert piece.base_file is not None
-        name = piece.base_file.name.format()
-        files.append((join(piece.partition, name), piece.base_file.size_bytes))
-        names.append((name, piece.partition, at))
+        file_slice = lookup.slices[at]
+        assert file_slice.base_file is not None
+        name = file_slice.base_file.name.format()
+        files.append((join(file_slice.partition, name), file_slice.base_file.size_bytes))
+        names.append((name, file_slice.partition, at))
 
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(lookup.schema.field(name) for name in ordering)])
     file_name = f.col("_metadata.file_name").alias(_FILE)
@@ -381,7 +383,7 @@ def _held_keys(keys: DataFrame) -> dict[str, KeyBounds] | None:
         return {}
 
     held: dict[str, KeyBounds] = {}
-    for path, of in keys_by_path(table).items():
-        ends_of = pc.min_max(of).as_py()
-        held[path] = KeyBounds(ends_of["min"], ends_of["max"], of)
+    for path, own_keys in keys_by_path(table).items():
+        ends_of = pc.min_max(own_keys).as_py()
+        held[path] = KeyBounds(ends_of["min"], ends_of["max"], own_keys)
     return held

@@ -172,7 +172,7 @@ def _wall_of_parts(fits: Column, parts: dict[str, Column]) -> Column:
 
 def _month_number(fits: Column, name: Column) -> Column:
     # A map is used because before PySpark 4.0 `array_position` cannot look for the value of a column.
-    numbers = f.create_map(*(f.lit(of) for at, month in enumerate(MONTHS, 1) for of in (month[:3].upper(), at)))
+    numbers = f.create_map(*(f.lit(entry) for at, month in enumerate(MONTHS, 1) for entry in (month[:3].upper(), at)))
     return f.when(fits, f.element_at(numbers, f.upper(f.substring(name, 1, 3))))
 
 
@@ -191,7 +191,7 @@ def print_wall(wall: Column, pattern: DatePattern) -> Column:
         # Whole days, and the milliseconds within the day; `pmod` makes these positive for times before 1970, too.
         rest = f.pmod(wall, f.lit(DAY_MS))
         days = ((wall - rest) / DAY_MS).cast("int")
-        return _bound(days, lambda of: f.concat(*(letters(one, of, rest) for one in pattern.tokens), f.lit("")))
+        return _bound(days, lambda day: f.concat(*(letters(one, day, rest) for one in pattern.tokens), f.lit("")))
 
     def letters(one: Text | Letters, days: Column, rest: Column) -> Column:
         return f.lit(one.text) if isinstance(one, Text) else _letters(one, f.date_from_unix_date(days), rest)
@@ -199,16 +199,16 @@ def print_wall(wall: Column, pattern: DatePattern) -> Column:
     return _bound(wall, spelled)
 
 
-def _letters(of: Letters, date: Column, rest_ms: Column) -> Column:
+def _letters(letters: Letters, date: Column, rest_ms: Column) -> Column:
     hour = f.floor(rest_ms / 3_600_000)
-    if of.letter == "S":
-        return f.rpad(_padded(rest_ms % 1_000, 3), of.width, "0")
-    if of.letter == "a":
+    if letters.letter == "S":
+        return f.rpad(_padded(rest_ms % 1_000, 3), letters.width, "0")
+    if letters.letter == "a":
         return f.when(hour < 12, HALFDAYS[0]).otherwise(HALFDAYS[1])
-    if of.letter == "E":
-        return _named(DAYS, f.weekday(date), is_short=of.width < 4)
-    if of.letter == "M" and of.width >= 3:
-        return _named(MONTHS, f.month(date) - 1, is_short=of.width < 4)
+    if letters.letter == "E":
+        return _named(DAYS, f.weekday(date), is_short=letters.width < 4)
+    if letters.letter == "M" and letters.width >= 3:
+        return _named(MONTHS, f.month(date) - 1, is_short=letters.width < 4)
 
     # Only the expression for the wanted letter is made.
     numbers: dict[str, Callable[[], Column]] = {
@@ -228,8 +228,10 @@ def _letters(of: Letters, date: Column, rest_ms: Column) -> Column:
         "s": lambda: f.floor(rest_ms / 1_000) % 60,
     }
 
-    number = numbers[of.letter]()
-    return _padded(number % 100, 2) if of.letter in "yYx" and of.width == 2 else _padded(number, of.width)
+    number = numbers[letters.letter]()
+    if letters.letter in "yYx" and letters.width == 2:
+        return _padded(number % 100, 2)
+    return _padded(number, letters.width)
 
 
 def _padded(number: Column, width: int) -> Column:
