@@ -25,7 +25,10 @@ _VALUES: Final = "value_count"
 
 @dataclass(frozen=True, slots=True)
 class MetadataExpressions:
-    """Those that the table's properties name as ready. `schema`: the table's columns, meta fields first."""
+    """The indexes on expressions that the table's properties name as ready.
+
+    `schema`: the table's columns, meta fields first.
+    """
 
     indexes: MetadataIndexes
     schema: pa.Schema
@@ -47,7 +50,7 @@ class MetadataExpressions:
         return with_nulls(read_partition_stats(self.indexes, self._column(of), partitions=partitions, index=of.index))
 
     def may_hold(self, of: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
-        """A filter that cannot be used rules nothing out, as one that is not there.
+        """Which files may hold one of the texts. A filter that is missing or cannot be used rules nothing out.
 
         Memory: the filters of a data partition.
         """
@@ -57,6 +60,7 @@ class MetadataExpressions:
             places = pc.indices_nonzero(pc.equal(partitions, partition)).to_numpy()
             mine = names.take(pa.array(places)).to_pylist()
             at = dict(zip(mine, places.tolist(), strict=True))
+
             blooms = read_bloom_filters(self.indexes, partition, mine, index=of.index)
             for row in blooms.to_pylist() if blooms is not None else []:
                 bloom = usable_filter(row, of.index)
@@ -69,9 +73,10 @@ class MetadataExpressions:
 
 
 def with_nulls(stats: pa.Table | None) -> pa.Table | None:
-    """Statistics of an expression with values counted as everywhere else: nulls among them."""
+    """Statistics of an expression whose count of values includes nulls, as in all other statistics."""
     if stats is None:
         return None
+
     counts = pc.add(stats.column(_VALUES), stats.column("null_count"))
     return stats.set_column(stats.schema.get_field_index(_VALUES), _VALUES, counts)
 

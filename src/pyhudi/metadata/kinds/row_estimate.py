@@ -28,6 +28,7 @@ def estimate_rows(storage: Storage, slices: Sequence[FileSlice]) -> dict[str, in
         with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
             rows += file.metadata.num_rows
         size_bytes += piece.base_file.size_bytes
+
     per_row = size_bytes / rows if rows else _ROW_SIZE
 
     found: dict[str, int] = {}
