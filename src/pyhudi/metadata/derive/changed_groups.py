@@ -58,14 +58,16 @@ def changed_groups(
                 stats.setdefault(stat.file_id or "", []).append(stat)
 
         file_ids = {*stats, *replaced.get(partition, ())}
-        slices = {piece.file_id: piece for piece in snapshot.slices(partition, file_ids)}
+        slices = {file_slice.file_id: file_slice for file_slice in snapshot.slices(partition, file_ids)}
 
         for file_id in sorted(file_ids):
-            before, of = slices.get(file_id), stats.get(file_id, [])
-            after = None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, of)
+            before, own_stats = slices.get(file_id), stats.get(file_id, [])
+            after = (
+                None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, own_stats)
+            )
             may_change, only_updates = (
-                _may_change_keys(before, after, of),
-                finds_keys and _only_updates(before, after, of),
+                _may_change_keys(before, after, own_stats),
+                finds_keys and _only_updates(before, after, own_stats),
             )
             found.append(ChangedGroup(partition, file_id, before, after, may_change, only_updates))
     return found
@@ -88,7 +90,7 @@ def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: I
 
 def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGroup]) -> list[FileSlice]:
     """The newest slices of a partition, with the changed groups in place of what they were."""
-    slices = {piece.file_id: piece for piece in snapshot.slices(partition)}
+    slices = {file_slice.file_id: file_slice for file_slice in snapshot.slices(partition)}
     for group in changed:
         if group.partition == partition:
             slices.pop(group.file_id, None)

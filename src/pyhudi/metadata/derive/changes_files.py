@@ -25,7 +25,7 @@ from pyhudi.versions import TableVersion
 
 def files_change(records: Mapping[str, FilesRecord], *, schema_text: str) -> PartitionChange:
     """The change that puts these records into a log. `records`: by key."""
-    encoded = {key: encode_files_record(of, schema_text) for key, of in records.items()}
+    encoded = {key: encode_files_record(record, schema_text) for key, record in records.items()}
     return PartitionChange(FILES, cells_of(encoded))
 
 
@@ -52,17 +52,17 @@ def initial_files_change(
 
     Works by columns: millions of files do not become objects. Memory: names and sizes, and the records.
     """
-    held = sorted(parts, key=lambda of: files_key(of.partition))
-    keys = [files_key(of.partition) for of in held]
+    held = sorted(parts, key=lambda part: files_key(part.partition))
+    keys = [files_key(part.partition) for part in held]
     listed = PartitionFiles("", pa.array(keys, pa.string()), pa.array(np.zeros(len(keys), np.int64)))
 
     every = [listed, *held]
-    names = pa.concat_arrays([of.names.cast(pa.large_string()) for of in every])
+    names = pa.concat_arrays([part.names.cast(pa.large_string()) for part in every])
     entries = pa.table(
         {
-            "record": np.repeat(np.arange(len(every), dtype=np.int32), [len(of.names) for of in every]),
+            "record": np.repeat(np.arange(len(every), dtype=np.int32), [len(part.names) for part in every]),
             "name": names,
-            "size": pa.concat_arrays([of.sizes for of in every]),
+            "size": pa.concat_arrays([part.sizes for part in every]),
             "is_deleted": np.zeros(len(names), np.bool_),
         }
     )
@@ -87,19 +87,21 @@ def cleaned_records(metadata: CleanMetadata) -> dict[str, FilesRecord]:
     partitions = metadata.partition_metadata
     records = {
         files_key(partition): FilesRecord(
-            FILES_TYPE, {name: FileState(0, is_deleted=True) for name in of.delete_path_patterns}
+            FILES_TYPE, {name: FileState(0, is_deleted=True) for name in cleaned.delete_path_patterns}
         )
-        for partition, of in partitions.items()
+        for partition, cleaned in partitions.items()
     }
-    gone = {files_key(p): FileState(0, is_deleted=True) for p, of in partitions.items() if of.is_partition_deleted}
+    gone = {
+        files_key(p): FileState(0, is_deleted=True) for p, cleaned in partitions.items() if cleaned.is_partition_deleted
+    }
     return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, gone)} if gone else records
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
     """Records for partitions and their files, together with the list of partitions."""
     records = {
-        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in of.items()})
-        for partition, of in files.items()
+        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in sizes.items()})
+        for partition, sizes in files.items()
     }
     partitions = {files_key(partition): FileState(0, False) for partition in files}
     return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, partitions)}

@@ -81,17 +81,21 @@ def bounds_schema(kind: pa.DataType) -> pa.Schema:
 
 def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table:
     """A column's bounds, with a row for each file that has them."""
-    rows = [(of.partition, of.file, of.columns[column.name]) for of in files if column.name in of.columns]
+    rows = [
+        (bounds.partition, bounds.file, bounds.columns[column.name])
+        for bounds in files
+        if column.name in bounds.columns
+    ]
     schema = bounds_schema(column.type)
     arrays = [
         pa.array([partition for partition, _, _ in rows], pa.string()),
         pa.array([file for _, file, _ in rows], pa.string()),
         *(
-            pa.array([getattr(of, name) for _, _, of in rows], pa.int64())
+            pa.array([getattr(bounds, name) for _, _, bounds in rows], pa.int64())
             for name in ("value_count", "null_count", "size_bytes", "uncompressed_size_bytes")
         ),
-        pa.array([of.low for _, _, of in rows], column.type),
-        pa.array([of.high for _, _, of in rows], column.type),
+        pa.array([bounds.low for _, _, bounds in rows], column.type),
+        pa.array([bounds.high for _, _, bounds in rows], column.type),
     ]
     return pa.table(arrays, schema=schema)
 
@@ -256,10 +260,10 @@ def _extremes(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> tuple[pa.Sc
 
 def _min_max(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     if pa.types.is_fixed_size_binary(values.type):
-        of = pc.min_max(values.cast(pa.binary()))
-        return of["min"].cast(values.type), of["max"].cast(values.type)
-    of = pc.min_max(values)
-    return of["min"], of["max"]
+        extremes = pc.min_max(values.cast(pa.binary()))
+        return extremes["min"].cast(values.type), extremes["max"].cast(values.type)
+    extremes = pc.min_max(values)
+    return extremes["min"], extremes["max"]
 
 
 def _has_nan(values: pa.Array) -> bool:

@@ -52,7 +52,7 @@ def expression_change(
 
     touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
     groups = changed_groups(snapshot, metadata, with_rewrites=True)
-    needed = files_of(piece for partition in touched for piece in slices_after(snapshot, partition, groups))
+    needed = files_of(file_slice for partition in touched for file_slice in slices_after(snapshot, partition, groups))
 
     # What is stored tells of the files that stay; what was just read tells of the new ones.
     written = {file[:2] for file in new}
@@ -71,7 +71,7 @@ def initial_expression_change(
     filters.
     """
     schema, partitions = snapshot.schema_with_meta, snapshot.listing.partitions()
-    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
+    files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
 
     if index.bloom is not None:
         return _blooms(snapshot, requested, files, index, schema, executor)

@@ -80,8 +80,8 @@ def _bounds(task: _Task) -> FileBounds:
     tally = Tally(task.index.column)
     for values in _values(task):
         tally.add(values)
-    of = tally.bounds()
-    column = ColumnBounds(of.value_count, of.null_count, of.low, of.high, size_bytes, 2 * size_bytes)
+    bounds = tally.bounds()
+    column = ColumnBounds(bounds.value_count, bounds.null_count, bounds.low, bounds.high, size_bytes, 2 * size_bytes)
     return FileBounds(partition, name, {task.index.source: column})
 
 

@@ -31,9 +31,9 @@ def record_index_changes(
         yield _record_index_change(located, gone, instant_ms, table_version, index, None)
         return
 
-    partitions = pa.concat_arrays([one_array(of.column("partition")) for of in (located, gone)]).unique()
+    partitions = pa.concat_arrays([one_array(table.column("partition")) for table in (located, gone)]).unique()
     for partition in sorted(partitions.to_pylist()):
-        mine = [of.filter(pc.equal(of.column("partition"), partition)) for of in (located, gone)]
+        mine = [table.filter(pc.equal(table.column("partition"), partition)) for table in (located, gone)]
         yield _record_index_change(mine[0], mine[1], instant_ms, table_version, index, partition)
 
 
@@ -65,14 +65,14 @@ def _locations(located: pa.Table, instant_ms: int, table_version: TableVersion) 
     width = max(1, len(file_ids.dictionary))
     codes = np.asarray(partitions.indices).astype(np.int64) * width + np.asarray(file_ids.indices)
     groups = pa.array(codes).dictionary_encode()
-    of = np.asarray(groups.dictionary)
+    group_codes = np.asarray(groups.dictionary)
 
-    names, count = file_ids.dictionary, len(of)
+    names, count = file_ids.dictionary, len(group_codes)
     values = encode_locations(
         pa.table(
             {
-                "partition": partitions.dictionary.take(pa.array(of // width)),
-                "file_id": names.take(pa.array(of % width)),
+                "partition": partitions.dictionary.take(pa.array(group_codes // width)),
+                "file_id": names.take(pa.array(group_codes % width)),
                 "instant_ms": pa.array(np.full(count, instant_ms, np.int64)),
                 "position": pa.nulls(count, pa.int64()),
             }
@@ -190,7 +190,9 @@ def removed_column_stats(
 
 
 def _columns_of(files: Sequence[tuple[str, str]]) -> tuple[pa.Array, pa.Array]:
-    return pa.array([of for of, _ in files], pa.string()), pa.array([name for _, name in files], pa.string())
+    return pa.array([partition for partition, _ in files], pa.string()), pa.array(
+        [name for _, name in files], pa.string()
+    )
 
 
 def _last_of_each(located: pa.Table) -> pa.Table:

@@ -36,18 +36,18 @@ class RowReading:
     stored: pa.Schema
     logs: LogReading | None
 
-    def rows(self, piece: FileSlice | None, columns: Sequence[str]) -> pa.Table:
+    def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
         schema = pa.schema([self.stored.field(name) for name in columns])
-        if piece is None:
+        if file_slice is None:
             return schema.empty_table()
 
-        if piece.log_files:
+        if file_slice.log_files:
             assert self.logs is not None
-            return SliceReader(self.stored, self.logs).rows(self.storage, piece, columns)
+            return SliceReader(self.stored, self.logs).rows(self.storage, file_slice, columns)
 
-        assert piece.base_file is not None
-        path = join(piece.partition, piece.base_file.name.format())
+        assert file_slice.base_file is not None
+        path = join(file_slice.partition, file_slice.base_file.name.format())
         batches = read_stored_batches(self.storage, path, columns, use_threads=False)
         return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
 
@@ -100,26 +100,26 @@ def _compare_keys(task: _Task) -> tuple[pa.Table, pa.Table]:
     return _located(task.group, _without(after, before)), _located(task.group, _without(before, after))
 
 
-def _may_delete(reading: RowReading, piece: FileSlice | None) -> bool:
+def _may_delete(reading: RowReading, file_slice: FileSlice | None) -> bool:
     """Whether a slice's logs may delete rows: by delete blocks, by rows marked as deleted, or by a merger.
 
     Reads the logs.
     """
-    assert piece is not None
+    assert file_slice is not None
     assert reading.logs is not None
 
     rules = reading.logs.rules
     if rules.merger is not None or any(name in reading.stored.names for name in rules.mark_columns):
         return True
-    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, piece), _any))
+    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, file_slice), _any))
 
 
 def _any(instant: str) -> bool:
     return True
 
 
-def _keys(reading: RowReading, piece: FileSlice | None) -> pa.Array:
-    return one_array(reading.rows(piece, [RECORD_KEY]).column(RECORD_KEY))
+def _keys(reading: RowReading, file_slice: FileSlice | None) -> pa.Array:
+    return one_array(reading.rows(file_slice, [RECORD_KEY]).column(RECORD_KEY))
 
 
 def _without(keys: pa.Array, others: pa.Array) -> pa.Array:

@@ -51,10 +51,10 @@ class StatsFacts:
 def files_of(slices: Iterable[FileSlice]) -> list[File]:
     """The base and log files of slices."""
     found: list[File] = []
-    for piece in slices:
-        if piece.base_file is not None:
-            found.append((piece.partition, piece.base_file.name.format(), piece.base_file.size_bytes))
-        found += [(piece.partition, log.name.format(), log.size_bytes) for log in piece.log_files]
+    for file_slice in slices:
+        if file_slice.base_file is not None:
+            found.append((file_slice.partition, file_slice.base_file.name.format(), file_slice.base_file.size_bytes))
+        found += [(file_slice.partition, log.name.format(), log.size_bytes) for log in file_slice.log_files]
     return found
 
 

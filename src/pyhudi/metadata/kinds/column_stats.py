@@ -182,7 +182,7 @@ def stored_bounds_of(
     """
     found = {column.name: [bounds_schema(column.type).empty_table()] for column in columns}
     if not files or not columns:
-        return {name: pa.concat_tables(of) for name, of in found.items()}
+        return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
     partitions = pa.array([partition for partition, _, _ in files], pa.string())
     names = pa.array([name for _, name, _ in files], pa.string())
@@ -205,7 +205,7 @@ def stored_bounds_of(
         found[column.name].append(
             bounds_table(read_bounds(snapshot.storage, missing, [column], schema, executor), column)
         )
-    return {name: pa.concat_tables(of) for name, of in found.items()}
+    return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
 
 def read_key_ranges(indexes: MetadataIndexes, partitions: Sequence[str]) -> pa.Table | None:

@@ -83,8 +83,8 @@ def is_alike(one: IndexDefinition, other: IndexDefinition) -> bool:
     return _key(one) == _key(other)
 
 
-def _key(of: IndexDefinition) -> tuple[object, ...]:
-    return of.type.lower(), of.source_fields, of.function, dict(of.options)
+def _key(definition: IndexDefinition) -> tuple[object, ...]:
+    return definition.type.lower(), definition.source_fields, definition.function, dict(definition.options)
 
 
 def expression_index(definition: IndexDefinition, schema: pa.Schema) -> ExpressionIndex:
@@ -100,19 +100,19 @@ def expression_index(definition: IndexDefinition, schema: pa.Schema) -> Expressi
     blooms = {name: text for name, text in definition.options.items() if name in _BLOOM_OPTIONS}
     rest = {name: text for name, text in definition.options.items() if name not in (*blooms, EXPRESSION_OPTION)}
 
-    of = IndexedExpression(definition.function, definition.source_fields[0], rest)
-    node = expression_node(of, schema)
+    expression = IndexedExpression(definition.function, definition.source_fields[0], rest)
+    node = expression_node(expression, schema)
     kind, version = type_of(node), StatsVersion.V2 if definition.is_second_version else StatsVersion.V1
 
     match definition.type.lower():  # Seen: 1.0.2 and 1.2.0 write it as the options of a write say it
         case "column_stats":
             if blooms:
                 raise Invalid(f"{what}: expected no {', '.join(blooms)} for an index of statistics")
-            _require(has_order(kind), what, of, kind, COLUMN_STATS)
-            return ExpressionIndex(definition.name, of.column, node, version)
+            _require(has_order(kind), what, expression, kind, COLUMN_STATS)
+            return ExpressionIndex(definition.name, expression.column, node, version)
         case "bloom_filters":
-            _require(has_text(kind), what, of, kind, BLOOM_FILTERS)
-            return ExpressionIndex(definition.name, of.column, node, version, _bloom_shape(what, blooms))
+            _require(has_text(kind), what, expression, kind, BLOOM_FILTERS)
+            return ExpressionIndex(definition.name, expression.column, node, version, _bloom_shape(what, blooms))
     raise Invalid(f"{what}: expected an index of {COLUMN_STATS} or {BLOOM_FILTERS}, found '{definition.type}'")
 
 
@@ -129,9 +129,9 @@ def known_expressions(
     return tuple(found)
 
 
-def _require(fits: bool, what: str, of: IndexedExpression, kind: pa.DataType, flavour: str) -> None:
+def _require(fits: bool, what: str, expression: IndexedExpression, kind: pa.DataType, flavour: str) -> None:
     if not fits:
-        raise Unsupported(f"{what}: {of.text} is {kind}, of which this release keeps no {flavour} in an index")
+        raise Unsupported(f"{what}: {expression.text} is {kind}, of which this release keeps no {flavour} in an index")
 
 
 def _bloom_shape(what: str, options: Mapping[str, str]) -> BloomShape:

@@ -166,7 +166,7 @@ def _initial_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) ->
     """The statistics of every partition, made of what `column_stats` says of its files."""
     schema = snapshot.schema_with_meta
     columns, partitions = facts.columns(schema), snapshot.listing.partitions()
-    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
+    files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
     by_column = stored_bounds_of(snapshot, files, columns, schema, executor)
     change = partition_stats_change(
         by_column, columns, (), facts.version, table_version=facts.table_version, index=PARTITION_STATS

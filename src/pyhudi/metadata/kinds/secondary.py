@@ -302,8 +302,8 @@ def _changed_keys(task: _Task) -> tuple[pa.Array, pa.Array]:
 
 
 def _keys(task: _Task, *, is_after: bool) -> pa.Array:
-    piece = task.group.after if is_after else task.group.before
-    rows = task.reading.rows(piece, list(dict.fromkeys([RECORD_KEY, task.index.column])))
+    file_slice = task.group.after if is_after else task.group.before
+    rows = task.reading.rows(file_slice, list(dict.fromkeys([RECORD_KEY, task.index.column])))
     texts = one_array(stored_text(rows.column(task.index.column), task.index.column))
     return secondary_index_keys(texts, one_array(rows.column(RECORD_KEY)), has_nulls=task.index.is_second_version)
 

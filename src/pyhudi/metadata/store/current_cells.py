@@ -22,13 +22,13 @@ from pyhudi.timeline.active import Timeline
 
 
 def read_current_cells(
-    table: MetadataTable, piece: FileSlice, data_timeline: Timeline, *, stats_type: int | None = None
+    table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline, *, stats_type: int | None = None
 ) -> pa.Table:
     """The cells of a slice, as `CELLS` in the schema of the table's records, ascending by key, each key once.
 
     `stats_type`: as in `current_cells`. Memory: the slice's cells twice.
     """
-    parts = open_slice(table.storage, piece, block_filter(table, data_timeline)).read()
+    parts = open_slice(table.storage, file_slice, block_filter(table, data_timeline)).read()
     cells = (current_cells(table, part, stats_type=stats_type) for part in parts)
     return pa.concat_tables([CELLS.empty_table(), *cells])
 

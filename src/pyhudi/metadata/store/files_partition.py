@@ -142,8 +142,8 @@ class MetadataListing:
 
     @cached_property
     def _readers(self) -> tuple[SliceReader, ...]:
-        of = self._partition
-        return tuple(open_slice(of.storage, piece, of.is_visible) for piece in of.slices)
+        partition = self._partition
+        return tuple(open_slice(partition.storage, file_slice, partition.is_visible) for file_slice in partition.slices)
 
     def _entries(self, key: str) -> _Entries:
         self._look_up([key])

@@ -30,9 +30,9 @@ def list_groups(table: MetadataTable, partition: str, data_partition: str | None
     for file in table.storage.list(partition):
         name = file.path.rpartition("/")[2]
         parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-        of = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
-        if of is not None and of.data_partition == data_partition:
-            found.add((of.index, of.format()))
+        group_id = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
+        if group_id is not None and group_id.data_partition == data_partition:
+            found.add((group_id.index, group_id.format()))
     return [file_id for _, file_id in sorted(found)]
 
 

@@ -27,7 +27,7 @@ _QUICK_COUNT = 100_000
 @dataclass(frozen=True, slots=True)
 class _Task:
     storage: Storage
-    piece: FileSlice
+    file_slice: FileSlice
     is_visible: Callable[[str], bool]
     wanted: Wanted
 
@@ -53,26 +53,26 @@ class MetadataPartition:
         Raises: CorruptFile if a file group is missing, because keys are spread over all of them.
         """
         found: dict[str | None, dict[int, FileSlice]] = {}
-        for piece in self.slices:
-            parsed = MetadataGroupId.parse(piece.file_id, partition=self.name)
+        for file_slice in self.slices:
+            parsed = MetadataGroupId.parse(file_slice.file_id, partition=self.name)
             if parsed is None:
                 expected = "ids of file groups of this partition"
-                raise CorruptFile(self.name, 0, expected=expected, found=f"'{piece.file_id}'")
-            found.setdefault(parsed.data_partition, {})[parsed.index] = piece
+                raise CorruptFile(self.name, 0, expected=expected, found=f"'{file_slice.file_id}'")
+            found.setdefault(parsed.data_partition, {})[parsed.index] = file_slice
 
-        for data_partition, pieces in found.items():
-            if sorted(pieces) != list(range(len(pieces))):
+        for data_partition, file_slices in found.items():
+            if sorted(file_slices) != list(range(len(file_slices))):
                 where = self.name if data_partition is None else f"{self.name} of '{data_partition}'"
-                indexes = ", ".join(str(index) for index in sorted(pieces))
-                expected = f"file groups 0 to {len(pieces) - 1}"
+                indexes = ", ".join(str(index) for index in sorted(file_slices))
+                expected = f"file groups 0 to {len(file_slices) - 1}"
                 raise CorruptFile(where, 0, expected=expected, found=indexes, hint="Drop and rebuild this index.")
 
-        return {one: [pieces[index] for index in sorted(pieces)] for one, pieces in found.items()}
+        return {one: [file_slices[index] for index in sorted(file_slices)] for one, file_slices in found.items()}
 
     def scan(self) -> Iterator[RecordVersions]:
         """Every record. Memory: the log's records of one file group, and a few megabytes."""
-        for piece in self.slices:
-            for part in open_slice(self.storage, piece, self.is_visible).read():
+        for file_slice in self.slices:
+            for part in open_slice(self.storage, file_slice, self.is_visible).read():
                 if len(part):
                     yield part
 
@@ -114,10 +114,10 @@ class MetadataPartition:
         if not wanted:
             return []
 
-        every = [piece for pieces in self.groups.values() for piece in pieces]
+        every = [file_slice for file_slices in self.groups.values() for file_slice in file_slices]
         if hashing is KeyHashing.WHOLE:
             chosen = Prefixes(tuple(prefix.encode() for prefix in wanted))
-            tasks = [_Task(self.storage, piece, self.is_visible, chosen) for piece in every]
+            tasks = [_Task(self.storage, file_slice, self.is_visible, chosen) for file_slice in every]
             return self._run(tasks, len(wanted))
 
         indexes = file_groups(pa.array(wanted), len(every), hashing=hashing)
@@ -151,4 +151,4 @@ def open_partition(
 
 
 def _look_up(task: _Task) -> list[RecordVersions]:
-    return list(open_slice(task.storage, task.piece, task.is_visible).read(task.wanted))
+    return list(open_slice(task.storage, task.file_slice, task.is_visible).read(task.wanted))

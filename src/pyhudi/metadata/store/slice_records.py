@@ -90,13 +90,13 @@ class SliceReader:
         )
 
 
-def open_slice(storage: Storage, piece: FileSlice, is_visible: Callable[[str], bool]) -> SliceReader:
+def open_slice(storage: Storage, file_slice: FileSlice, is_visible: Callable[[str], bool]) -> SliceReader:
     """Requests: a get for each small file; one or two for a large base file; for a large log as in `scan_log`."""
-    blocks = tuple(_log_blocks(storage, piece, is_visible))
-    if piece.base_file is None:
-        return SliceReader(None, blocks, join(piece.partition, piece.file_id))
-    path = join(piece.partition, piece.base_file.name.format())
-    return SliceReader(_base_reader(storage, path, piece.base_file.size_bytes), blocks, path)
+    blocks = tuple(_log_blocks(storage, file_slice, is_visible))
+    if file_slice.base_file is None:
+        return SliceReader(None, blocks, join(file_slice.partition, file_slice.file_id))
+    path = join(file_slice.partition, file_slice.base_file.name.format())
+    return SliceReader(_base_reader(storage, path, file_slice.base_file.size_bytes), blocks, path)
 
 
 def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
@@ -105,8 +105,8 @@ def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
     return HFileReader.by_ranges(StoredLog(storage, path), size, path=path)
 
 
-def _log_blocks(storage: Storage, piece: FileSlice, is_visible: Callable[[str], bool]) -> list[LogBlock]:
-    return slice_blocks(log_sources(storage, piece), is_visible)
+def _log_blocks(storage: Storage, file_slice: FileSlice, is_visible: Callable[[str], bool]) -> list[LogBlock]:
+    return slice_blocks(log_sources(storage, file_slice), is_visible)
 
 
 def _block_cells(block: LogBlock, wanted: Wanted) -> tuple[pa.RecordBatch, str]:

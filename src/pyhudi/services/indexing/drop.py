@@ -31,7 +31,7 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     lists = lists_of(session)
     config, pending = lists.config(), pending_indexings(session)
     listed = config.metadata_partitions_named
-    known = listed | {partition for of in pending for partition in of.partitions}
+    known = listed | {partition for indexing in pending for partition in indexing.partitions}
 
     found = [one for one in registry.partition_names(name) if one in known]
     if not found:
@@ -45,16 +45,16 @@ def drop_index(session: WriteSession, settings: IndexSettings, name: str) -> Dro
     if option:
         raise Invalid(f"index '{partition}': {option} is set, and the next write would build it again; unset it first")
 
-    mine = [of for of in pending if partition in of.partitions]
-    for of in mine:
-        if of.life is Life.RUNNING:
+    mine = [indexing for indexing in pending if partition in indexing.partitions]
+    for indexing in mine:
+        if indexing.life is Life.RUNNING:
             raise Conflict(
-                f"indexing '{of.instant.requested}' of '{partition}' is being run (its heartbeat is "
-                f"{of.beat_age_ms:,} ms old); wait for it to end"
+                f"indexing '{indexing.instant.requested}' of '{partition}' is being run (its heartbeat is "
+                f"{indexing.beat_age_ms:,} ms old); wait for it to end"
             )
 
-    for of in mine:
-        undo(session, of)
+    for indexing in mine:
+        undo(session, indexing)
 
     # Undoing a build may have completed it, so the lists are read again.
     config = lists.config()

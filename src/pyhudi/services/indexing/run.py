@@ -89,16 +89,20 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
             with job.open_session() as session:
                 pending = pending_indexings(session)
 
-                dead = [of for of in pending if of.life is Life.DEAD]
-                for of in dead:
-                    _replan(session, of)
+                dead = [indexing for indexing in pending if indexing.life is Life.DEAD]
+                for indexing in dead:
+                    _replan(session, indexing)
                 if dead:
                     continue
                 _drop_unclaimed(session)
 
-                waiting = [of for of in pending if of.life is Life.WAITING and _are_known(session, of.partitions)]
+                waiting = [
+                    indexing
+                    for indexing in pending
+                    if indexing.life is Life.WAITING and _are_known(session, indexing.partitions)
+                ]
                 if not waiting:
-                    return results + [_unknown(of) for of in pending if of.life is Life.WAITING]
+                    return results + [_unknown(indexing) for indexing in pending if indexing.life is Life.WAITING]
 
                 chosen = waiting[0]
                 for partition in chosen.partitions:
@@ -148,19 +152,19 @@ def _clear(session: WriteSession, partitions: tuple[str, ...]) -> PendingIndexin
     Raises: Conflict where another process builds one of them.
     """
     waiting = None
-    for of in pending_indexings(session):
-        mine = set(of.partitions) & set(partitions)
-        match of.life:
+    for indexing in pending_indexings(session):
+        mine = set(indexing.partitions) & set(partitions)
+        match indexing.life:
             case Life.DEAD:
-                log.info("indexing '%s' died and is undone", of.instant.requested)
-                undo(session, of)
+                log.info("indexing '%s' died and is undone", indexing.instant.requested)
+                undo(session, indexing)
             case Life.WAITING if mine:
-                waiting = of
+                waiting = indexing
             case Life.RUNNING | Life.FOREIGN if mine:
-                age = f" (its heartbeat is {of.beat_age_ms:,} ms old)" if of.life is Life.RUNNING else ""
+                age = f" (its heartbeat is {indexing.beat_age_ms:,} ms old)" if indexing.life is Life.RUNNING else ""
                 raise Conflict(
-                    f"indexing '{of.instant.requested}' of '{min(mine)}' {of.life.value}{age}; wait for it to end or, "
-                    f"if it died, for {session.heartbeat.expires_ms:,} ms, or drop the index first"
+                    f"indexing '{indexing.instant.requested}' of '{min(mine)}' {indexing.life.value}{age}; wait for it "
+                    f"to end or, if it died, for {session.heartbeat.expires_ms:,} ms, or drop the index first"
                 )
     _drop_unclaimed(session)
     return waiting
@@ -169,8 +173,8 @@ def _clear(session: WriteSession, partitions: tuple[str, ...]) -> PendingIndexin
 def _drop_unclaimed(session: WriteSession) -> None:
     """Drop partitions that are listed as being built, though no indexing on the timeline builds them. Plans stay."""
     pending = pending_indexings(session)
-    claimed = {name for of in pending if of.life is not Life.WAITING for name in of.partitions}
-    planned = {name for of in pending if of.life is Life.WAITING for name in of.partitions}
+    claimed = {name for indexing in pending if indexing.life is not Life.WAITING for name in indexing.partitions}
+    planned = {name for indexing in pending if indexing.life is Life.WAITING for name in indexing.partitions}
     unclaimed = set(lists_of(session).config().metadata_partitions_inflight) - claimed
 
     if unclaimed:

@@ -57,9 +57,9 @@ class MetadataCompactor:
         if requested is None:
             return False
 
-        chosen = [piece for partition in sorted(self.partitions) for piece in _compactable(table, partition)]
-        plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
-        tasks = [_Task(table, self.data_timeline, piece, requested) for piece in chosen]
+        chosen = [file_slice for partition in sorted(self.partitions) for file_slice in _compactable(table, partition)]
+        plan = CompactionPlan(tuple(operation(file_slice, slice_costs(file_slice)) for file_slice in chosen))
+        tasks = [_Task(table, self.data_timeline, file_slice, requested) for file_slice in chosen]
         self._carry_out(CompactionKind.BASE, requested, plan, _compact, tasks)
         return True
 
@@ -76,7 +76,7 @@ class MetadataCompactor:
         every = {partition: table.slices(partition) for partition in sorted(self.partitions)}
         plan = plan_log_compaction(
             chain.from_iterable(every.values()), taken=(), new_base_size_bytes=None,
-            is_worth_it=lambda piece: self._is_worth_log_compaction(piece, blocks_min),
+            is_worth_it=lambda file_slice: self._is_worth_log_compaction(file_slice, blocks_min),
         )  # fmt: skip
         if not plan.operations:
             return False
@@ -88,13 +88,15 @@ class MetadataCompactor:
             return False
 
         is_after_slice = version.log_naming is LogNaming.AFTER_SLICE
-        names = {of: by_name.new_logs(table, of) for of in every} if is_after_slice else {}
+        names = {partition: by_name.new_logs(table, partition) for partition in every} if is_after_slice else {}
         chosen = plan.file_groups
         tasks = [
-            _Task(table, self.data_timeline, piece, requested, *names.get(of, {}).get(piece.file_id, ()))
-            for of, pieces in every.items()
-            for piece in pieces
-            if (of, piece.file_id) in chosen
+            _Task(
+                table, self.data_timeline, file_slice, requested, *names.get(partition, {}).get(file_slice.file_id, ())
+            )
+            for partition, file_slices in every.items()
+            for file_slice in file_slices
+            if (partition, file_slice.file_id) in chosen
         ]
         self._carry_out(CompactionKind.LOG, requested, plan, _log_compact, tasks)
         return True
@@ -111,11 +113,11 @@ class MetadataCompactor:
         is_pending = any(i.action in _KINDS for i in timeline.pending)
         return not is_pending and all(i.requested not in unfinished for i in timeline.completed_writes)
 
-    def _is_worth_log_compaction(self, piece: FileSlice, blocks_min: int) -> bool:
+    def _is_worth_log_compaction(self, file_slice: FileSlice, blocks_min: int) -> bool:
         """Whether the log has so many blocks, of more than one instant, that can be merged into one record a key."""
-        reader = _log_reader(self.table, piece, self.data_timeline)
+        reader = _log_reader(self.table, file_slice, self.data_timeline)
         has_many = len(reader.blocks) >= blocks_min and len({instant_time(block) for block in reader.blocks}) > 1
-        return has_many and get_kind(piece.partition).can_merge_log(self.table, reader)
+        return has_many and get_kind(file_slice.partition).can_merge_log(self.table, reader)
 
     def _carry_out(
         self, kind: CompactionKind, requested: str, plan: CompactionPlan,
@@ -169,46 +171,46 @@ class _Task:
 
     table: MetadataTable
     data_timeline: Timeline
-    piece: FileSlice
+    file_slice: FileSlice
     requested: str
     log: NewLog | None = None
     base_file: str = ""
 
     @property
     def target(self) -> GroupTarget:
-        piece = self.piece
+        file_slice = self.file_slice
         return GroupTarget(
-            self.table.storage, piece.partition, piece.file_id, self.requested, self.table.record_schema,
+            self.table.storage, file_slice.partition, file_slice.file_id, self.requested, self.table.record_schema,
             self.log, self.base_file,
         )  # fmt: skip
 
 
 def _compact(task: _Task) -> WriteStat | None:
     """None if nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
-    table, piece = task.table, task.piece
-    base_file = base_file_name(piece.file_id, task.requested)
-    cells = get_kind(piece.partition).compacted_cells(table, piece, task.data_timeline, base_file=base_file)
-    if not len(cells) and piece.base_file is None and not table.config.version.compacts_empty_groups:
+    table, file_slice = task.table, task.file_slice
+    base_file = base_file_name(file_slice.file_id, task.requested)
+    cells = get_kind(file_slice.partition).compacted_cells(table, file_slice, task.data_timeline, base_file=base_file)
+    if not len(cells) and file_slice.base_file is None and not table.config.version.compacts_empty_groups:
         return None
     return write_group_base(task.target, cells)
 
 
 def _log_compact(task: _Task) -> WriteStat:
-    reader = _log_reader(task.table, task.piece, task.data_timeline)
-    merged = get_kind(task.piece.partition).merge_log(task.table, reader)
+    reader = _log_reader(task.table, task.file_slice, task.data_timeline)
+    merged = get_kind(task.file_slice.partition).merge_log(task.table, reader)
     assert merged is not None, "the plan has left it out"
     stat = write_group_log(task.target, merged.cells, merged.deletes, compacted=merged_instants(merged.blocks))
-    return replace(stat, prev_commit=task.piece.base_instant)
+    return replace(stat, prev_commit=task.file_slice.base_instant)
 
 
-def _log_reader(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> SliceReader:
-    return open_slice(table.storage, replace(piece, base_file=None), block_filter(table, data_timeline))
+def _log_reader(table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline) -> SliceReader:
+    return open_slice(table.storage, replace(file_slice, base_file=None), block_filter(table, data_timeline))
 
 
 def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
     """The slices with logs beside the one that opened the file group, and the slices without a base file."""
     is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
-    for piece in table.slices(partition):
-        is_logged = any(is_after_slice or log.name.instant != piece.base_instant for log in piece.log_files)
-        if piece.base_file is None or is_logged:
-            yield piece
+    for file_slice in table.slices(partition):
+        is_logged = any(is_after_slice or log.name.instant != file_slice.base_instant for log in file_slice.log_files)
+        if file_slice.base_file is None or is_logged:
+            yield file_slice

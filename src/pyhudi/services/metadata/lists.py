@@ -57,7 +57,7 @@ class MetadataLists:
 def put_definitions(storage: Storage, changed: Mapping[str, IndexDefinition | None]) -> None:
     """Put entries into `index.json`, or take them out (None), in one step. Writes nothing if nothing changes."""
     before = read_definitions(storage)
-    kept = {name: of for name, of in before.items() if changed.get(name, of) is not None}
-    kept |= {name: of for name, of in changed.items() if of is not None}
+    kept = {name: definition for name, definition in before.items() if changed.get(name, definition) is not None}
+    kept |= {name: definition for name, definition in changed.items() if definition is not None}
     if kept != before:
         storage.put(INDEX_DEFINITIONS, encode_index_definitions(kept))

@@ -52,5 +52,5 @@ def plan_sync(stored: Mapping[str, Mapping[str, int]], known: FileListing, parti
     if changed:
         records[PARTITIONS_KEY] = FilesRecord(PARTITION_LIST_TYPE, changed)
 
-    count = sum(len(of.delete_path_patterns) for of in gone.values())
+    count = sum(len(removed.delete_path_patterns) for removed in gone.values())
     return FilesSync(records, CleanMetadata("", 0, count, "", "", gone))

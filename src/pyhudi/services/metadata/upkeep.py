@@ -139,7 +139,7 @@ class MetadataTableUpkeep:
         snapshot = read_snapshot(self.storage, self.zone, open_listing)
         listing = StorageListing(self.storage)
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
-        stored = {of.partition: of.by_name() for of in found}
+        stored = {part.partition: part.by_name() for part in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
 
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)

@@ -68,8 +68,8 @@ def append_rows(
         parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
 
     # The slice has a base file and logs: rows that the logs deleted could show again.
-    if task.piece is not None:
-        keys = pa.concat_arrays([one_array(of.column(RECORD_KEY)) for of in (chosen, whole)])
+    if task.file_slice is not None:
+        keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
 
         def own() -> list[LogBlock]:
             return [block for part in parts for block in log_blocks(place, part.style, part.rows, part.deletes)]

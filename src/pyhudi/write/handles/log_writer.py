@@ -144,7 +144,7 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
         yield _Block(_data_block(style, part.rows, header), len(part.rows), 0)
 
     size_max_bytes = style.settings.block_size_max_bytes
-    for part in (part for of in _by_kind(deletes) for part in _parts(of, size_max_bytes)):
+    for part in (part for same_kind in _by_kind(deletes) for part in _parts(same_kind, size_max_bytes)):
         batch = part.rows.combine_chunks().to_batches()[0]
         content = encode_delete_block(
             batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
@@ -178,17 +178,17 @@ _OF_POSITIONS = (HeaderKey.RECORD_POSITIONS, HeaderKey.BASE_FILE_INSTANT_TIME_OF
 """An HFile block has no positions: its rows are matched by their keys."""
 
 
-def _parts(of: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
+def _parts(log_rows: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
     """The rows in pieces of roughly at most so many bytes. No piece if there are no rows."""
-    count = len(of.rows)
+    count = len(log_rows.rows)
     if not count:
         return
 
-    pieces = -(-of.rows.nbytes // size_max_bytes)
-    step = -(-count // max(1, pieces))
+    part_count = -(-log_rows.rows.nbytes // size_max_bytes)
+    step = -(-count // max(1, part_count))
     for start in range(0, count, step):
-        positions = None if of.positions is None else of.positions[start : start + step]
-        yield LogRows(of.rows.slice(start, step), positions, of.base_instant)
+        positions = None if log_rows.positions is None else log_rows.positions[start : start + step]
+        yield LogRows(log_rows.rows.slice(start, step), positions, log_rows.base_instant)
 
 
 def _by_kind(deletes: LogRows) -> Iterator[LogRows]:

@@ -266,13 +266,13 @@ def _merge_batch(
 
 def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.RecordBatch) -> list[pa.RecordBatch]:
     """The stored rows, with those at `positions` (ascending) replaced by `fresh` in order. Copies nothing."""
-    pieces, start = [], 0
+    parts, start = [], 0
     for number, position in enumerate(positions.tolist()):
         if position > start:
-            pieces.append(stored.slice(start, position - start))
-        pieces.append(fresh.slice(number, 1))
+            parts.append(stored.slice(start, position - start))
+        parts.append(fresh.slice(number, 1))
         start = position + 1
-    return [*pieces, stored.slice(start)] if start < len(stored) else pieces
+    return [*parts, stored.slice(start)] if start < len(stored) else parts
 
 
 def _known_keys(

@@ -40,20 +40,20 @@ def returning_keys(
     Requests: none if rows win by the time of their commit; else one for each log of the slice, and, if its deletes have
     one of these keys, the columns of its base file that merging needs. Memory: as `read_merged`.
     """
-    piece, reading = task.piece, target.reading
-    if piece is None or reading is None or not len(keys) or not _may_return(target):
+    file_slice, reading = task.file_slice, target.reading
+    if file_slice is None or reading is None or not len(keys) or not _may_return(target):
         return _NO_KEYS
-    suspects = _maybe_deleted(storage, piece, reading, keys, target.schema.names)
+    suspects = _maybe_deleted(storage, file_slice, reading, keys, target.schema.names)
     if not len(suspects):
         return _NO_KEYS
 
     # Dead keys: the log names them in a delete, and a query shows no row of them.
-    stored = _living(storage, piece, target, reading, suspects, [])
+    stored = _living(storage, file_slice, target, reading, suspects, [])
     dead = suspects.filter(pc.invert(pc.is_in(suspects, one_array(stored.column(RECORD_KEY)))))
     if not len(dead):
         return _NO_KEYS
 
-    shown = _living(storage, piece, target, reading, dead, own())
+    shown = _living(storage, file_slice, target, reading, dead, own())
     if reading.rules.keeps_rows_whole and not target.is_partial:
         shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), target.requested))
     else:
@@ -78,8 +78,8 @@ def rewrite_without(
     Memory: as `read_merged`, and one row group. Raises: Conflict while a log compaction of the group is pending: its
     log would end up upon the new base file.
     """
-    piece, reading = task.piece, target.reading
-    assert piece is not None
+    file_slice, reading = task.file_slice, target.reading
+    assert file_slice is not None
     assert reading is not None
 
     if task.log_compaction is not None:
@@ -92,7 +92,7 @@ def rewrite_without(
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
     file = AttemptedFile(storage, target.requested, join(task.partition, name), "MERGE")
     batches = read_merged(
-        storage, slice_files(piece), reading, target.schema, target.schema.names,
+        storage, slice_files(file_slice), reading, target.schema, target.schema.names,
         use_threads=False, more=own, choose=_without(keys),
     )  # fmt: skip
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
@@ -111,19 +111,19 @@ def _may_return(target: WriteTarget) -> bool:
 
 
 def _maybe_deleted(
-    storage: Storage, piece: FileSlice, reading: LogReading, keys: pa.Array, columns: Sequence[str]
+    storage: Storage, file_slice: FileSlice, reading: LogReading, keys: pa.Array, columns: Sequence[str]
 ) -> pa.Array:
     """The keys that the slice's log may delete: the keys in its delete blocks; all keys if rows may mark deletes."""
     if any(name in columns for name in reading.rules.mark_columns):
         return pc.unique(keys)
-    blocks = stored_blocks(storage, slice_files(piece), reading)
+    blocks = stored_blocks(storage, slice_files(file_slice), reading)
     deleted = [read_deletes(block).column("record_key") for block in blocks if block.type is BlockType.DELETE]
     return pc.unique(keys.filter(pc.is_in(keys, pa.concat_arrays([_NO_KEYS, *deleted]))))
 
 
 def _living(
     storage: Storage,
-    piece: FileSlice,
+    file_slice: FileSlice,
     target: WriteTarget,
     reading: LogReading,
     keys: pa.Array,
@@ -137,7 +137,14 @@ def _living(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in read_merged(
-            storage, slice_files(piece), reading, target.schema, columns, use_threads=False, more=own, choose=of_keys
+            storage,
+            slice_files(file_slice),
+            reading,
+            target.schema,
+            columns,
+            use_threads=False,
+            more=own,
+            choose=of_keys,
         ):
             yield of_keys(batch).select(columns)
 

@@ -138,7 +138,9 @@ def _times(options: Mapping[str, str], is_logical: bool) -> TimestampSpec:
     unit = _UNIT_OF.get(kind) or cast(TimeUnit, values.choice(UNIT, "SECONDS", get_args(TimeUnit)))
     inputs = _input_patterns(options) if kind.is_text else ()
 
-    zones = [options.get(BOTH_ZONES if BOTH_ZONES in options else of, "").strip() for of in (INPUT_ZONE, OUTPUT_ZONE)]
+    zones = [
+        options.get(BOTH_ZONES if BOTH_ZONES in options else option, "").strip() for option in (INPUT_ZONE, OUTPUT_ZONE)
+    ]
     for zone in filter(None, zones):
         zone_of(zone)
     if kind.is_text and not zones[0] and zones[1] and not all(pattern.has_offset for pattern in inputs):

@@ -71,7 +71,7 @@ def init_instant(data: Timeline, table: MetadataTable | None = None) -> str:
         taken = {i.requested for i in table.timeline}
         archived = table.timeline.archived_writes(requested_from=base, requested_until=f"{base}999")
         taken |= {i.requested for i in archived}
-    return next(of for of in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if of not in taken)
+    return next(instant for instant in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if instant not in taken)
 
 
 def is_init(requested: str) -> bool:
@@ -128,10 +128,10 @@ def new_logs(table: MetadataTable, partition: str) -> dict[str, tuple[NewLog, st
             names.setdefault(log.file_id, []).append(file.name)
 
     found = {}
-    for piece in table.slices(partition):
-        upon = slice_of_new_logs(piece.base_instant, pending.get((partition, piece.file_id)))
-        base_file = piece.base_file.name.format() if piece.base_file is not None else ""
-        found[piece.file_id] = next_log(names.get(piece.file_id, ()), piece.file_id, upon), base_file
+    for file_slice in table.slices(partition):
+        upon = slice_of_new_logs(file_slice.base_instant, pending.get((partition, file_slice.file_id)))
+        base_file = file_slice.base_file.name.format() if file_slice.base_file is not None else ""
+        found[file_slice.file_id] = next_log(names.get(file_slice.file_id, ()), file_slice.file_id, upon), base_file
 
     return found
 
@@ -179,7 +179,9 @@ def void_deltacommit(
         storage.delete(layout.path(target))
 
     info = InstantInfo(target.requested, "deltacommit")
-    requests = tuple(_request(table, of, log, size) for of, log, size, _ in _logs_with(table, target.requested))
+    requests = tuple(
+        _request(table, partition, log, size) for partition, log, size, _ in _logs_with(table, target.requested)
+    )
 
     actions = ActionTable(storage, layout, issue_instant, confirm)
     run = actions.begin(rollback, "rollback", request=encode_rollback_plan(RollbackPlan(info, requests)))
@@ -206,9 +208,9 @@ def void_deltacommits(
             requests[target].append(_request(table, partition, log, size_bytes))
 
     done = {}
-    for target, of in requests.items():
-        voided = put_command_blocks(table.storage, of, rollback=rollback, target=target)
-        done[target] = rollback_metadata(RollbackPlan(targets[target], tuple(of)), rollback, voided)
+    for target, own_requests in requests.items():
+        voided = put_command_blocks(table.storage, own_requests, rollback=rollback, target=target)
+        done[target] = rollback_metadata(RollbackPlan(targets[target], tuple(own_requests)), rollback, voided)
     return done
 
 
@@ -219,8 +221,8 @@ def logs_of_rollback(metadata: RollbackMetadata) -> dict[str, dict[str, int]]:
     No commit lists these logs, but readers must find them.
     """
     found = {}
-    for partition, of in metadata.partition_metadata.items():
-        logs = {**(of.log_files_from_failed_commit or {}), **(of.rollback_log_files or {})}
+    for partition, rolled_back in metadata.partition_metadata.items():
+        logs = {**(rolled_back.log_files_from_failed_commit or {}), **(rolled_back.rollback_log_files or {})}
         if logs:
             found[partition] = {path.rpartition("/")[2]: size for path, size in logs.items()}
     return found

@@ -97,7 +97,7 @@ def free_init_instant(table: MetadataTable) -> str:
     """The first of the instants `00000000000000000`, `…001` and so on that no action has, not even an archived one."""
     taken = {i.requested for i in table.timeline}
     taken |= {i.requested for i in table.timeline.archived_writes(requested_until=_LAST_INIT_INSTANT)}
-    return next(of for of in (f"{number:017d}" for number in range(len(taken) + 1)) if of not in taken)
+    return next(instant for instant in (f"{number:017d}" for number in range(len(taken) + 1)) if instant not in taken)
 
 
 def remove_pending_creations(table: MetadataTable, partitions: Collection[str], *, confirm: Callable[[], None]) -> bool:
@@ -154,10 +154,10 @@ def write_bases(table: MetadataTable, requested: str, initial: InitialPartition,
     """
     stats: list[WriteStat] = []
     for change in initial.changes:
-        of = change.data_partition
-        counts = {of: len(list_groups(table, initial.partition, of))}
-        if not counts[of]:
-            where = initial.partition if of is None else f"{initial.partition} of '{of}'"
+        data_partition = change.data_partition
+        counts = {data_partition: len(list_groups(table, initial.partition, data_partition))}
+        if not counts[data_partition]:
+            where = initial.partition if data_partition is None else f"{initial.partition} of '{data_partition}'"
             raise Conflict(f"metadata partition '{where}': expected its file groups, found none: it was dropped")
         stats += executor.run(_write_base, _bases(table, requested, change, replace(initial, group_counts=counts)))
     return stats
@@ -173,8 +173,8 @@ def _groups(
 ) -> list[GroupTarget]:
     return [
         GroupTarget(table.storage, partition, file_id, requested, table.record_schema)
-        for of, count in group_counts.items()
-        for file_id in group_ids(partition, count, of)
+        for data_partition, count in group_counts.items()
+        for file_id in group_ids(partition, count, data_partition)
     ]
 
 

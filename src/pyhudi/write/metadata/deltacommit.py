@@ -126,7 +126,7 @@ def complete_deltacommit(
 ) -> None:
     """Complete a deltacommit, or a compaction, of the metadata table."""
     metadata = CommitMetadata(
-        {partition: tuple(of) for partition, of in stats.items()},
+        {partition: tuple(written) for partition, written in stats.items()},
         operation,
         {"schema": without_meta_fields(table.record_schema)},
         compacted=is_compaction,

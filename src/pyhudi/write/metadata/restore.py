@@ -137,11 +137,11 @@ def restore_deltacommits(
     names = [(i.requested, i.action) for i in found.undone]
     names += [(requested, "logcompaction") for requested in infos.keys() & table.timeline.log_compactions]
     for state in ("INFLIGHT", "REQUESTED"):
-        storage.delete_many(layout.path(Instant(of, action, state)) for of, action in names)
+        storage.delete_many(layout.path(Instant(target, action, state)) for target, action in names)
 
     metadata = RestoreMetadata(
         start_restore_time=requested, time_taken_in_millis=0, instants_to_rollback=tuple(infos),
-        rollbacks={of: (done[of],) for of in infos}, restore_instant_info=plan.instants_to_rollback,
+        rollbacks={target: (done[target],) for target in infos}, restore_instant_info=plan.instants_to_rollback,
     )  # fmt: skip
     run.complete(Ending(encode_restore_metadata(metadata)))
 
@@ -160,7 +160,7 @@ def _delete_logs(
             if name is not None and name.instant in targets:
                 names[name.instant].setdefault(partition, []).append(name.format())
 
-    plans = {of: RollbackPlan(targets[of], deletions(table.storage, gone)) for of, gone in names.items()}
+    plans = {target: RollbackPlan(targets[target], deletions(table.storage, gone)) for target, gone in names.items()}
     for plan in plans.values():
         delete_files(table.storage, plan)
-    return {of: rollback_metadata(plan, rollback, {}) for of, plan in plans.items()}
+    return {target: rollback_metadata(plan, rollback, {}) for target, plan in plans.items()}

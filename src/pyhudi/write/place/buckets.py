@@ -107,21 +107,22 @@ def plan_buckets(
     """
     tasks: list[FileGroupTask] = []
     for (partition, bucket), count in sorted(counts.items()):
-        of = buckets[partition]
-        piece = of.live.get(bucket)
+        own = buckets[partition]
+        file_slice = own.live.get(bucket)
 
-        if piece is not None:
+        if file_slice is not None:
             kind = TaskKind.APPEND if appends else TaskKind.REWRITE
             task = FileGroupTask(
-                len(tasks), kind, partition, piece.file_id,
-                piece.base_file.name.format() if piece.base_file is not None else None, piece.base_instant,
-                0, count, is_new_partition=False, index_bucket=bucket, searched=piece if searches else None,
-                piece=logged(piece, kind),
+                len(tasks), kind, partition, file_slice.file_id,
+                file_slice.base_file.name.format() if file_slice.base_file is not None else None,
+                file_slice.base_instant, 0, count,
+                is_new_partition=False, index_bucket=bucket, searched=file_slice if searches else None,
+                file_slice=logged(file_slice, kind),
             )  # fmt: skip
         elif adds_rows:
             task = FileGroupTask(
-                len(tasks), TaskKind.CREATE, partition, of.rule.file_id_of(bucket, new_uuid), None, None,
-                count, 0, is_new_partition=of.is_new, index_bucket=bucket,
+                len(tasks), TaskKind.CREATE, partition, own.rule.file_id_of(bucket, new_uuid), None, None,
+                count, 0, is_new_partition=own.is_new, index_bucket=bucket,
             )  # fmt: skip
         else:
             continue
@@ -153,7 +154,7 @@ def refuse_hidden_buckets(snapshot: Snapshot, slices: Mapping[str, Sequence[File
     if any(canonical_name(name) == INDEX_TYPE and text.strip() for name, text in config.properties.items()):
         return
 
-    known = [piece for of in slices.values() for piece in of]
+    known = [file_slice for existing in slices.values() for file_slice in existing]
     if not known:
         others = (partition for partition in snapshot.listing.partitions() if partition not in slices)
         known = next(filter(None, map(snapshot.slices, others)), [])
@@ -206,7 +207,7 @@ def _rules(
     wanted = [partition for partition in partitions if adds_rows or partition in slices]
     rings = open_rings(
         snapshot.storage, wanted, bucket_count=count, timeline=snapshot.timeline, check=check, executor=executor,
-        live_file_ids=lambda partition: [piece.file_id for piece in slices.get(partition, ())],
+        live_file_ids=lambda partition: [file_slice.file_id for file_slice in slices.get(partition, ())],
     )  # fmt: skip
 
     absent = {p: HashingMetadata.initial(p, count) for p in partitions if p not in rings}  # nothing of them is live

@@ -36,8 +36,8 @@ class FileGroupTask:
     `index_bucket`: the bucket whose group it is, with a bucket index. All rows of the bucket belong to the group, new
     or not, however many. None where keys are looked up.
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
-    which rows are new, where that is found out while they are written. `piece`: the slice that rows are appended to, if
-    it has a base file with logs upon it. `log_compaction`: a pending log compaction of the group.
+    which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
+    to, if it has a base file with logs upon it. `log_compaction`: a pending log compaction of the group.
     """
 
     bucket: int
@@ -52,7 +52,7 @@ class FileGroupTask:
     index_bucket: int | None = None
     log: NewLog | None = None
     searched: FileSlice | None = None
-    piece: FileSlice | None = None
+    file_slice: FileSlice | None = None
     log_compaction: str | None = None
 
 
@@ -118,22 +118,22 @@ def plan_write(
         filled = _fill_small_files(existing, left, sizing)
         left -= sum(filled.values())
 
-        for piece in sorted(existing, key=lambda piece: piece.file_id):
-            updates = profile.updates.get((partition, piece.file_id), 0)
-            if updates or piece.file_id in filled:
-                kind = TaskKind.APPEND if appends and piece.file_id not in filled else TaskKind.REWRITE
+        for file_slice in sorted(existing, key=lambda file_slice: file_slice.file_id):
+            updates = profile.updates.get((partition, file_slice.file_id), 0)
+            if updates or file_slice.file_id in filled:
+                kind = TaskKind.APPEND if appends and file_slice.file_id not in filled else TaskKind.REWRITE
                 tasks.append(
                     FileGroupTask(
                         len(tasks),
                         kind,
                         partition,
-                        piece.file_id,
-                        piece.base_file.name.format() if piece.base_file is not None else None,
-                        piece.base_instant,
-                        filled.get(piece.file_id, 0),
+                        file_slice.file_id,
+                        file_slice.base_file.name.format() if file_slice.base_file is not None else None,
+                        file_slice.base_instant,
+                        filled.get(file_slice.file_id, 0),
                         updates,
                         is_new_partition=False,
-                        piece=logged(piece, kind),
+                        file_slice=logged(file_slice, kind),
                     )
                 )
 
@@ -155,19 +155,19 @@ def plan_write(
 def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) -> dict[str, int]:
     """File id -> new rows, for the existing groups that take some."""
     filled: dict[str, int] = {}
-    for piece in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
-        assert piece.base_file is not None
-        room = (sizing.file_size_max_bytes - piece.base_file.size_bytes) // sizing.record_size_bytes
+    for file_slice in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
+        assert file_slice.base_file is not None
+        room = (sizing.file_size_max_bytes - file_slice.base_file.size_bytes) // sizing.record_size_bytes
         take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
         if take:
-            filled[piece.file_id] = take
+            filled[file_slice.file_id] = take
             rows -= take
     return filled
 
 
-def logged(piece: FileSlice, kind: TaskKind) -> FileSlice | None:
-    """The slice that a task's `piece` holds; None for a task that appends to no log upon a base file."""
-    return piece if kind is TaskKind.APPEND and piece.base_file is not None and piece.log_files else None
+def logged(file_slice: FileSlice, kind: TaskKind) -> FileSlice | None:
+    """The slice that a task's `file_slice` holds; None for a task that appends to no log upon a base file."""
+    return file_slice if kind is TaskKind.APPEND and file_slice.base_file is not None and file_slice.log_files else None
 
 
 def equal_shares(total: int, count: int) -> list[int]:

@@ -53,7 +53,7 @@ def _way_out(instant: Instant) -> str:
 
 def clustering_groups(pending: Mapping[FileGroup, Instant]) -> dict[FileGroup, Instant]:
     """File groups of pending clusterings, which must not be written to."""
-    return {group: of for group, of in pending.items() if of.action in ("clustering", "replacecommit")}
+    return {group: instant for group, instant in pending.items() if instant.action in ("clustering", "replacecommit")}
 
 
 def requested_content(operation: Operation) -> bytes:

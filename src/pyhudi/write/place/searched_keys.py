@@ -24,7 +24,7 @@ class StoredKeys:
         return one_array(pc.is_in(keys, value_set=self.keys))
 
 
-def search_keys(storage: Storage, target: WriteTarget, piece: FileSlice) -> StoredKeys:
+def search_keys(storage: Storage, target: WriteTarget, file_slice: FileSlice) -> StoredKeys:
     """Read the keys of a slice. Requests: the key column of its base file, and its log. Memory: the keys."""
-    rows = RowReading(storage, target.schema, target.reading).rows(piece, [RECORD_KEY])
+    rows = RowReading(storage, target.schema, target.reading).rows(file_slice, [RECORD_KEY])
     return StoredKeys(one_array(rows.column(RECORD_KEY)))
