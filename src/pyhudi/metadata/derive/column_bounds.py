@@ -86,6 +86,7 @@ def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table
         for bounds in files
         if column.name in bounds.columns
     ]
+
     schema = bounds_schema(column.type)
     arrays = [
         pa.array([partition for partition, _, _ in rows], pa.string()),
@@ -97,6 +98,7 @@ def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table
         pa.array([bounds.low for _, _, bounds in rows], column.type),
         pa.array([bounds.high for _, _, bounds in rows], column.type),
     ]
+
     return pa.table(arrays, schema=schema)
 
 

@@ -147,7 +147,7 @@ def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _stored(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, named: str, is_tight: bool) -> pa.Table:
-    """Rows of `STATS_COLUMNS`. A file without any row, such as a log of deletes alone, has no value type."""
+    """Rows of `STATS_COLUMNS`. A file without any row, such as a log of deletes alone, has the value type NULL."""
     low, high = (stored_bounds(bounds.column(side), version) for side in ("min", "max"))
     count = len(bounds)
     ordinal, info = value_type_of(column.type) if version is StatsVersion.V2 else (None, None)

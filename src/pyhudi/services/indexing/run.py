@@ -166,6 +166,7 @@ def _clear(session: WriteSession, partitions: tuple[str, ...]) -> PendingIndexin
                     f"indexing '{indexing.instant.requested}' of '{min(mine)}' {indexing.life.value}{age}; wait for it "
                     f"to end or, if it died, for {session.heartbeat.expires_ms:,} ms, or drop the index first"
                 )
+
     _drop_unclaimed(session)
     return waiting
 

@@ -59,7 +59,7 @@ def clean_metadata_table(
 
 
 def _finish(run: CleanRun, instant: Instant) -> None:
-    """Carry out a clean that died. Its plan stays right, because no restore brings cleaned files back."""
+    """Carry out a clean that died. Its plan stays right: only making the metadata table anew restores anything."""
     plan = read_pending_plan(run.table.storage, run.timeline, instant)
     if plan is None:
         forget_unplanned_clean(run, instant.requested)

@@ -28,8 +28,9 @@ class FilesSync:
 def plan_sync(stored: Mapping[str, Mapping[str, int]], known: FileListing, partitions: frozenset[str]) -> FilesSync:
     """Compare the committed files in the storage (partition -> name -> bytes) with the files that `files` lists.
 
-    `partitions`: all that the storage has, some of them without committed files. Spec: format/metadata-table.md section
-    8, row `restore`: cleans are not taken back, and rollback blocks of version 6 are new files.
+    `partitions`: all that the storage has, some of them without committed files.
+    Spec: format/metadata-table.md section 8, row `restore`: cleans are not taken back, and rollback blocks of version 6
+    are new files.
     """
     records: dict[str, FilesRecord] = {}
     gone: dict[str, CleanPartitionMetadata] = {}

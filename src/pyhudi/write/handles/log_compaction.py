@@ -30,8 +30,9 @@ def compact_log(
 
     Rows keep the instant of their last write, and deletes their ordering values. No base file is read; records are
     matched by key.
-    Memory: the merged log, or the part of it that may be held at once, and a block of it. Spec: format/actions.md
-    section 8, format/log-format.md section 5. Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
+    Memory: the merged log, or the part of it that may be held at once, and a block of it.
+    Spec: format/actions.md section 8, format/log-format.md section 5.
+    Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)

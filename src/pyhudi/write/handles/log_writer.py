@@ -158,6 +158,7 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
     is_small = size_bytes < SMALL_BLOCK_BYTES
     kind: BlockFormat = style.settings.block_format or ("avro" if is_small else "parquet")
     batches = rows.to_batches(max_chunksize=BATCH_ROWS)
+
     match kind:
         case "avro":
             return encode_avro_block(batches, header)

@@ -31,6 +31,7 @@ def refuse_without_keys(
     """
     if config.record_key:
         return
+
     if finds_made_keys(config, operation):
         if RECORD_KEY not in columns:
             raise Invalid(
@@ -39,6 +40,7 @@ def refuse_without_keys(
                 "which row is meant; use insert or bulk_insert for new rows"
             )
         return
+
     if settings.combine_before_insert or settings.insert_duplicates != "none":
         raise Invalid(
             f"table '{config.name}': hoodie.combine.before.insert and dropping duplicates on insert expect record key "

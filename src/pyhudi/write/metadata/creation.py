@@ -245,13 +245,16 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
         "hoodie.table.timeline.timezone": "UTC" if config.is_utc else "LOCAL",
     }
+
     version = config.version
     if version.key_generator is KeyGeneratorForm.KIND:
         keys = {"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}
     else:
         keys = {"hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"}
+
     if version.merging is Merging.PAYLOAD:
         merging = {version.strategy_property: EVENT_TIME_ID}
     else:
         merging = {"hoodie.record.merge.mode": "CUSTOM", version.strategy_property: PAYLOAD_ID}
+
     return {**common, **version.new_timeline_properties(), **keys, **merging}
