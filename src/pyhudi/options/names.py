@@ -1,7 +1,7 @@
 """The names of options: which names Apache Hudi knows, and the one spelling that is used here for each.
 
-The list is package data, `option_names.txt`: the names that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 define, one a
-line, sorted; a name that ends in `*` stands for all that begin so. Last come pyhudi's own, which begin with `pyhudi.`.
+The list is package data, `names.txt`: the names that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 define, one a line, sorted. A
+name that ends in `*` stands for all names that begin so. Last come pyhudi's own names, which begin with `pyhudi.`.
 """
 
 import difflib
@@ -55,7 +55,7 @@ ALIASES = {
 """Older spellings -> the newest one. Several options that state one fact of a table are in `table_facts`, not here."""
 
 OWN_PREFIX = "pyhudi."
-"""How the names begin that Apache Hudi does not have. They say how this process works, so no table stores them."""
+"""How pyhudi's own names begin. They say how this process works, so no table stores them."""
 
 _OLD_KEYGEN, _KEYGEN = "hoodie.deltastreamer.keygen.timebased.", "hoodie.keygen.timebased."
 

@@ -76,7 +76,7 @@ _COMPACTION: dict[str, Entry] = {
 }  # fmt: skip
 
 _OWN: dict[str, Entry] = each(("pyhudi.memory.max.bytes", "pyhudi.memory.spill.folder"), Entry(Kind.SETTING))
-"""pyhudi's own, for which Apache Hudi has no word."""
+"""Options of pyhudi's own, which Apache Hudi does not have."""
 
 SETTINGS: dict[str, Entry] = {
     **_OWN,

@@ -1,7 +1,7 @@
 """What each option means to this release: one entry for each name, and one for each open-ended group of names.
 
-To widen the scope, change an entry: let it accept one more value, or turn it into a SETTING. A known name without an
-entry is a bug, which a test finds.
+To support more of an option, change its entry: let it accept one more value, or turn it into a SETTING. A known name
+without an entry is a bug, which a test finds.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ class OptionVerdict:
 
 
 def find_entry(name: str) -> Entry:
-    """The entry for a name: its own, or that of the longest open-ended beginning of the name.
+    """The entry for a name: its own entry, or the entry of the longest group of names that the name begins with.
 
-    A name without either can only come from a table's properties, where a later release put it.
+    Only a table's properties can hold a name without either: a later release put it there.
     """
     if name in ENTRIES:
         return ENTRIES[name]

@@ -12,23 +12,23 @@ BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
 _BLOCK_FORMAT: Final = "hoodie.logfile.data.block.format"
 
 SMALL_BLOCK_BYTES: Final = 64 * 1024
-"""As Arrow holds them."""
+"""Bytes of a block's rows as Arrow holds them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """Settings of writes to the logs of merge-on-read tables. Sizes are bytes; where no reason is given, the default
-    is Apache Hudi's.
+    """Settings of writes to the logs of merge-on-read tables. Sizes are bytes. Where no reason is given, the default is
+    Apache Hudi's.
 
-    `block_format`: None: Parquet, which is columns on both ways, and Avro for blocks of less than `SMALL_BLOCK_BYTES`.
-    To open a Parquet block takes as long as to decode a thousand rows of Avro, and readers decode many small blocks of
-    Avro as one. Apache Hudi takes Avro unless told otherwise.
-    `file_size_max_bytes`: a log that has reached it is ended and another begun.
-    `block_size_max_bytes`: of rows as Arrow holds them, which bounds what a writer holds encoded.
-    `writes_positions`: blocks say where in the base file their rows stand, where the index found that out.
-    `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`, where Parquet is named: zstd takes
-    three times as long for as many bytes there.
-    `small_groups_max`: of a partition's small file groups without logs so many take new rows, the smallest first.
+    `block_format`: None: Parquet, which is written and read by columns, and Avro for blocks of less than
+    `SMALL_BLOCK_BYTES`. Opening a Parquet block takes as long as decoding a thousand rows of Avro, and readers decode
+    many small Avro blocks as one. Apache Hudi takes Avro by default.
+    `file_size_max_bytes`: a log that has reached this size is ended, and another one begun.
+    `block_size_max_bytes`: of rows as Arrow holds them. It bounds what a writer holds encoded.
+    `writes_positions`: blocks say where in the base file their rows stand, if the index has found that out.
+    `small_block_compression`: of Parquet blocks of less than `SMALL_BLOCK_BYTES`, if Parquet is asked for. There zstd
+    takes three times as long for as many bytes.
+    `small_groups_max`: how many of a partition's small file groups without logs take new rows, the smallest first.
     """
 
     block_format: BlockFormat | None = None

@@ -1,4 +1,4 @@
-"""What a write in this process may hold of its input, and where it puts the rest."""
+"""How much of its input a write in this process may hold, and where it puts the rest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ _LEAST_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """What a write holds of its input. The options are the caller's: a table's properties have no say.
+    """How much of its input a write holds. Only the caller's options count: a table's properties have no say.
 
-    `max_bytes`: of rows, counted as Arrow counts them; None: 1 GiB, or 256 MiB a thread where that is more. One half
-    is for rows as they come in; what is beyond goes to files. The other half is for the file groups that are being
-    written from such files. `spill_folder`: where these files go; None: the system's folder for temporary files.
+    `max_bytes`: of rows, as Arrow counts them; None: 1 GiB, or 256 MiB a thread if that is more. One half is for rows
+    as they come in; rows beyond it go to files. The other half is for the file groups that are written from such files.
+    `spill_folder`: where these files go; None: the system's folder for temporary files.
     """
 
     max_bytes: int | None = None
@@ -34,6 +34,6 @@ class MemorySettings:
         return cls(count if is_said else None, options.get(SPILL_FOLDER, "").strip() or None)
 
     def share_bytes(self, workers: int) -> int:
-        """Half of what may be held, where so many threads write."""
+        """Half of what may be held. `workers`: how many threads write."""
         whole = self.max_bytes if self.max_bytes is not None else max(_DEFAULT_BYTES, _THREAD_BYTES * workers)
         return whole // 2

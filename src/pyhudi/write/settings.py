@@ -24,40 +24,40 @@ SortMode: TypeAlias = Literal[
 ]
 
 METADATA_LOG_BLOCKS_MIN: Final = 5
-"""Blocks that make a log of the metadata table worth a log compaction, where nothing else is said."""
+"""A log of the metadata table with this many blocks is worth a log compaction, unless an option says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Settings of writes. Sizes are bytes; where no reason is given, the default is
-    Apache Hudi's.
+    """Settings of writes. Sizes are bytes. Where no reason is given, the default is Apache Hudi's.
 
     `operation`: what `df.write.format("hudi")` does; the methods of a table say it themselves.
     `compression`: zstd, about as fast as snappy and a third smaller; "none" as pyarrow spells uncompressed.
     `file_size_max_bytes`: 120 MiB, a file that one task rewrites in seconds.
-    `small_file_limit_bytes`: files below it take new rows first; 0: none does.
+    `small_file_limit_bytes`: smaller files take new rows first; 0: no file does.
     `row_group_size_bytes`: counts Arrow bytes in memory, so it bounds what a writer holds.
-    `record_size_estimate_bytes`: of a stored row, until an earlier commit tells.
-    `bloom_entries`: the keys that each filter has room for; None: those of its file, where Apache Hudi takes 60,000.
+    `record_size_estimate_bytes`: of a stored row, until an earlier commit tells the size.
+    `bloom_entries`: the keys that each filter has room for; None: the keys of its file, where Apache Hudi takes 60,000.
     `bloom_false_positive_rate`: 1e-9, so that a hit nearly always is one.
-    `combine_before_insert`: off, since an insert promises no uniqueness and then needs no sort.
-    `insert_duplicates`: rows whose key is stored already: kept, dropped, or an error.
-    `bucket_options`: what was said of the index and its buckets, to be held against the table (`facts_of_table`).
+    `combine_before_insert`: off, because an insert promises no uniqueness and then needs no sort.
+    `insert_duplicates`: rows whose key is stored already are kept, dropped, or an error.
+    `bucket_options`: what the options say of the index and its buckets, to be compared with the table
+    (`facts_of_table`).
     `bloom_prunes_by_range`: Bloom indexes pass over files whose key range does not fit.
-    `bloom_uses_metadata`: Bloom indexes ask the metadata table for ranges and filters, where it has them.
-    `updates_partition_path`: by a global index, a row whose key lies in another partition moves from there to its own;
-    off, as by a record index unless asked for, it stays where the key lies.
-    `fallback_updates_partition_path`: the same, of the index that is asked where there is no record index yet.
-    `fills_missing_columns`: columns that the input lacks become null, rather than an error: they may be misspelled.
-    `makes_new_columns_nullable`: also where the input says that they are never null, which old rows cannot be.
-    `metadata_deltacommits_max`: delta commits of the metadata table after which it is compacted.
-    `metadata_log_blocks_min`: blocks that make a log of the metadata table worth a log compaction; None: there is none.
+    `bloom_uses_metadata`: Bloom indexes ask the metadata table for ranges and filters, if it has them.
+    `updates_partition_path`: with a global index, a row whose key lies in another partition moves from there to its own
+    partition. If off, as with a record index by default, the row stays where the key lies.
+    `fallback_updates_partition_path`: the same, for the index that is asked while there is no record index.
+    `fills_missing_columns`: columns that the input lacks become null. If off, they are an error: one may be misspelled.
+    `makes_new_columns_nullable`: new columns may be null, even if the input says never: old rows have no value there.
+    `metadata_deltacommits_max`: the metadata table is compacted after this many delta commits of its own.
+    `metadata_log_blocks_min`: a log of the metadata table with this many blocks is log compacted; None: none is.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
-    `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Ten seconds, in which most
-    writes end. One wait covers all tries, so Apache Hudi's counts of retries have nothing to say here.
+    `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Most writes end within the
+    default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
-    `commit_metadata_prefix`: options that begin so go into the commit; empty: none do.
+    `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
     """
 
     operation: OperationName = "upsert"
@@ -99,7 +99,7 @@ class WriteSettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The settings that options ask for; options of other concerns are left alone.
+        """The settings that the options ask for. Options of other concerns are left alone.
 
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
@@ -109,6 +109,7 @@ class WriteSettings:
         sort_mode = o.choice("hoodie.bulkinsert.sort.mode", d.bulk_insert_sort_mode, get_args(SortMode))
         metadata_max = o.count("hoodie.metadata.compact.max.delta.commits", d.metadata_deltacommits_max)
         metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
+
         return cls(
             operation=o.choice("hoodie.datasource.write.operation", d.operation, get_args(OperationName)),
             compression=chosen_compression(o, d.compression),
@@ -152,11 +153,11 @@ class WriteSettings:
 
     @property
     def has_global_index(self) -> bool:
-        """Whether a record key is one row of the whole table, and not only of its partition."""
+        """Whether a record key names one row of the whole table, and not only of its partition."""
         return is_global_index(self.index_type)
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
-        """The options that go into the commit's extra metadata, under their whole names; none that are secret."""
+        """The options that go into the commit's extra metadata, under their whole names, except secret ones."""
         prefix = self.commit_metadata_prefix
         return {n: text for n, text in options.items() if prefix and n.startswith(prefix) and not is_secret(n)}
 
@@ -167,20 +168,21 @@ _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource
 
 
 def _asked(options: OptionValues, name: str) -> int | None:
-    """A count, where one is asked for."""
+    """A count, if one is asked for."""
     return options.count(name, 1) if options.texts.get(name, "").strip() else None
 
 
 def _moves(options: OptionValues, index: LookupType) -> bool:
-    """Whether rows follow their partition column, by the option of the index's family."""
+    """Whether rows follow their partition column, as the option of the index's family says."""
     family = "record" if index in _RECORD_INDEXES else index.removeprefix("GLOBAL_").lower()
     return options.flag(f"hoodie.{family}.index.update.partition.path", family != "record")
 
 
 def _insert_duplicates(options: OptionValues, default: DuplicatePolicy) -> DuplicatePolicy:
-    """What an insert does with stored keys, from the older flag and the newer policy."""
+    """What an insert does with keys that are stored, by the older flag and the newer policy."""
     policy_name = "hoodie.datasource.insert.dup.policy"
     policy = options.choice(policy_name, default, get_args(DuplicatePolicy))
+
     if not options.flag(_DROP_DUPLICATES, False):
         return policy
     if policy == "fail":

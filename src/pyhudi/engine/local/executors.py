@@ -16,17 +16,17 @@ R = TypeVar("R")
 
 
 class SerialExecutor:
-    """One task after the other in the calling thread: the order is certain, as tests of crashes need it."""
+    """Runs one task after the other in the calling thread. Tests of crashes need this fixed order."""
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         return [function(task) for task in tasks]
 
 
 class LocalExecutor:
-    """Threads of this process. pyarrow and compiled loops let go of the GIL, so that these do work at once.
+    """Runs tasks in threads of this process. pyarrow and compiled loops release the GIL, so these run at the same time.
 
-    The threads live for one `run`: nothing is left behind to close or to lose in a fork, and a task may
-    call `run` itself. Starting them costs about 0.1 ms.
+    The threads live for one `run`: nothing is left behind to close or to lose in a fork, and a task may call `run`
+    itself. Starting them costs about 0.1 ms.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -57,12 +57,12 @@ class LocalExecutor:
 
 
 def worker_count(executor: Executor) -> int:
-    """How many tasks an executor runs at a time in this process: one, if it does not say more."""
+    """How many tasks an executor runs at a time in this process: one, unless it says more."""
     return executor.workers if isinstance(executor, LocalExecutor) else 1
 
 
 class LocalSliceWork:
-    """Slices of a compaction as tasks of an executor in this process."""
+    """Runs the slices of a compaction as tasks of an executor in this process."""
 
     def __init__(self, executor: Executor, storage: Storage) -> None:
         self._executor, self._storage = executor, storage

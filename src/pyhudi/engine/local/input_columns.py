@@ -11,15 +11,17 @@ from pyhudi.table.slices.conform import conform_array
 
 
 def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    """A column as the table has it; null where the input lacks it.
+    """A column as the table has it. It is null if the input lacks it.
 
-    Raises: Invalid for a value that the type has no place for, with the cast to make.
+    Raises: Invalid for a value that the type has no place for; the message names the cast to make.
     """
     at = rows.schema.get_field_index(field.name)  # `column_names` makes a list of all of them, each time
     if at < 0:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
+
     column = rows.column(at)
     _refuse_broken(column, field.name)
+
     if column.type == field.type:
         return column
     chunks = [_as_stored(chunk, field) for chunk in column.chunks]
@@ -27,7 +29,10 @@ def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
 
 
 def input_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of the input with the table's columns, in their types; a view where it has them. Raises: Invalid."""
+    """A batch of the input with the table's columns, in their types.
+
+    No copy is made of fitting columns. Raises: Invalid.
+    """
     rows = pa.Table.from_batches([batch])
     columns = [one_array(input_column(rows, field)) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -40,8 +45,8 @@ def plain_rows(rows: pa.Table) -> pa.Table:
 
 
 def _refuse_broken(column: pa.ChunkedArray, name: str) -> None:
-    """Raises: Invalid for values that no reader could take: text that is no UTF-8, decimals of too many digits, offsets
-    that lead out of the column. Arrow passes them on unseen. Cost: some 20 ns a text.
+    """Raises: Invalid for values that no reader could take: text that is not UTF-8, decimals of too many digits,
+    offsets that lead out of the column. Arrow itself passes them on. Cost: some 20 ns a text.
     """
     try:
         column.validate(full=True)
@@ -70,34 +75,40 @@ def _cast_hint(found: pa.DataType, field: pa.Field) -> str:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """The array without dictionaries, runs, views and extensions at any depth; a column of nulls stays one.
+    """The array without dictionaries, runs, views and extensions at any depth. A column of nulls stays one.
 
-    A view where nothing is to be decoded. Raises: what Arrow does for values that the plain type has no place for.
+    No copy is made if nothing must be decoded. Raises: what Arrow raises for values that do not fit the plain type.
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain_array(array.storage)
+
     if pa.types.is_dictionary(kind):
         return plain_array(array.dictionary).take(array.indices)
+
     if pa.types.is_run_end_encoded(kind):
         return plain_array(array.values).take(_runs_of_rows(array))
+
     if pa.types.is_struct(kind):
         children = [plain_array(array.field(at)) for at in range(kind.num_fields)]
         fields = [one.with_type(child.type) for one, child in zip(kind, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(array))
+
     if pa.types.is_map(kind):
         array = pa.concat_arrays([array])
         keys, items = plain_array(array.keys), plain_array(array.items)
         return pa.MapArray.from_arrays(_offsets(array), keys, items, mask=_nulls(array))
+
     if (item := _item_field(kind)) is not None:
         values = plain_array(array.flatten())
         wanted = pa.list_(item.with_type(values.type))
         return pa.ListArray.from_arrays(_list_offsets(array), values, type=wanted, mask=_nulls(array))
+
     return array if pa.types.is_null(kind) else array.cast(_canonical(kind))
 
 
 def _item_field(kind: pa.DataType) -> pa.Field | None:
-    """The items of any kind of list."""
+    """The items of any kind of list; None for other types."""
     tests = (
         pa.types.is_list,
         pa.types.is_large_list,
@@ -113,7 +124,7 @@ def _canonical(kind: pa.DataType) -> pa.DataType:
 
 
 def _runs_of_rows(array: pa.Array) -> pa.Array:
-    """The run that each row lies in."""
+    """The number of the run that each row lies in."""
     rows = np.arange(array.offset, array.offset + len(array))
     return pa.array(np.searchsorted(np.asarray(array.run_ends), rows, side="right"))
 
@@ -123,7 +134,7 @@ def _nulls(array: pa.Array) -> pa.Array | None:
 
 
 def _list_offsets(array: pa.Array) -> pa.Array:
-    """Where each list begins among the items of all; a null has none.
+    """Where each list begins among the items of all lists. A null list has no items.
 
     Seen: a cast of PyArrow 26 from list views gives a null too few offsets, and then reads what lies beyond.
     """
@@ -133,5 +144,5 @@ def _list_offsets(array: pa.Array) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Arrow wants offsets unsliced where a mask is given."""
+    """The offsets. Arrow wants them unsliced if a mask is given."""
     return array.offsets if array.offset == 0 else pa.concat_arrays([array.offsets])

@@ -1,4 +1,4 @@
-"""Refusing rows with nulls where there may be none, on every engine alike."""
+"""Refusing rows with nulls where none may be. All engines use it."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from pyhudi.errors import Invalid
 
 
 def refuse_null_ordering(nulls: Mapping[str, int]) -> None:
-    """Raise for ordering columns with nulls: a row without an ordering value cannot be settled."""
+    """Raise for ordering columns with nulls: a row without an ordering value cannot be compared with others."""
     _refuse(nulls, "ordering column", "a value in each row")
 
 

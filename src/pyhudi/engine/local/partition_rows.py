@@ -1,4 +1,4 @@
-"""The input's rows of one partition, wherever they lie in its tables."""
+"""The input's rows of one partition, wherever they lie in the input's tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ _PIECE_ROWS = 1_024  # where a chunk gives fewer rows than this, gathering chunk
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """The input's rows in one partition, as they arrived: all of `table`, or those that `rows` numbers.
+    """The input's rows in one partition, as they arrived: all rows of `table`, or those that `rows` numbers.
 
-    `key_column`: the column that holds the record keys. `ARRIVAL` may be among the columns, where rows of different
-    partitions are to be settled against each other and their numbers do not tell their order.
+    `key_column`: the column that holds the record keys. `ARRIVAL` is among the columns if rows of different partitions
+    are compared with each other and their numbers do not tell their order.
     """
 
     table: pa.Table
@@ -31,16 +31,16 @@ class PartitionRows:
         return len(self.table) if self.rows is None else len(self.rows)
 
     def keys(self) -> pa.Array:
-        """The record keys, one array."""
+        """The record keys, as one array."""
         return self.column(self.key_column)
 
     def key_chunks(self) -> pa.ChunkedArray:
-        """The record keys, as they lie where they need not be gathered."""
+        """The record keys, as they are stored if they need not be gathered."""
         keys = self.table.column(self.key_column)
         return keys if self.rows is None else keys.take(pa.array(self.rows))
 
     def column(self, name: str) -> pa.Array:
-        """A column of the rows, one array."""
+        """A column of the rows, as one array."""
         column = self.table.column(name)
         column = column if self.rows is None else column.take(pa.array(self.rows))
         return one_array(column)
@@ -52,7 +52,7 @@ class PartitionRows:
         return np.arange(len(self.table)) if self.rows is None else self.rows
 
     def chosen(self, rows: np.ndarray) -> "PartitionRows":
-        """Only these of the rows, ascending."""
+        """Only these rows, ascending."""
         return PartitionRows(self.table, self.key_column, rows if self.rows is None else self.rows[rows])
 
     def key_numbers(self) -> np.ndarray:
@@ -67,15 +67,17 @@ class PartitionRows:
                 yield self._with_key(batch)
 
     def batches_between(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """The rows from one number to another, which is cheaper than naming each."""
+        """The rows from number `start` to before number `stop`. Cheaper than `batches` with all of the numbers."""
         if self.rows is not None:
             yield from self.batches(np.arange(start, stop))
             return
+
         rows = self.table.slice(start, stop - start)
         if len(rows) >= _PIECE_ROWS * rows.column(0).num_chunks:
             batches: Iterable[pa.RecordBatch] = rows.to_batches(max_chunksize=BATCH_ROWS)
         else:  # what follows costs more for each batch than a copy does
             batches = _joined(rows)
+
         for batch in batches:
             yield self._with_key(batch)
 
@@ -86,7 +88,7 @@ class PartitionRows:
 
 
 def _joined(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Rows that lie in many small chunks, in larger ones."""
+    """The rows of many small chunks, in larger chunks."""
     for start in range(0, len(table), BATCH_ROWS):
         yield from table.slice(start, BATCH_ROWS).combine_chunks().to_batches()
 
@@ -104,7 +106,7 @@ def _gathered(table: pa.Table, rows: np.ndarray) -> list[pa.RecordBatch]:
 
 
 def _gathered_by_chunk(chunks: Sequence[pa.RecordBatch], rows: np.ndarray) -> Iterator[pa.RecordBatch]:
-    """A take from one contiguous chunk costs a third of a take from chunks."""
+    """Take rows chunk by chunk: that costs a third of one take from all chunks."""
     ends = np.cumsum([0, *map(len, chunks)])
     cuts = np.searchsorted(rows, ends).tolist()
     for number, chunk in enumerate(chunks):

@@ -1,4 +1,4 @@
-"""The memory that threads share who write file groups from rows in files."""
+"""The memory that threads share while they write file groups from rows in files."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,10 +9,10 @@ _LET_GO_BYTES: Final = 64 * 1024 * 1024
 
 
 class RowMemory:
-    """So many bytes at most are held at a time, but for one file group that is larger by itself.
+    """Bounds the bytes that are held at a time. A file group that is larger than the bound is held alone.
 
-    `row_bytes`: of a row, as it lies in the files. `let_go`: gives back the memory in which the files were looked at;
-    called whenever rows of some size went by.
+    `row_bytes`: of a row in the files. `let_go`: gives back the memory that was used to look at the files; called each
+    time that enough rows went by.
     """
 
     def __init__(self, max_bytes: int, *, row_bytes: int, let_go: Callable[[], None]) -> None:
@@ -25,7 +25,7 @@ class RowMemory:
 
     @property
     def group_rows_max(self) -> int:
-        """Rows of a file group that have room when they are held twice, as settling and sorting take."""
+        """How many rows of a file group have room when they are held twice, as merging and sorting need."""
         return max(1, self._max_bytes // (2 * max(1, self.row_bytes)))
 
     @contextmanager
@@ -42,7 +42,7 @@ class RowMemory:
                 self._changed.notify_all()
 
     def pass_by(self, size_bytes: int) -> None:
-        """So many bytes of the files were looked at."""
+        """Note that so many bytes of the files were looked at."""
         with self._changed:
             self._passed_bytes += size_bytes
             is_due = self._passed_bytes >= self._let_go_bytes

@@ -1,7 +1,7 @@
-"""Rows that are put aside in Arrow files of this machine, those of a partition together, to be fed from there.
+"""Rows that are put aside in Arrow files of this machine, together by partition, to be fed to a write from there.
 
-A file is a row of batches, each sorted by partition; a second file beside it says where the rows of each partition
-lie. A process writes them for input that memory has no room for, and tasks of Spark for a DataFrame.
+A file is a sequence of batches, each sorted by partition. A second file beside it says where the rows of each partition
+lie. A process writes such files for input that memory has no room for; tasks of Spark write them for a DataFrame.
 """
 
 import mmap
@@ -25,17 +25,17 @@ from pyhudi.write.input.source import ARRIVAL, InputSpec
 from pyhudi.write.memory_settings import SPILL_FOLDER
 
 PIECE_BYTES = 32 * 1024 * 1024
-"""Arrow bytes that are gathered before they are sorted; about four times this is what that needs."""
+"""Arrow bytes that are gathered before they are sorted. Sorting needs about four times as much."""
 
 _RUNS = pa.schema([("path", pa.string()), ("batch", pa.int32()), ("start", pa.int64()), ("rows", pa.int64())])
 _RUNS_SUFFIX = ".runs"
 _TASK_ROWS_BITS = 33
-"""Rows that a task may number before it would run into the next one's numbers."""
+"""Bits for a row's number within its task. The number of the task stands above these bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFile:
-    """A file of rows, and what was found in them. `nulls`: of the columns that must not be null, in their order."""
+    """A file of rows, and what was found in them. `nulls`: how many nulls each column of `never_null` has."""
 
     path: str
     rows: int
@@ -46,7 +46,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class StagedRows:
-    """The files of an input, in its order, in a folder of their own."""
+    """The files of an input, in the input's order, in a folder of their own."""
 
     folder: ScratchFolder
     files: tuple[StagedFile, ...]
@@ -54,7 +54,7 @@ class StagedRows:
     _mapped: list[mmap.mmap] = field(default_factory=list)
 
     def refuse_bad_rows(self) -> None:
-        """Raises: Invalid for rows without a key, or with a null where there may be none."""
+        """Raises: Invalid for rows without a key, or with a null where none may be."""
         if count := sum(file.bad_keys for file in self.files):
             example = next((file.example for file in self.files if file.example is not None), "")
             raise Invalid(null_key_message(self.spec.keys.record_key, count, f"one row has {example}"))
@@ -70,7 +70,7 @@ class StagedRows:
         return -(-size_bytes // max(1, sum(file.rows for file in self.files)))
 
     def partitions(self) -> dict[str, PartitionRows]:
-        """The rows of each partition in the input's order, memory-mapped: they cost address space only."""
+        """The rows of each partition in the input's order. They are memory-mapped, so they cost address space only."""
         slices: dict[str, list[pa.RecordBatch]] = {}
         for file in self.files:
             batches = self._open(file.path)
@@ -84,14 +84,14 @@ class StagedRows:
         }
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows: those of a partition as they arrived, and all of them so where they are numbered."""
+        """All rows. Those of a partition come as they arrived; if rows are numbered, all of them do."""
         for file in self.files:
             for batch in self._open(file.path):
                 yield batch.sort_by(ARRIVAL) if ARRIVAL in batch.schema.names else batch
                 self.let_go()
 
     def let_go(self) -> None:
-        """Give back the memory in which files were looked at."""
+        """Give back the memory that was used to look at files."""
         for mapped in self._mapped:
             let_go(mapped)
 
@@ -106,12 +106,12 @@ class StagedRows:
 
 
 def never_null(spec: InputSpec) -> tuple[str, ...]:
-    """The columns in which nulls are counted."""
+    """The columns in which nulls are counted: the ordering columns, and the columns that must not be null."""
     return tuple(dict.fromkeys((*spec.ordering, *spec.required)))
 
 
 def open_batches(path: str) -> list[pa.RecordBatch]:
-    """The batches of a file as they lie there, memory-mapped."""
+    """The batches of a file as they are stored, memory-mapped."""
     return _batches_of(pa.py_buffer(map_file(path)))
 
 
@@ -120,15 +120,17 @@ def stage_rows(
 ) -> StagedFile:
     """Put rows that have the columns of the spec's schema into a file.
 
-    Null keys and nulls are counted, for the caller to refuse. Memory: about four times `piece_bytes`, and a batch.
-    Raises: Invalid for a partition path that is none; Unavailable when the file cannot be written.
+    Null keys and nulls are counted, so that the caller can refuse them. Memory: about four times `piece_bytes`, and a
+    batch. Raises: Invalid for a text that is no partition path; Unavailable when the file cannot be written.
     """
     schema = spec.schema if spec.bare_key is not None else spec.schema.append(pa.field(RECORD_KEY, pa.string()))
     schema = schema.append(pa.field(ARRIVAL, pa.int64())) if spec.numbers_rows else schema
     stager = _Stager(spec, task)
+
     with _written(path, schema) as write:
         for piece in _pieces(batches, piece_bytes):
             write(stager.sort(piece))
+
     with _written(path + _RUNS_SUFFIX, _RUNS) as write:
         for run in stager.runs:
             write(run)
@@ -138,9 +140,10 @@ def stage_rows(
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.Table]:
-    """The rows again, in pieces of about so many bytes."""
+    """The same rows in pieces of about so many bytes."""
     held: list[pa.RecordBatch] = []
     size_bytes = 0
+
     for batch in batches:
         count = max(1, len(batch) * piece_bytes // max(1, batch.nbytes))
         for start in range(0, len(batch), count):
@@ -150,12 +153,13 @@ def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.
                 piece = pa.Table.from_batches(held)
                 held, size_bytes = [], 0
                 yield piece
+
     if held:
         yield pa.Table.from_batches(held)
 
 
 class _Stager:
-    """What is noted of rows on their way into a file."""
+    """Prepares rows for a file, and notes what it finds in them."""
 
     def __init__(self, spec: InputSpec, task: int) -> None:
         self._spec, self._task = spec, task
@@ -167,22 +171,27 @@ class _Stager:
         self.runs: list[pa.RecordBatch] = []
 
     def sort(self, piece: pa.Table) -> pa.RecordBatch:
-        """The rows of each partition together, with their keys and numbers; where they lie is noted."""
+        """Sort the rows by partition, and add their keys and numbers. Notes where each partition's rows lie."""
         self._check(piece)
         if self._spec.bare_key is None and not self.bad_keys:
             keys = record_keys(piece, self._spec.keys, task=self._task, first=self.rows)
             piece = piece.append_column(RECORD_KEY, keys)
         elif self._spec.bare_key is None:  # refused by the caller anyhow
             piece = piece.append_column(RECORD_KEY, pa.nulls(len(piece), pa.string()))
+
         if self._spec.numbers_rows:
             first = (self._task << _TASK_ROWS_BITS) + self.rows
             piece = piece.append_column(ARRIVAL, pa.array(np.arange(first, first + len(piece))))
+
         self.rows += len(piece)
+
         encoded = partition_paths(piece, self._spec.keys).chunk(0)
+
         numbers = np.asarray(encoded.indices)
         if (np.diff(numbers) < 0).any():
             order = stable_order(numbers, len(encoded.dictionary))
             piece, numbers = piece.take(pa.array(order)), numbers[order]
+
         starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1])
         self.runs.append(
             pa.RecordBatch.from_arrays(
@@ -195,6 +204,7 @@ class _Stager:
                 schema=_RUNS,
             )
         )
+
         (batch,) = piece.combine_chunks().to_batches()
         return batch
 
@@ -211,7 +221,7 @@ class _Stager:
 
 @contextmanager
 def _written(path: str, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Gives what writes batches to a new file. Raises: Unavailable when it cannot be written."""
+    """Gives a function that writes batches to a new file. Raises: Unavailable when the file cannot be written."""
     with _disk_errors(path):
         sink = pa.OSFile(path, "wb")
 

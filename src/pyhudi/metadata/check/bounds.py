@@ -13,15 +13,18 @@ from pyhudi.metadata.derive.column_bounds import IndexedColumn
 def beyond(
     index: str, partition: str, column: IndexedColumn, stored: pa.Table, known: pa.Table, named: str
 ) -> Iterator[Difference]:
-    """Where values or nulls are stored that the statistics rule out. `named`: the column that names a row of both."""
+    """The rows whose stored values or nulls the statistics rule out. `named`: the column that names a row of both."""
     names = stored.column(named).to_pylist()
     at = pc.index_in(pa.array(names, pa.string()), one_array(known.column(named)))
     said = known.take(one_array(at))
+
     is_known = pc.fill_null(said.column("is_known"), False)
+    # A value beyond its bound, or a null where none is counted, misleads a reader.
     below = pc.less(_plain(stored.column("min")), _plain(said.column("min")))
     above = pc.greater(_plain(stored.column("max")), _plain(said.column("max")))
     hidden = pc.and_(pc.equal(said.column("null_count"), 0), pc.greater(stored.column("null_count"), 0))
     wrong = pc.or_(pc.and_(is_known, pc.or_(pc.fill_null(below, False), pc.fill_null(above, False))), hidden)
+
     for row in _places(wrong):
         yield Difference(
             index, DifferenceKind.RECORD_VALUE, partition, f"{column.name} {names[row]}".strip(),

@@ -32,7 +32,7 @@ class _Task:
 
 
 def read_blooms(storage: Storage, files: Iterable[tuple[str, BaseFileName]], executor: Executor) -> pa.Table:
-    """The filters of base files (partition, name), as `BLOOMS`; nothing of a file without one.
+    """The filters of base files (partition, name), as `BLOOMS`. A file without a filter has no row.
 
     Requests: the footer of each file. Memory: the filters.
     """

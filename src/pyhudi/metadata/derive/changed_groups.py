@@ -19,10 +19,10 @@ from pyhudi.timeline.active import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ChangedGroup:
-    """A file group before and after an action: None where it did not exist, or was replaced.
+    """A file group before and after an action. A side is None where the group did not exist, or was replaced.
 
-    `may_change_keys`: whether the action may have added record keys to it, or taken some away. `only_updates`: it did
-    nothing but log new versions of rows that it found there, in the base file or in older logs.
+    `may_change_keys`: the action may have added record keys to the group, or taken some away. `only_updates`: the
+    action only logged new versions of rows that the group had already, in its base file or in older logs.
     """
 
     partition: str
@@ -36,39 +36,45 @@ class ChangedGroup:
 def changed_groups(
     snapshot: Snapshot, metadata: CommitMetadata, *, with_rewrites: bool = False, finds_keys: bool = False
 ) -> list[ChangedGroup]:
-    """The groups that an action wrote to or replaced, by partition and file id.
+    """The file groups that an action wrote to or replaced, by partition and file id.
 
-    `with_rewrites`: also those of one that only rewrites rows. `finds_keys`: whether the action looked up which keys
-    are stored, so that what it counts as updates are updates. A write by bucket does not: it counts each row that goes
-    to an existing file group as one.
+    `with_rewrites`: also those of an action that only rewrites rows. `finds_keys`: the action looked up which keys are
+    stored, so what it counts as updates are updates. A write by bucket looks up nothing: it counts each row that goes
+    to an existing file group as an update.
 
-    `snapshot`: the table right before the action. Cost: a look-up of the listing a partition of the action.
+    `snapshot`: the table right before the action. Cost: one look-up of the listing for each partition of the action.
     """
     if metadata.operation_type in REWRITES and not with_rewrites:
         return []
+
     replaced = metadata.partition_to_replace_file_ids or {}
     found, partitions = [], sorted({*metadata.partition_to_write_stats, *replaced})
     snapshot.listing.expect(partitions)
+
     for partition in partitions:
         stats: dict[str, list[WriteStat]] = {}
         for stat in metadata.partition_to_write_stats.get(partition, ()):
             if stat.path:
                 stats.setdefault(stat.file_id or "", []).append(stat)
+
         file_ids = {*stats, *replaced.get(partition, ())}
-        slices = {piece.file_id: piece for piece in snapshot.slices(partition, file_ids)}
+        slices = {file_slice.file_id: file_slice for file_slice in snapshot.slices(partition, file_ids)}
+
         for file_id in sorted(file_ids):
-            before, of = slices.get(file_id), stats.get(file_id, [])
-            after = None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, of)
+            before, own_stats = slices.get(file_id), stats.get(file_id, [])
+            after = (
+                None if file_id in replaced.get(partition, ()) else slice_after(partition, file_id, before, own_stats)
+            )
             may_change, only_updates = (
-                _may_change_keys(before, after, of),
-                finds_keys and _only_updates(before, after, of),
+                _may_change_keys(before, after, own_stats),
+                finds_keys and _only_updates(before, after, own_stats),
             )
             found.append(ChangedGroup(partition, file_id, before, after, may_change, only_updates))
     return found
 
 
 def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: Iterable[WriteStat]) -> FileSlice | None:
-    """A file group's newest slice once these files are in it. Change logs are no part of it."""
+    """A file group's newest slice with these files in it. Logs of changes (CDC) are no part of it."""
     after = before
     for stat in sorted(stats, key=lambda stat: stat.is_log):
         name, size_bytes = (stat.path or "").rpartition("/")[2], stat.file_size_in_bytes or 0
@@ -83,8 +89,8 @@ def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: I
 
 
 def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGroup]) -> list[FileSlice]:
-    """The newest slices of a partition once its groups are changed so."""
-    slices = {piece.file_id: piece for piece in snapshot.slices(partition)}
+    """The newest slices of a partition, with the changed groups in place of what they were."""
+    slices = {file_slice.file_id: file_slice for file_slice in snapshot.slices(partition)}
     for group in changed:
         if group.partition == partition:
             slices.pop(group.file_id, None)
@@ -116,7 +122,7 @@ def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:
 
 
 def _may_change_keys(before: FileSlice | None, after: FileSlice | None, stats: Iterable[WriteStat]) -> bool:
-    """Base files by the counts of the writer; in a log a key may come back that an older log deleted."""
+    """For base files the writer's counts tell. In a log, a key may come back that an older log deleted."""
     if before is None or after is None:
         return True
     return any(stat.is_log or stat.num_inserts or stat.num_deletes or not stat.num_writes for stat in stats)

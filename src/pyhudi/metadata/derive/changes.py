@@ -1,4 +1,4 @@
-"""What an action changes in a partition of the metadata table: keys with their new values, and keys that go."""
+"""What an action changes in a partition of the metadata table: keys with new values, and keys that are deleted."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ def no_keys() -> pa.Array:
 
 
 def binary_keys(keys: pa.Array) -> pa.Array:
-    """Keys that are text, as changes have them."""
+    """Keys that are text, in the type that changes have."""
     return keys.cast(pa.large_string()).cast(pa.large_binary())
 
 
@@ -25,8 +25,8 @@ class PartitionChange:
     """The change of one partition, not yet spread over its file groups.
 
     `cells`: as `CELLS`, in any order, each key once. `deletes`: keys, large binary, each once; none of them is among
-    the cells. `data_partition`: of a partition whose file groups belong to data partitions (the partitioned record
-    index), the one that the keys are of; None elsewhere.
+    the cells. `data_partition`: the data partition of the keys, in a partitioned record index; None elsewhere. There
+    file groups belong to data partitions.
     """
 
     partition: str
@@ -47,8 +47,8 @@ class PartitionChange:
 class InitialPartition:
     """What a new partition begins with.
 
-    `changes`: its records, without deletes; one, or one a data partition in a partitioned record index.
-    `group_counts`: how many file groups there are, by the changes' data partition.
+    `changes`: its records, without deletes. A partitioned record index has one change a data partition, others have
+    one. `group_counts`: how many file groups there are, by the changes' data partition.
     """
 
     partition: str

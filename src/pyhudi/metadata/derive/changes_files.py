@@ -24,16 +24,18 @@ from pyhudi.versions import TableVersion
 
 
 def files_change(records: Mapping[str, FilesRecord], *, schema_text: str) -> PartitionChange:
-    """The change that puts these records, by key, into a log."""
-    encoded = {key: encode_files_record(of, schema_text) for key, of in records.items()}
+    """The change that puts these records into a log. `records`: by key."""
+    encoded = {key: encode_files_record(record, schema_text) for key, record in records.items()}
     return PartitionChange(FILES, cells_of(encoded))
 
 
 def files_cells(
     keys: pa.Array, entries: pa.Table, *, table_version: TableVersion, base_file: str | None = None
 ) -> pa.Table:
-    """Records of `files` as `CELLS`, by columns. `keys`: large binary, each once. `entries`: as `FILES_COLUMNS`, by
-    record; one belongs to the key of its record's number. `base_file`: the HFile that they go into; None for a log.
+    """Records of `files` as `CELLS`, made by columns.
+
+    `keys`: large binary, each once. `entries`: as `FILES_COLUMNS`, ascending by `record`, which is the position of the
+    entry's key in `keys`. `base_file`: the HFile that the records go into; None for a log.
     """
     is_list = pc.equal(keys, PARTITIONS_KEY.encode()).to_numpy(zero_copy_only=False)
     types = np.where(is_list, PARTITION_LIST_TYPE, FILES_TYPE)
@@ -48,21 +50,23 @@ def initial_files_change(
 ) -> PartitionChange:
     """The change that puts all files of a table, and the list of its partitions, into a base file of this name.
 
-    By columns: of millions of files, no object of each. Memory: names and sizes, and the records.
+    Works by columns: millions of files do not become objects. Memory: names and sizes, and the records.
     """
-    held = sorted(parts, key=lambda of: files_key(of.partition))
-    keys = [files_key(of.partition) for of in held]
+    held = sorted(parts, key=lambda part: files_key(part.partition))
+    keys = [files_key(part.partition) for part in held]
     listed = PartitionFiles("", pa.array(keys, pa.string()), pa.array(np.zeros(len(keys), np.int64)))
+
     every = [listed, *held]
-    names = pa.concat_arrays([of.names.cast(pa.large_string()) for of in every])
+    names = pa.concat_arrays([part.names.cast(pa.large_string()) for part in every])
     entries = pa.table(
         {
-            "record": np.repeat(np.arange(len(every), dtype=np.int32), [len(of.names) for of in every]),
+            "record": np.repeat(np.arange(len(every), dtype=np.int32), [len(part.names) for part in every]),
             "name": names,
-            "size": pa.concat_arrays([of.sizes for of in every]),
+            "size": pa.concat_arrays([part.sizes for part in every]),
             "is_deleted": np.zeros(len(names), np.bool_),
         }
     )
+
     every_key = binary_keys(pa.array([PARTITIONS_KEY, *keys], pa.string()))
     return PartitionChange(FILES, files_cells(every_key, entries, table_version=table_version, base_file=base_file))
 
@@ -79,23 +83,25 @@ def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
 
 
 def cleaned_records(metadata: CleanMetadata) -> dict[str, FilesRecord]:
-    """What a clean changes in `files`, by key: tombstones of the files, and of the partitions that are no more."""
+    """What a clean changes in `files`, by key: tombstones of the removed files, and of partitions that are gone."""
     partitions = metadata.partition_metadata
     records = {
         files_key(partition): FilesRecord(
-            FILES_TYPE, {name: FileState(0, is_deleted=True) for name in of.delete_path_patterns}
+            FILES_TYPE, {name: FileState(0, is_deleted=True) for name in cleaned.delete_path_patterns}
         )
-        for partition, of in partitions.items()
+        for partition, cleaned in partitions.items()
     }
-    gone = {files_key(p): FileState(0, is_deleted=True) for p, of in partitions.items() if of.is_partition_deleted}
+    gone = {
+        files_key(p): FileState(0, is_deleted=True) for p, cleaned in partitions.items() if cleaned.is_partition_deleted
+    }
     return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, gone)} if gone else records
 
 
 def listing_records(files: Mapping[str, Mapping[str, int]]) -> dict[str, FilesRecord]:
-    """Records for partitions and their files, the list of partitions among them."""
+    """Records for partitions and their files, together with the list of partitions."""
     records = {
-        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in of.items()})
-        for partition, of in files.items()
+        files_key(partition): FilesRecord(FILES_TYPE, {name: FileState(size, False) for name, size in sizes.items()})
+        for partition, sizes in files.items()
     }
     partitions = {files_key(partition): FileState(0, False) for partition in files}
     return {**records, PARTITIONS_KEY: FilesRecord(PARTITION_LIST_TYPE, partitions)}

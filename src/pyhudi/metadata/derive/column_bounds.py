@@ -1,7 +1,7 @@
-"""What a file holds of each column: least and greatest value, nulls, sizes. Of base files by their footers where those
-can be trusted, else by the data; of log files by the rows of their blocks.
+"""What a file holds of each column: least and greatest value, number of rows and nulls, sizes.
 
-Bounds are null where a column has no value, and where they are not known: nobody may conclude anything from that.
+A base file's footer tells, where it can be trusted, else the data do. Of a log file the rows of its blocks tell. Bounds
+are null where a column has no value, and also where they are not known: then nothing follows from them.
 """
 
 import math
@@ -25,7 +25,10 @@ from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
 @dataclass(frozen=True, slots=True)
 class IndexedColumn:
-    """A column whose bounds are kept. `name`: of a field within records, the names joined by dots."""
+    """A column whose bounds are kept.
+
+    `name`: for a field within a record the names joined by dots, as in `home.city`.
+    """
 
     name: str
     type: pa.DataType
@@ -37,7 +40,10 @@ class IndexedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """Of a column in one file. `low`, `high`: Arrow scalars of the column's type, null for none or not known."""
+    """A column's bounds in one file.
+
+    `low`, `high`: Arrow scalars of its type, null if there is none or it is not known.
+    """
 
     value_count: int
     null_count: int
@@ -49,7 +55,7 @@ class ColumnBounds:
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
-    """Of a file by column name. A column that the file does not have, and that nothing is known of, is left out."""
+    """A file's bounds, by column name. A column of which the file tells nothing is left out."""
 
     partition: str
     file: str
@@ -74,19 +80,25 @@ def bounds_schema(kind: pa.DataType) -> pa.Schema:
 
 
 def bounds_table(files: Iterable[FileBounds], column: IndexedColumn) -> pa.Table:
-    """A column's bounds, a row a file that has them."""
-    rows = [(of.partition, of.file, of.columns[column.name]) for of in files if column.name in of.columns]
+    """A column's bounds, with a row for each file that has them."""
+    rows = [
+        (bounds.partition, bounds.file, bounds.columns[column.name])
+        for bounds in files
+        if column.name in bounds.columns
+    ]
+
     schema = bounds_schema(column.type)
     arrays = [
         pa.array([partition for partition, _, _ in rows], pa.string()),
         pa.array([file for _, file, _ in rows], pa.string()),
         *(
-            pa.array([getattr(of, name) for _, _, of in rows], pa.int64())
+            pa.array([getattr(bounds, name) for _, _, bounds in rows], pa.int64())
             for name in ("value_count", "null_count", "size_bytes", "uncompressed_size_bytes")
         ),
-        pa.array([of.low for _, _, of in rows], column.type),
-        pa.array([of.high for _, _, of in rows], column.type),
+        pa.array([bounds.low for _, _, bounds in rows], column.type),
+        pa.array([bounds.high for _, _, bounds in rows], column.type),
     ]
+
     return pa.table(arrays, schema=schema)
 
 
@@ -99,8 +111,8 @@ def read_bounds(
 ) -> list[FileBounds]:
     """The bounds of these columns in files (partition, name, bytes). `stored`: every column that rows may have.
 
-    Requests: a footer a base file, and columns of it that its footer does not tell enough of; the whole of a log file.
-    Memory: a row group of one column, or a batch of a block, a worker.
+    Requests: the footer of each base file, and its columns of which the footer tells too little; the whole of a log
+    file. Memory: in each worker, a row group of one column, or a batch of a log block.
     """
     return executor.run(read_file_bounds, [_Task(storage, stored, columns, *file) for file in files])
 
@@ -117,6 +129,8 @@ def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
         schema = file.schema_arrow
         leaves = {file.schema.column(n).path: n for n in range(len(file.schema))}
         found = {}
+
+        # A column within a list or map has several values a row: it has no bounds.
         for column in task.columns:
             leaf = leaves.get(column.name)
             if leaf is not None and file.schema.column(leaf).max_repetition_level == 0:
@@ -132,25 +146,32 @@ def _chunk_bounds(file: pq.ParquetFile, leaf: int, column: IndexedColumn, stored
     chunks = [group.column(leaf) for group in groups]
     sizes = sum(c.total_compressed_size for c in chunks), sum(c.total_uncompressed_size for c in chunks)
     rows = sum(group.num_rows for group in groups)
+
+    # Read as the column's type, the values have another order, so the stored bounds tell nothing.
     if not _keeps_order(stored, column.type):
         unknown = pa.scalar(None, column.type)
         nulls = sum(chunk.statistics.null_count if chunk.statistics else 0 for chunk in chunks)
         return ColumnBounds(rows, nulls, unknown, unknown, *sizes)
+
     nulls, low, high = _told_by(chunks, column.type) or _read_extremes(file, column)
     return ColumnBounds(rows, nulls, low, high, *sizes)
 
 
 def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tuple[int, pa.Scalar, pa.Scalar] | None:
-    """Nulls and bounds by a footer; None where it does not say. It never tells of NaN, which no bound may pass over."""
+    """Nulls and bounds as the footer tells them; None where it does not.
+
+    A footer never tells of NaN. A bound must not pass over NaN, so columns of floating point are always read.
+    """
     if pa.types.is_floating(kind):
         return None
+
     nulls, lows, highs = 0, [], []
     for chunk in chunks:
         told = chunk.statistics
         if told is None or not told.has_null_count:
             return None
         nulls += told.null_count
-        if told.null_count == chunk.num_values:
+        if told.null_count == chunk.num_values:  # nulls alone have no bounds
             continue
         if not told.has_min_max:
             return None
@@ -159,6 +180,7 @@ def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tup
             highs.append(told.max)
         except (ValueError, OverflowError, pa.ArrowException):
             return None
+
     try:
         return nulls, *_extremes(pa.array(lows, kind), pa.array(highs, kind), kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -175,21 +197,25 @@ def _read_extremes(file: pq.ParquetFile, column: IndexedColumn) -> tuple[int, pa
         low, high = _min_max(values)
         lows.append(low)
         highs.append(high)
+
+    # NaN has no place in the order of values.
     unknown = pa.scalar(None, column.type)
     if has_nan:
         return nulls, unknown, unknown
+
     return nulls, *_extremes(pa.array(lows, column.type), pa.array(highs, column.type), column.type)
 
 
 def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
-    """Of the rows of the data blocks as they stand, whatever merging makes of them; deletes count for nothing.
+    """The bounds of the rows of the data blocks as they are stored, whatever merging makes of them.
 
-    A column that a partial block does not have counts for none of its rows.
+    Deletes count for nothing. Rows of a partial block do not count for the columns that the block lacks.
     """
     path = join(task.partition, task.file)
     tops = list(dict.fromkeys(column.top for column in task.columns))
     found = {column.name: Tally(column) for column in task.columns}
     blocks = slice_blocks([log_source(task.storage, path, task.size_bytes)], lambda _: True)
+
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
         names = [name for name in data_schema(block).names if name in tops and name in task.stored.names]
@@ -203,7 +229,7 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
 
 
 class Tally:
-    """The bounds of a column over batches of its values."""
+    """Gathers the bounds of a column over batches of its values."""
 
     def __init__(self, column: IndexedColumn) -> None:
         self._type, self._rows, self._nulls, self._has_nan = column.type, 0, 0, False
@@ -226,7 +252,7 @@ class Tally:
 
 
 def _extremes(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
-    """The least of the one and the greatest of the other. Zeros of floats: the least -0.0, the greatest 0.0."""
+    """The least of `lows` and the greatest of `highs`. A zero of a float is -0.0 as the least, 0.0 as the greatest."""
     low, high = _min_max(lows)[0], _min_max(highs)[1]
     if pa.types.is_floating(kind):
         low = pa.scalar(-0.0, kind) if low.is_valid and low.as_py() == 0 else low
@@ -236,10 +262,10 @@ def _extremes(lows: pa.Array, highs: pa.Array, kind: pa.DataType) -> tuple[pa.Sc
 
 def _min_max(values: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     if pa.types.is_fixed_size_binary(values.type):
-        of = pc.min_max(values.cast(pa.binary()))
-        return of["min"].cast(values.type), of["max"].cast(values.type)
-    of = pc.min_max(values)
-    return of["min"], of["max"]
+        extremes = pc.min_max(values.cast(pa.binary()))
+        return extremes["min"].cast(values.type), extremes["max"].cast(values.type)
+    extremes = pc.min_max(values)
+    return extremes["min"], extremes["max"]
 
 
 def _has_nan(values: pa.Array) -> bool:
@@ -247,7 +273,7 @@ def _has_nan(values: pa.Array) -> bool:
 
 
 def _leaf(rows: pa.RecordBatch, column: IndexedColumn) -> pa.Array:
-    """A column's values in the column's own type; those of a null record are null."""
+    """A column's values in the column's own type. A field of a null record is null."""
     first, *inner = column.name.split(".")
     values = rows.column(rows.schema.get_field_index(first))
     if inner:
@@ -264,7 +290,7 @@ def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
 
 
 def _keeps_order(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values that are read as another type than they are stored in are in the same order there."""
+    """Whether values stored as one type keep their order when they are read as another."""
     if stored == wanted or (pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted)):
         return True
     return (pa.types.is_integer(stored) and (pa.types.is_integer(wanted) or pa.types.is_float64(wanted))) or (

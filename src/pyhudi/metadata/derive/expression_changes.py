@@ -1,8 +1,8 @@
 """What an action changes in the indexes on expressions.
 
 Spec: format/metadata-table.md sections 5, 6 and 8.
-Seen: 1.0.2 counts as values of an expression those that are not null, elsewhere the nulls count, too. Here they count
-until the records are made.
+Seen: 1.0.2 counts as values of an expression those that are not null. Other statistics count nulls as values, too, and
+so does this module until it makes the records.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ from pyhudi.versions import TableVersion
 def expression_change(
     snapshot: Snapshot, requested: str, metadata: CommitMetadata, index: ExpressionIndex, executor: Executor
 ) -> PartitionChange:
-    """What a write, a compaction or a replacement changes in one index: of its new files, and of the partitions that
-    it touched.
+    """What a write, a compaction or a replacement changes in one index.
 
+    It concerns the action's new files, and the partitions that the action touched.
     `snapshot`: the table as it is while the action at `requested` is pending, its files written.
     Cost, memory: the column of each new file; what the index holds of the other files of these partitions.
     """
@@ -45,12 +45,16 @@ def expression_change(
         for stat in stats
         if is_counted((stat.path or "").rpartition("/")[2])
     ]
+
     if index.bloom is not None:
         return _blooms(snapshot, requested, new, index, schema, executor)
     bounds = bounds_table(read_expression_bounds(snapshot.storage, new, index, schema, executor), index.column)
+
     touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
     groups = changed_groups(snapshot, metadata, with_rewrites=True)
-    needed = files_of(piece for partition in touched for piece in slices_after(snapshot, partition, groups))
+    needed = files_of(file_slice for partition in touched for file_slice in slices_after(snapshot, partition, groups))
+
+    # What is stored tells of the files that stay; what was just read tells of the new ones.
     written = {file[:2] for file in new}
     old = _stored_bounds(snapshot, [file for file in needed if file[:2] not in written], index, schema, executor)
     names = pa.array([name for _, name, _ in needed], pa.string())
@@ -61,12 +65,14 @@ def expression_change(
 def initial_expression_change(
     snapshot: Snapshot, requested: str, index: ExpressionIndex, executor: Executor
 ) -> PartitionChange:
-    """What an index begins with: all of the newest slices, and their partitions. `requested`: what builds it.
+    """What an index begins with: the statistics, or filters, of all newest slices, and of their partitions.
 
-    Cost: the column in all files. Memory: the statistics, or the filters.
+    `requested`: the action that builds the index. Cost: the column in all files. Memory: the statistics, or the
+    filters.
     """
     schema, partitions = snapshot.schema_with_meta, snapshot.listing.partitions()
-    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
+    files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
+
     if index.bloom is not None:
         return _blooms(snapshot, requested, files, index, schema, executor)
     bounds = bounds_table(read_expression_bounds(snapshot.storage, files, index, schema, executor), index.column)
@@ -76,7 +82,7 @@ def initial_expression_change(
 def cleaned_expression_change(
     index: ExpressionIndex, removed: Sequence[tuple[str, str]], *, table_version: TableVersion
 ) -> PartitionChange:
-    """What goes with files (partition, name) that are no more; partitions stay as they are."""
+    """What the removal of files (partition, name) changes. What is said of partitions stays as it is."""
     if index.bloom is not None:
         return bloom_change(BLOOMS.empty_table(), removed, table_version=table_version, index=index.partition)
     return removed_column_stats([index.source], removed, table_version=table_version, index=index.partition)
@@ -97,36 +103,45 @@ def _stats(
     index: ExpressionIndex,
     table_version: TableVersion,
 ) -> PartitionChange:
-    """`files`: bounds of new files. `of_partitions`: of all files of partitions; those of `touched` without one go."""
+    """The change of an index of statistics. `files`: bounds of new files. `of_partitions`: of all files of partitions.
+
+    A partition of `touched` that has no file loses its statistics.
+    """
     column, version = index.column, index.version
     merged = merge_by_partition(of_partitions)
     cells = [CELLS.empty_table(), file_stats_cells(_without_nulls(files), column, version, table_version=table_version)]
+
     if len(merged):
         keys = expression_partition_stats_keys(column.name, merged.column("partition").combine_chunks())
         cells.append(partition_stats_cells(_without_nulls(merged), column, keys, version, table_version=table_version))
+
     gone = sorted({*touched} - set(merged.column("partition").to_pylist()))
     deletes = (
         expression_partition_stats_keys(column.name, pa.array(gone, pa.string())) if gone else pa.array([], pa.string())
     )
+
     return PartitionChange(index.partition, pa.concat_tables(cells), binary_keys(deletes))
 
 
 def _stored_bounds(
     snapshot: Snapshot, files: Sequence[File], index: ExpressionIndex, schema: pa.Schema, executor: Executor
 ) -> pa.Table:
-    """What the index says of these files; those that it says nothing of are read."""
+    """What the index says of these files. Files that it says nothing of are read."""
     found = [bounds_schema(index.type).empty_table()]
     if not files:
         return found[0]
+
     partitions = pa.array([partition for partition, _, _ in files], pa.string())
     names = pa.array([name for _, name, _ in files], pa.string())
     keys = column_stats_keys(index.source, partitions, names)
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     stored = open_partition(table, index.partition, snapshot.timeline, executor=executor)
+
     for part in stored.lookup(keys):
         cells = current_cells(table, part, stats_type=None)
         rows = stored_bounds_rows(cells, binary_keys(keys), index.column, partitions, names, table.record_schema)
         found.append(_with_nulls(rows))
+
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}
     missing = [file for file in files if file[:2] not in told]
     read = read_expression_bounds(snapshot.storage, missing, index, schema, executor)

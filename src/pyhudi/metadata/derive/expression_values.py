@@ -1,7 +1,7 @@
-"""What an expression comes to in the rows of a file: bounds and nulls, or a Bloom filter of its values.
+"""What an expression gives for the rows of a file: bounds and nulls, or a Bloom filter of its values.
 
-Of base files and of logs alike, of these the rows of the data blocks as they stand, whatever merging makes of them.
-A file that lacks the column has nulls for it.
+Base files and logs are read alike. Of a log the rows of the data blocks count as they are stored, whatever merging
+makes of them. A file that lacks the column has nulls for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def read_expression_bounds(
     """The bounds of an expression in files, under the column's name. `stored`: every column that rows may have.
 
     Requests: the column of a base file; the whole of a log. Memory: a row group of the column, or a batch, a worker.
-    Seen: 1.0.2 states a file's size as that of its column, and twice as much of it unpacked.
+    Seen: 1.0.2 states the size of the column as the file's size, and as the unpacked size twice as much.
     """
     return executor.run(_bounds, [_Task(storage, stored, index, file) for file in files])
 
@@ -52,11 +52,12 @@ def read_expression_blooms(
 ) -> pa.Table:  # fmt: skip
     """The filters of an expression's values in files, as `BLOOMS`. Cost, memory: as above, and the filters.
 
-    Seen: 1.0.2 makes them for logs, too, and names the instant of the action, not of the file. A null it fails on;
-    here it is in no filter, as an empty text, which no filter can hold.
+    Seen: 1.0.2 also makes filters for logs, and names the instant of the action, not of the file. It fails on a null.
+    Here nulls are in no filter, and neither are empty texts, which no filter can hold.
     """
     assert index.bloom is not None
     found = executor.run(_bloom, [_Task(storage, stored, index, file) for file in files])
+
     kind = index.bloom.kind
     rows = [
         {"partition": partition, "file": name, "type": kind, "instant": instant, "bloom_filter": text.encode()}
@@ -66,7 +67,7 @@ def read_expression_blooms(
 
 
 def count_unheld(storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter) -> int:
-    """In how many rows of a file an expression comes to a text that its filter does not hold; an empty one never is."""
+    """The number of rows in a file whose expression gives a text that the filter lacks. Empty texts do not count."""
     count = 0
     for values in _values(_Task(storage, stored, index, file)):
         texts = _texts(values)
@@ -79,8 +80,8 @@ def _bounds(task: _Task) -> FileBounds:
     tally = Tally(task.index.column)
     for values in _values(task):
         tally.add(values)
-    of = tally.bounds()
-    column = ColumnBounds(of.value_count, of.null_count, of.low, of.high, size_bytes, 2 * size_bytes)
+    bounds = tally.bounds()
+    column = ColumnBounds(bounds.value_count, bounds.null_count, bounds.low, bounds.high, size_bytes, 2 * size_bytes)
     return FileBounds(partition, name, {task.index.source: column})
 
 

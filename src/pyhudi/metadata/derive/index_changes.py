@@ -1,4 +1,4 @@
-"""What is derived from an action, as changes of the metadata table's partitions: keys, records in Avro, and deletes."""
+"""What an action changes in indexes, as changes of metadata partitions: keys, records in Avro, and deletes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,18 +21,19 @@ _UUID_ID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(-[0-9]{1,9})?$"
 def record_index_changes(
     located: pa.Table, gone: pa.Table, *, instant_ms: int, table_version: TableVersion, is_partitioned: bool, index: str
 ) -> Iterator[PartitionChange]:
-    """The record index's change, or one a data partition. `located`, `gone`: as `derive_keys.KeyChanges` has them.
+    """The record index's change; for a partitioned index one for each data partition.
 
-    A key that is gone from one group and new in another is not deleted. Of a key that several groups have the last one
-    counts. `instant_ms`: since the epoch, of the commit that put the keys there. `index`: its partition of the metadata
-    table.
+    `located`, `gone`: as in `KeyChanges`. A key in both has moved to another file group, and is not deleted. Where
+    several file groups have a key, the last one counts. `instant_ms`: since the epoch, of the commit that put the keys
+    there. `index`: its partition of the metadata table.
     """
     if not is_partitioned:
         yield _record_index_change(located, gone, instant_ms, table_version, index, None)
         return
-    partitions = pa.concat_arrays([one_array(of.column("partition")) for of in (located, gone)]).unique()
+
+    partitions = pa.concat_arrays([one_array(table.column("partition")) for table in (located, gone)]).unique()
     for partition in sorted(partitions.to_pylist()):
-        mine = [of.filter(pc.equal(of.column("partition"), partition)) for of in (located, gone)]
+        mine = [table.filter(pc.equal(table.column("partition"), partition)) for table in (located, gone)]
         yield _record_index_change(mine[0], mine[1], instant_ms, table_version, index, partition)
 
 
@@ -47,26 +48,31 @@ def _record_index_change(
     assert located.schema == LOCATED
     located = _last_of_each(located)
     keys = one_array(located.column("record_key"))
+
     leaving = one_array(gone.column("record_key")).unique()
+    # A key that is in another group now has moved. Its new record replaces the old one.
     if len(keys):
         leaving = leaving.filter(pc.invert(pc.is_in(leaving, keys)))
+
     values = _locations(located, instant_ms, table_version)
     return PartitionChange(index, _cells(keys, values), binary_keys(leaving), data_partition)
 
 
 def _locations(located: pa.Table, instant_ms: int, table_version: TableVersion) -> pa.Array:
-    """The records of keys: one a file group, for its keys all have the same."""
+    """The records of keys. All keys of a file group have the same record, so one is made for each file group."""
     partitions, file_ids = (one_array(located.column(name)).dictionary_encode() for name in ("partition", "file_id"))
+
     width = max(1, len(file_ids.dictionary))
     codes = np.asarray(partitions.indices).astype(np.int64) * width + np.asarray(file_ids.indices)
     groups = pa.array(codes).dictionary_encode()
-    of = np.asarray(groups.dictionary)
-    names, count = file_ids.dictionary, len(of)
+    group_codes = np.asarray(groups.dictionary)
+
+    names, count = file_ids.dictionary, len(group_codes)
     values = encode_locations(
         pa.table(
             {
-                "partition": partitions.dictionary.take(pa.array(of // width)),
-                "file_id": names.take(pa.array(of % width)),
+                "partition": partitions.dictionary.take(pa.array(group_codes // width)),
+                "file_id": names.take(pa.array(group_codes % width)),
                 "instant_ms": pa.array(np.full(count, instant_ms, np.int64)),
                 "position": pa.nulls(count, pa.int64()),
             }
@@ -80,12 +86,15 @@ def _locations(located: pa.Table, instant_ms: int, table_version: TableVersion) 
 def secondary_change(
     partition: str, before: pa.Array, after: pa.Array, *, table_version: TableVersion
 ) -> PartitionChange:
-    """A secondary index's change, by its keys of the same file groups before and after an action."""
+    """A secondary index's change: the keys of the same file groups before an action, and after it."""
     added, removed = after.unique(), before.unique()
+
+    # An entry that was there before, and still is, does not change.
     if len(before) and len(after):
         stays = pc.is_in(added, removed)
         removed = removed.filter(pc.invert(pc.is_in(removed, added)))
         added = added.filter(pc.invert(stays))
+
     values = encode_secondary_entries(
         pa.array(np.zeros(len(added), np.bool_)), table_version=table_version.metadata_schema
     )
@@ -93,9 +102,9 @@ def secondary_change(
 
 
 def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: bool) -> pa.Array:
-    """Keys of a secondary index. `has_nulls`: whether rows whose value is null are in it.
+    """Keys of a secondary index. `has_nulls`: whether rows whose value is null have keys.
 
-    Seen: 1.2.0 indexes them, 1.0.2 does not.
+    Seen: 1.2.0 indexes these rows, 1.0.2 does not.
     """
     if values.null_count and not has_nulls:
         known = values.is_valid()
@@ -106,11 +115,15 @@ def secondary_index_keys(values: pa.Array, record_keys: pa.Array, *, has_nulls: 
 def bloom_change(
     blooms: pa.Table, removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str
 ) -> PartitionChange:
-    """`blooms`: as `derive_blooms.BLOOMS`. `removed`: files (partition, name) that are no more. `index`: its partition
-    of the metadata table.
+    """The change of an index of Bloom filters.
+
+    `blooms`: as `BLOOMS`. `removed`: files (partition, name) that are no more. `index`: its partition of the metadata
+    table.
     """
     keys = bloom_filter_keys(one_array(blooms.column("partition")), one_array(blooms.column("file")))
     gone = bloom_filter_keys(*_columns_of(removed))
+
+    # Older table versions remove a filter by a record that says so, newer ones by a delete.
     if table_version.index_removal is IndexRemoval.RECORDS:
         return PartitionChange(
             index,
@@ -146,13 +159,17 @@ def _bloom_tombstones(keys: pa.Array, table_version: TableVersion) -> pa.Table:
 def removed_column_stats(
     columns: Sequence[str], removed: Sequence[tuple[str, str]], *, table_version: TableVersion, index: str
 ) -> PartitionChange:
-    """The deletes of these columns' statistics in files (partition, name) that are no more. `index`: as above."""
+    """The removal of these columns' statistics in files (partition, name) that are no more. `index`: as above."""
     if not removed or not columns:
         return PartitionChange(index)
+
     partitions, names = _columns_of(removed)
     keys = pa.concat_arrays([column_stats_keys(column, partitions, names) for column in columns])
+
     if table_version.index_removal is IndexRemoval.DELETE_BLOCKS:
         return PartitionChange(index, deletes=binary_keys(keys))
+
+    # Older table versions remove statistics by records that say so.
     count, none = len(keys), pa.array(np.zeros(len(keys), np.int8))
     stats = {
         "file_name": pa.concat_arrays([names] * len(columns)),
@@ -166,13 +183,16 @@ def removed_column_stats(
         "value_type": pa.nulls(count, pa.int8()),
         "value_type_info": pa.nulls(count, pa.string()),
     }
+
     columns_of = pa.table([stats[name] for name in STATS_COLUMNS.names], schema=STATS_COLUMNS)
     values = encode_column_stats(columns_of, table_version=table_version.metadata_schema)
     return PartitionChange(index, _cells(keys, values))
 
 
 def _columns_of(files: Sequence[tuple[str, str]]) -> tuple[pa.Array, pa.Array]:
-    return pa.array([of for of, _ in files], pa.string()), pa.array([name for _, name in files], pa.string())
+    return pa.array([partition for partition, _ in files], pa.string()), pa.array(
+        [name for _, name in files], pa.string()
+    )
 
 
 def _last_of_each(located: pa.Table) -> pa.Table:

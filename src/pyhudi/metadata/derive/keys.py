@@ -1,7 +1,7 @@
 """Which record keys an action adds to file groups and takes from them, by what is stored before and after it.
 
-What is told of a group is exact for merged slices, whatever their logs hold: rows that come too late, deletes that
-lose, keys that come back.
+The answer is exact for merged slices, whatever their logs hold: rows that come too late, deletes that lose, keys that
+come back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,35 +25,37 @@ from pyhudi.table.slices.slice_log import log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
 
 LOCATED = pa.schema([("record_key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
-"""Where a record key is: its data partition and file group."""
+"""Where a record key lies: its data partition and file group."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """What it takes to read columns of slices. `stored`: every column that rows may have, meta fields first."""
+    """How columns of file slices are read. `stored`: every column that rows may have, meta fields first."""
 
     storage: Storage
     stored: pa.Schema
     logs: LogReading | None
 
-    def rows(self, piece: FileSlice | None, columns: Sequence[str]) -> pa.Table:
-        """These columns of a slice's rows as they stand; none of no slice. Memory: they, and what its log comes to."""
+    def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
+        """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
         schema = pa.schema([self.stored.field(name) for name in columns])
-        if piece is None:
+        if file_slice is None:
             return schema.empty_table()
-        if piece.log_files:
+
+        if file_slice.log_files:
             assert self.logs is not None
-            return SliceReader(self.stored, self.logs).rows(self.storage, piece, columns)
-        assert piece.base_file is not None
-        path = join(piece.partition, piece.base_file.name.format())
+            return SliceReader(self.stored, self.logs).rows(self.storage, file_slice, columns)
+
+        assert file_slice.base_file is not None
+        path = join(file_slice.partition, file_slice.base_file.name.format())
         batches = read_stored_batches(self.storage, path, columns, use_threads=False)
         return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChanges:
-    """`located`: keys that are new in a file group, as `LOCATED`. `gone`: those of `partition` that are in none of the
-    groups any more that the action changed.
+    """`located`: the keys that are new in a file group, as `LOCATED`. `gone`: the keys that left a file group, as
+    `LOCATED`.
     """
 
     located: pa.Table
@@ -69,9 +71,9 @@ class _Task:
 def key_changes(reading: RowReading, groups: Iterable[ChangedGroup], executor: Executor) -> KeyChanges:
     """What an action does to the keys of the groups that it changes.
 
-    A key that leaves one group for another is new in that one. `gone` has the columns of `LOCATED`.
+    A key that moves from one group to another is in `gone` for the one, and in `located` for the other.
     Cost: the key column of each group whose keys may change, before and after; where rows were only updated in logs,
-    these logs. Memory: the keys of as many groups as the executor has workers, and those that are new or gone.
+    these logs. Memory: the keys of as many groups as the executor has workers, and the keys that are new or gone.
     """
     tasks = [_Task(reading, group) for group in groups if group.may_change_keys]
     found = executor.run(_compare_keys, tasks)
@@ -90,28 +92,34 @@ def _locate(task: _Task) -> pa.Table:
 
 
 def _compare_keys(task: _Task) -> tuple[pa.Table, pa.Table]:
+    # Updates in a log add no key. They take one away only if the log can delete.
     if task.group.only_updates and not _may_delete(task.reading, task.group.after):
         return LOCATED.empty_table(), LOCATED.empty_table()
+
     before, after = _keys(task.reading, task.group.before), _keys(task.reading, task.group.after)
     return _located(task.group, _without(after, before)), _located(task.group, _without(before, after))
 
 
-def _may_delete(reading: RowReading, piece: FileSlice | None) -> bool:
-    """Whether a slice's logs may delete rows: by blocks of deletes, rows that say so, or a merger. Reads the logs."""
-    assert piece is not None
+def _may_delete(reading: RowReading, file_slice: FileSlice | None) -> bool:
+    """Whether a slice's logs may delete rows: by delete blocks, by rows marked as deleted, or by a merger.
+
+    Reads the logs.
+    """
+    assert file_slice is not None
     assert reading.logs is not None
+
     rules = reading.logs.rules
     if rules.merger is not None or any(name in reading.stored.names for name in rules.mark_columns):
         return True
-    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, piece), _any))
+    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, file_slice), _any))
 
 
 def _any(instant: str) -> bool:
     return True
 
 
-def _keys(reading: RowReading, piece: FileSlice | None) -> pa.Array:
-    return one_array(reading.rows(piece, [RECORD_KEY]).column(RECORD_KEY))
+def _keys(reading: RowReading, file_slice: FileSlice | None) -> pa.Array:
+    return one_array(reading.rows(file_slice, [RECORD_KEY]).column(RECORD_KEY))
 
 
 def _without(keys: pa.Array, others: pa.Array) -> pa.Array:

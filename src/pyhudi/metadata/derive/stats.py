@@ -1,4 +1,4 @@
-"""Which columns have statistics, and what is known of files already.
+"""Which columns have statistics, and which files; and the bounds in stored records.
 
 Spec: format/metadata-table.md section 8.
 """
@@ -24,7 +24,10 @@ File = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class StatsFacts:
-    """Which columns have statistics. `names`: as the index's definition or the options say; empty: the first ones."""
+    """Which columns have statistics.
+
+    `names`: as the index's definition or the options say; empty: the first columns.
+    """
 
     version: StatsVersion
     table_version: TableVersion
@@ -35,10 +38,10 @@ class StatsFacts:
         return indexed_columns(schema, self.version, names=self.names, count_max=self.count_max)
 
     def known_columns(self, schema: pa.Schema) -> tuple[str, ...]:
-        """The names of the columns that files may have statistics of, whoever wrote them.
+        """The names of the columns that files may have statistics of, whoever wrote the files.
 
-        Without definitions of indexes nothing says which they are: those of today's writers and, as 0.15.0 by itself
-        indexes all, every one of the table's.
+        Without index definitions nothing names these columns. Then they are those of today's writers, and all columns
+        of the table, because 0.15.0 indexes all by default.
         """
         today = [column.name for column in self.columns(schema)]
         every = () if self.table_version.has_index_definitions else schema.names
@@ -48,15 +51,15 @@ class StatsFacts:
 def files_of(slices: Iterable[FileSlice]) -> list[File]:
     """The base and log files of slices."""
     found: list[File] = []
-    for piece in slices:
-        if piece.base_file is not None:
-            found.append((piece.partition, piece.base_file.name.format(), piece.base_file.size_bytes))
-        found += [(piece.partition, log.name.format(), log.size_bytes) for log in piece.log_files]
+    for file_slice in slices:
+        if file_slice.base_file is not None:
+            found.append((file_slice.partition, file_slice.base_file.name.format(), file_slice.base_file.size_bytes))
+        found += [(file_slice.partition, log.name.format(), log.size_bytes) for log in file_slice.log_files]
     return found
 
 
 def is_counted(name: str) -> bool:
-    """Whether a file has statistics: base files and logs, change logs not."""
+    """Whether a file has statistics: base files and logs have, logs of changes (CDC) have not."""
     log = LogFileName.parse(name)
     return BaseFileName.parse(name) is not None or (log is not None and not log.is_cdc)
 
@@ -64,11 +67,12 @@ def is_counted(name: str) -> bool:
 def stored_bounds_rows(
     cells: pa.Table, keys: pa.Array, column: IndexedColumn, partitions: pa.Array, names: pa.Array, schema_text: str
 ) -> pa.Table:
-    """The bounds of one column in the records whose keys are asked for."""
+    """The bounds of one column in the records of these keys. `partitions`, `names`: the file of each key."""
     places = pc.index_in(cells.column("key"), keys)
     chosen = one_array(places.is_valid())
     rows = one_array(places.drop_null())
     stats = decode_column_stats(one_array(cells.column("value").filter(chosen)).cast(pa.binary()), schema_text)
+
     bounds = bounds_of(column.type, stats)
     counts = ("value_count", "null_count", "total_size", "total_uncompressed_size")
     return pa.table(

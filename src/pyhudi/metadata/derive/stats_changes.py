@@ -25,16 +25,18 @@ ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 def indexed_columns(
     schema: pa.Schema, version: StatsVersion, *, names: Sequence[str] = (), count_max: int = 32
 ) -> tuple[IndexedColumn, ...]:
-    """The columns to keep statistics of: the meta fields, then those that are named or, where none is, the first ones.
+    """The columns that have statistics: the meta fields, then the named columns or, if none is named, the first ones.
 
-    `schema`: meta fields first. Of what is named, columns that are not there, or that have no statistics, are left
-    out; a name with dots is of a field within records. Spec: format/metadata-table.md section 6, "Columns indexed".
+    `schema`: meta fields first. A named column that is missing, or that cannot have statistics, is left out. A name
+    with dots is a field within a record. Spec: format/metadata-table.md section 6, "Columns indexed".
     """
     always = [IndexedColumn(name, pa.string()) for name in ALWAYS if name in schema.names]
+
     if names:
         found = [IndexedColumn(name, kind) for name in dict.fromkeys(names) if (kind := _type_of(schema, name))]
         own = [column for column in found if column.name not in META_FIELDS]
         return (*always, *(column for column in own if is_indexable(column.type, version)))
+
     tops = [IndexedColumn(field.name, field.type) for field in schema if field.name not in META_FIELDS]
     able = [column for column in tops if is_indexable(column.type, version, has_bytes=False)]
     return (*always, *able[:count_max])
@@ -59,7 +61,7 @@ def column_stats_change(
 def file_stats_cells(
     bounds: pa.Table, column: IndexedColumn, version: StatsVersion, *, table_version: TableVersion
 ) -> pa.Table:
-    """A column's statistics of files as cells. `bounds`: as `column_bounds.bounds_schema`."""
+    """A column's statistics of files, as cells. `bounds`: as `bounds_schema` has them."""
     if not len(bounds):
         return CELLS.empty_table()
     keys = column_stats_keys(column.name, *_texts(bounds, "partition", "file"))
@@ -72,7 +74,10 @@ def file_stats_cells(
 def partition_stats_cells(
     merged: pa.Table, column: IndexedColumn, keys: pa.Array, version: StatsVersion, *, table_version: TableVersion
 ) -> pa.Table:
-    """A column's statistics of whole partitions as cells under these keys. `merged`: as of `merge_by_partition`."""
+    """A column's statistics of whole partitions, as cells under these keys.
+
+    `merged`: as `merge_by_partition` gives it.
+    """
     if not len(merged):
         return CELLS.empty_table()
     stored = _stored(merged, column, version, "partition", True)
@@ -90,12 +95,13 @@ def partition_stats_change(
     table_version: TableVersion,
     index: str,
 ) -> PartitionChange:
-    """The statistics of whole partitions, tight, by those of all of their files; deletes where there is no file.
+    """The statistics of whole partitions, tight, made of those of all of their files.
 
-    `by_column`: of each column the bounds of the files, as `column_bounds.bounds_schema`. `index`: its partition of the
-    metadata table.
+    A partition among `partitions` without a file loses its statistics. `by_column`: the bounds of each column's files,
+    as `bounds_schema` has them. `index`: its partition of the metadata table.
     """
     parts, deletes = [CELLS.empty_table()], []
+
     for column in columns:
         merged = merge_by_partition(by_column.get(column.name, bounds_schema(column.type).empty_table()))
         keys = partition_stats_keys(column.name, *_texts(merged, "partition")) if len(merged) else None
@@ -103,24 +109,32 @@ def partition_stats_change(
         gone = sorted({*partitions} - set(merged.column("partition").to_pylist()))
         if gone:
             deletes.append(binary_keys(partition_stats_keys(column.name, pa.array(gone, pa.string()))))
+
     none = pa.array([], pa.large_binary())
     return PartitionChange(index, pa.concat_tables(parts), pa.concat_arrays([none, *deletes]))
 
 
 def merge_by_partition(bounds: pa.Table) -> pa.Table:
-    """One row a partition: sums, the least and the greatest. Null bounds where those of a file are not known."""
+    """One row a partition: sums, least and greatest value.
+
+    Bounds are null if those of one of its files are not known.
+    """
+    # Where some value is not null, null bounds are unknown bounds.
     is_unknown = pc.and_(pc.is_null(bounds.column("min")), pc.less(bounds.column("null_count"), bounds["value_count"]))
     told = bounds.append_column("is_unknown", is_unknown.cast(pa.int8()))
     low, high = _orderable(told.column("min")), _orderable(told.column("max"))
     told = told.set_column(told.schema.get_field_index("min"), "min", low)
     told = told.set_column(told.schema.get_field_index("max"), "max", high)
+
     sums = ("value_count", "null_count", "total_size", "total_uncompressed_size")
     merged = told.group_by("partition", use_threads=False).aggregate(
         [*((name, "sum") for name in sums), ("min", "min"), ("max", "max"), ("is_unknown", "max")]
     )
+
     known = pc.equal(merged.column("is_unknown_max"), 0)
     kind = bounds.schema.field("min").type
     ends = [pc.if_else(known, merged.column(f"{n}_{n}").cast(kind), pa.scalar(None, kind)) for n in ("min", "max")]
+
     partitions = merged.column("partition")
     return pa.table(
         [partitions, partitions, *(merged.column(f"{name}_sum").cast(pa.int64()) for name in sums), *ends],
@@ -133,16 +147,18 @@ def _orderable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _stored(bounds: pa.Table, column: IndexedColumn, version: StatsVersion, named: str, is_tight: bool) -> pa.Table:
-    """Rows of `STATS_COLUMNS`. Of a file without any row the type is none, as where a log holds deletes alone."""
+    """Rows of `STATS_COLUMNS`. A file without any row, such as a log of deletes alone, has the value type NULL."""
     low, high = (stored_bounds(bounds.column(side), version) for side in ("min", "max"))
     count = len(bounds)
     ordinal, info = value_type_of(column.type) if version is StatsVersion.V2 else (None, None)
+
     is_empty = pc.and_(pc.equal(bounds.column("value_count"), 0), pc.equal(bounds.column("null_count"), 0))
     types, infos = pa.nulls(count, pa.int8()), pa.nulls(count, pa.string())
     if ordinal is not None:
         none = pa.scalar(int(ValueType.NULL), pa.int8())
         types = pc.if_else(is_empty, none, pa.scalar(int(ordinal), pa.int8()))
         infos = pc.if_else(is_empty, pa.scalar(None, pa.string()), pa.scalar(info, pa.string()))
+
     return pa.table(
         [
             bounds.column(named), pa.repeat(pa.scalar(column.name), count),

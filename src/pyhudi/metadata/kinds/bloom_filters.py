@@ -56,7 +56,7 @@ class BloomFiltersIndex(TableIndex):
         yield bloom_change(BLOOMS.empty_table(), removed, table_version=clean.table_version, index=self.partition)
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """Of every base file that a query reads. Memory: the filters of a data partition twice."""
+        """Compares every base file that a query reads. Memory: the filters of a data partition twice."""
         snapshot = check.snapshot
         for partition in snapshot.listing.partitions():
             names = [s.base_file.name for s in snapshot.slices(partition) if s.base_file is not None]
@@ -74,8 +74,9 @@ class BloomFiltersIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class BloomFiltersPruner(IndexPruner):
-    """Rules base files out whose filters hold none of the record keys that a query names. Filters are large: it comes
-    last, and tells nothing where the slices are those that hold the keys.
+    """Rules out base files whose filters hold none of the record keys that a query names.
+
+    Filters are large, so this pruner comes last. Where another index has located the keys' slices, it says nothing.
     """
 
     indexes: MetadataIndexes
@@ -90,10 +91,11 @@ class BloomFiltersPruner(IndexPruner):
         return None if may is None else (may, [pruned_files(self.label, slices, may)])
 
     def may_hold(self, keys: pa.Array, paths: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-        """Memory: the filters of `_ASKED_TOGETHER` files. A file without a filter that can be used may hold any key."""
+        """Memory: the filters of `_ASKED_TOGETHER` files. A file without a usable filter may hold any key."""
         found = self.indexes.find(BLOOM_FILTERS)
         if found is None or not found.groups:
             return None
+
         result = np.ones(len(paths), np.bool_)
         for start in range(0, len(paths), _ASKED_TOGETHER):
             filters = read_filters(self.indexes, paths[start : start + _ASKED_TOGETHER])
@@ -104,7 +106,7 @@ class BloomFiltersPruner(IndexPruner):
 
 
 class BloomFiltersKind(IndexKind):
-    """It has no definition."""
+    """This kind has no definition."""
 
     name: ClassVar[str] = BLOOM_FILTERS
     request_names: ClassVar[tuple[str, ...]] = (BLOOM_FILTERS,)
@@ -126,7 +128,7 @@ class BloomFiltersKind(IndexKind):
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
-        """Of every base file of a completed write. Memory: the filters."""
+        """Covers every base file of a completed write. Memory: the filters."""
         names = ((folder, BaseFileName.parse(file.name)) for folder, file in contents.committed_files())
         files = [(folder, name) for folder, name in names if name is not None]
         blooms = read_blooms(contents.snapshot.storage, files, contents.readers)
@@ -144,8 +146,8 @@ def read_bloom_filters(
 ) -> pa.Table | None:
     """The Bloom filters of base files of a partition, as `STORED_BLOOMS`, in no order; a file without one gives no row.
 
-    `files`: names without a directory. `index`: `bloom_filters`, or an expression index on them. None if there is no
-    such index that is ready. `bloom_filter`: its text, as in a Parquet footer.
+    `files`: names without a directory. `index`: `bloom_filters`, or an index of filters on an expression. None if no
+    such index is ready. `bloom_filter`: the filter's text, as in a Parquet footer.
     """
     names = pa.array(list(files), pa.string())
     found = read_bloom_filters_of(indexes, pa.repeat(pa.scalar(partition), len(names)), names, index=index)
@@ -155,19 +157,21 @@ def read_bloom_filters(
 def read_bloom_filters_of(
     indexes: MetadataIndexes, partitions: pa.Array, files: pa.Array, *, index: str = BLOOM_FILTERS
 ) -> pa.Table | None:
-    """As `read_bloom_filters`, of files in several partitions, in one look-up; `partition` is the first column."""
+    """The Bloom filters of files in several partitions, by one look-up. As `read_bloom_filters`, after `partition`."""
     found = indexes.find(index)
     if found is None:
         return None
+
     nothing = pa.schema([("partition", pa.string()), *STORED_BLOOMS]).empty_table()
     if not len(files):
         return nothing
+
     keys = bloom_filter_keys(partitions, files)
     return pa.concat_tables([nothing, *(_decoded(part, keys, partitions, files) for part in found.lookup(keys))])
 
 
 def read_filters(indexes: MetadataIndexes, paths: Sequence[str]) -> dict[str, BloomFilter]:
-    """The filters of files, by path. One that cannot be used is passed over, with a log line.
+    """The filters of files, by path. A filter that cannot be used is left out, with a log line.
 
     Requests: those of one look-up. Memory: the filters.
     """
@@ -183,6 +187,7 @@ def _decoded(part: RecordVersions, keys: pa.StringArray, partitions: pa.Array, n
     decoded = newest.decode(lambda values, text: decode_bloom_filters(values, text, path=newest.path))
     if decoded is None:
         return schema.empty_table()
+
     at = pc.index_in(newest.keys.cast(pa.string()), value_set=keys)
     columns = [partitions.take(at), names.take(at), decoded.column("type"), decoded.column("bloom_filter")]
     return pa.Table.from_arrays(columns, schema=schema).filter(pc.invert(decoded.column("is_deleted")))

@@ -41,7 +41,7 @@ from pyhudi.versions import TableVersion
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatsIndex(TableIndex):
-    """The statistics of one table's files. `facts`: of which columns."""
+    """The statistics of one table's files. `facts`: which columns have them."""
 
     partition: str
     facts: StatsFacts
@@ -58,7 +58,7 @@ class ColumnStatsIndex(TableIndex):
         yield removed_column_stats(columns, clean.files, table_version=clean.table_version, index=self.partition)
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """Of every file that a query reads. Memory: the statistics of a data partition's files."""
+        """Compares every file that a query reads. Memory: the statistics of a data partition's files."""
         columns = self.facts.columns(check.snapshot.schema_with_meta)
         for partition in check.snapshot.listing.partitions():
             files, bounds = check.read_bounds(partition, columns)
@@ -74,7 +74,7 @@ class ColumnStatsIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatsPruner(IndexPruner):
-    """Rules slices out by the bounds of their files."""
+    """Rules out slices by the bounds of their files."""
 
     indexes: MetadataIndexes
     label: str = COLUMN_STATS
@@ -94,7 +94,7 @@ class ColumnStatsPruner(IndexPruner):
 
 
 class ColumnStatsKind(IndexKind):
-    """Up to version 6 nothing defines it: its columns are those that the options of a write say."""
+    """Up to table version 6 this kind has no definition: the options of a write name its columns."""
 
     name: ClassVar[str] = COLUMN_STATS
     request_names: ClassVar[tuple[str, ...]] = (COLUMN_STATS,)
@@ -113,7 +113,7 @@ class ColumnStatsKind(IndexKind):
         return _definition(contents, contents.settings.columns)
 
     def completed(self, contents: IndexContents, definition: IndexDefinition) -> IndexDefinition:
-        """Name the columns of statistics that were switched on before the table had any."""
+        """Names the columns, where statistics were switched on before the table had any column."""
         if own_columns(definition):
             return definition
         facts = stats_facts(contents.table_version, definition, contents.settings.columns)
@@ -129,8 +129,10 @@ class ColumnStatsKind(IndexKind):
     ) -> IndexDefinition:
         if not request.columns:
             return self.definition(contents, self.name)
+
         columns = ChosenColumns(request.columns, contents.settings.columns.count_max)
         chosen = _definition(contents, columns)
+
         for column in request.columns:
             if column not in chosen.source_fields:
                 schema = contents.snapshot.schema
@@ -149,7 +151,7 @@ class ColumnStatsKind(IndexKind):
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
-        """Of every file of a completed write."""
+        """Covers every file of a completed write."""
         facts, schema = initial_facts(contents, definition), contents.snapshot.schema_with_meta
         columns = facts.columns(schema)
         files = [
@@ -157,6 +159,7 @@ class ColumnStatsKind(IndexKind):
             for data_partition, file in contents.committed_files()
             if is_counted(file.name)
         ]
+
         bounds = read_bounds(contents.snapshot.storage, files, columns, schema, contents.readers)
         change = column_stats_change(
             bounds, columns, facts.version, table_version=contents.table_version, index=partition
@@ -172,19 +175,22 @@ class ColumnStatsKind(IndexKind):
 def stored_bounds_of(
     snapshot: Snapshot, files: Sequence[File], columns: Sequence[IndexedColumn], schema: pa.Schema, executor: Executor
 ) -> dict[str, pa.Table]:
-    """What `column_stats` says of these files, by column; files that it says nothing of are read.
+    """What `column_stats` says of these files, by column. Files that it says nothing of are read.
 
-    Cost: a look-up of a key a file and column; those of one data partition and column lie side by side.
+    Cost: one key is looked up for each file and column. Keys of one data partition and column lie side by side.
     Memory: the answer.
     """
     found = {column.name: [bounds_schema(column.type).empty_table()] for column in columns}
     if not files or not columns:
-        return {name: pa.concat_tables(of) for name, of in found.items()}
+        return {name: pa.concat_tables(parts) for name, parts in found.items()}
+
     partitions = pa.array([partition for partition, _, _ in files], pa.string())
     names = pa.array([name for _, name, _ in files], pa.string())
     keys = {c.name: column_stats_keys(c.name, partitions, names) for c in columns}
+
     table = open_metadata_table(snapshot.storage, snapshot.zone)
     partition = open_partition(table, COLUMN_STATS, snapshot.timeline, executor=executor)
+
     told: dict[str, set[tuple[str, str]]] = {column.name: set() for column in columns}
     for part in partition.lookup(pa.concat_arrays(list(keys.values()))):
         cells = current_cells(table, part, stats_type=COLUMN_STATS_TYPE)
@@ -193,32 +199,33 @@ def stored_bounds_of(
             rows = stored_bounds_rows(cells, wanted, column, partitions, names, table.record_schema)
             told[column.name] |= set(zip(rows["partition"].to_pylist(), rows["file"].to_pylist(), strict=True))
             found[column.name].append(rows)
+
     for column in columns:
         missing = [file for file in files if file[:2] not in told[column.name]]
         found[column.name].append(
             bounds_table(read_bounds(snapshot.storage, missing, [column], schema, executor), column)
         )
-    return {name: pa.concat_tables(of) for name, of in found.items()}
+    return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
 
 def read_key_ranges(indexes: MetadataIndexes, partitions: Sequence[str]) -> pa.Table | None:
-    """The statistics of the record keys of these partitions' files, as of `read_column_stats`."""
+    """The statistics of record keys in these partitions' files, in the form that `read_column_stats` gives."""
     return read_column_stats(indexes, pa.field(RECORD_KEY, pa.string()), partitions=partitions, index=COLUMN_STATS)
 
 
 def known_facts(table: IndexedTable) -> StatsFacts:
-    """Of an index that a table has."""
+    """The columns and form of the statistics that a table has."""
     return stats_facts(table.version, table.definitions.get(COLUMN_STATS), table.chosen)
 
 
 def initial_facts(contents: IndexContents, definition: IndexDefinition | None) -> StatsFacts:
-    """Of an index that is being built: in the form that new indexes have."""
+    """The columns and form of an index that is being built: the form is that of new indexes."""
     version, chosen = stats_version(contents.table_version), contents.settings.columns
     return StatsFacts(version, contents.table_version, own_columns(definition) or chosen.names, chosen.count_max)
 
 
 def stats_facts(table_version: TableVersion, definition: IndexDefinition | None, chosen: ChosenColumns) -> StatsFacts:
-    """Which columns an index has statistics of, and how it stores them: by its definition, or else by the options."""
+    """Which columns have statistics, and how they are stored: as the definition says, or else the options."""
     stated = None if definition is None else definition.version
     version = stats_version(table_version) if stated is None else StatsVersion[stated]
     return StatsFacts(version, table_version, own_columns(definition) or chosen.names, chosen.count_max)

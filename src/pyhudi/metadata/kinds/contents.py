@@ -1,4 +1,4 @@
-"""A table as an index of it is defined and built: its files, and what the options say."""
+"""A table as an index sees it when it is defined and built: its files, and the options."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from pyhudi.versions import TableVersion
 
 @dataclass(frozen=True)
 class IndexContents:
-    """One table as it was when `snapshot` was taken. `executor`: looks into the metadata table. `readers`: read the
+    """One table, as it was when `snapshot` was taken. `executor`: looks into the metadata table. `readers`: read the
     data files.
     """
 
@@ -47,7 +47,7 @@ class IndexContents:
         return [s for partition in self.snapshot.listing.partitions() for s in self.snapshot.slices(partition)]
 
     def committed_files(self) -> Iterator[tuple[str, ListedFile]]:
-        """Every file of a completed write, with its partition: older slices', too, as Apache Hudi indexes them."""
+        """Every file of a completed write, with its partition. Older slices count, too: Apache Hudi indexes them."""
         for partition in self.snapshot.listing.partitions():
             for file in self.snapshot.listing.files(partition):
                 base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)

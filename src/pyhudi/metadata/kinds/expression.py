@@ -58,12 +58,12 @@ _BLOOM_OPTIONS: Final = {
     "hoodie.index.bloom.fpp": "fpp",
     "hoodie.bloom.index.filter.dynamic.max.entries": "maxentries",
 }
-"""What the options may say of the filters of an index on an expression -> the option of its definition."""
+"""Option of a write for the filters of an index on an expression -> option of the index's definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTableIndex(TableIndex):
-    """An index on one expression. `index`: of what, and in what form."""
+    """An index on one expression. `index`: the expression, and the form in which the index is stored."""
 
     partition: str
     index: ExpressionIndex
@@ -75,7 +75,7 @@ class ExpressionTableIndex(TableIndex):
         yield cleaned_expression_change(self.index, clean.files, table_version=clean.table_version)
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """Of every file that a query reads, and of partitions. Memory: what the index holds of a data partition."""
+        """Compares every file that a query reads, and every partition. Memory: the index's records of a partition."""
         compare = _statistics_differences if self.index.bloom is None else _filter_differences
         for partition in check.snapshot.listing.partitions():
             yield from compare(check, self.index, partition, files_of(check.snapshot.slices(partition)))
@@ -83,7 +83,7 @@ class ExpressionTableIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class ExpressionPruner(IndexPruner):
-    """Rules partitions and slices out where a query holds the very expression that an index is on."""
+    """Rules out partitions and slices for a query that contains exactly the expression of an index."""
 
     statistics: MetadataExpressions
     label: str = "an index on an expression"
@@ -104,7 +104,7 @@ class ExpressionPruner(IndexPruner):
 
 
 class ExpressionKind(IndexKind):
-    """It is of one of two flavours: statistics of files and partitions, or filters of files."""
+    """An index on an expression has one of two flavours: statistics of files and partitions, or filters of files."""
 
     name: ClassVar[str] = _REQUEST
     prefixes: ClassVar[tuple[str, ...]] = EXPRESSION_PREFIXES
@@ -171,10 +171,13 @@ class ExpressionKind(IndexKind):
                 f"{request.what}: expected the column '{asked.column}' of {asked.text}, "
                 f"found '{', '.join(request.columns)}'"
             )
+
         blooms = {short: request.options[name] for name, short in _BLOOM_OPTIONS.items() if name in request.options}
         options = {**asked.options, **(blooms if flavour == BLOOM_FILTERS else {})}
         version, partition = stats_version(request.table_version).name, self.requested_partition(request)
         made = expression_index_definition(partition, flavour, asked.function, asked.column, options, version)
+
+        # Refuses an expression that cannot be computed here, or whose values the index cannot hold.
         expression_index(made, snapshot.schema_with_meta)
         _warn_of_filters(snapshot, made)
         return made
@@ -189,7 +192,7 @@ class ExpressionKind(IndexKind):
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
-        """Of the newest slices, and their partitions. Memory: the statistics, or the filters."""
+        """Covers the newest slices, and their partitions. Memory: the statistics, or the filters."""
         assert definition is not None
         index = expression_index(definition, contents.snapshot.schema_with_meta)
         change = initial_expression_change(contents.snapshot, requested, index, contents.readers)
@@ -204,26 +207,29 @@ class ExpressionKind(IndexKind):
 def _wanted(
     settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
 ) -> IndexDefinition | None:
-    """The index on an expression that the options ask for, if any.
+    """The index on an expression that the options ask for; None if they ask for none.
 
-    One that is there already is that one, whatever it is called; its column's name, or `hoodie.index.name`, behind the
-    prefix, is a new one's. Seen: 1.0.2, 1.2.0 (`HoodieTableMetadataUtil.getSecondaryOrExpressionIndexName`).
+    A table that has an index on this expression keeps it, whatever its name. A new index is named by
+    `hoodie.index.name`, or else by its column, behind the prefix.
+    Seen: 1.0.2, 1.2.0 (`HoodieTableMetadataUtil.getSecondaryOrExpressionIndexName`).
     """
     asked = settings.expression
     if asked is None:
         return None
+
     prefix = table_version.expression_prefix
     name = f"{prefix}{(asked.name or asked.column).removeprefix(prefix)}"
     version = stats_version(table_version).name
     made = expression_index_definition(name, asked.flavour, asked.function, asked.column, asked.options, version)
+
     alike = (one.name for one in definitions.values() if is_expression_index(one.name) and is_alike(one, made))
     return replace(made, name=next(alike, name))
 
 
 def _warn_of_filters(snapshot: Snapshot, definition: IndexDefinition) -> None:
-    """Say what an index on an expression that is about to be made keeps others from.
+    """Warn that new filters of an expression keep Apache Hudi from writing to a merge-on-read table.
 
-    Seen: 1.0.2 and 1.2.0 make a filter of each log file, and fail at it, in tables of their own, too.
+    Seen: 1.0.2 and 1.2.0 make a filter for each log file, and fail at it, in tables that they made, too.
     """
     if snapshot.config.table_type == "MERGE_ON_READ" and definition.type == BLOOM_FILTERS:
         log.warning(
@@ -240,12 +246,14 @@ def _statistics_differences(
     snapshot, field = check.snapshot, pa.field(index.source, index.type)
     read = read_expression_bounds(snapshot.storage, files, index, snapshot.schema_with_meta, check.executor)
     bounds = bounds_table(read, index.column)
+
     table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
     of_files = read_column_stats(check.indexes, field, partitions=[partition], files=table, index=index.partition)
     whole = read_partition_stats(check.indexes, field, partitions=[partition], index=index.partition)
     known, known_whole = with_nulls(of_files), with_nulls(whole)
     assert known is not None
     assert known_whole is not None
+
     yield from beyond(index.partition, partition, index.column, bounds, known, "file")
     merged = merge_by_partition(bounds)
     yield from beyond(index.partition, partition, index.column, merged, known_whole, "partition")
@@ -257,6 +265,7 @@ def _filter_differences(
     snapshot = check.snapshot
     known = read_bloom_filters(check.indexes, partition, [name for _, name, _ in files], index=index.partition)
     assert known is not None
+
     by_name = {file[1]: file for file in files}
     for row in known.to_pylist():
         bloom, file = usable_filter(row, index.partition), by_name[row["file"]]

@@ -1,4 +1,4 @@
-"""An index on an expression, as it is kept: of which column, what is computed of it, and in what form it is stored."""
+"""An index on an expression: its column, what is computed of the column's values, and the form that is stored."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -51,8 +51,8 @@ class BloomShape:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionIndex:
-    """`partition`: of the metadata table. `source`: the column. `node`: what is computed of it. `type`: of that, in the
-    table's columns. `bloom`: None for an index of statistics.
+    """`partition`: of the metadata table. `source`: the column. `node`: what is computed of its values. `type`: of the
+    computed values. `bloom`: the shape of the filters; None for an index of statistics.
     """
 
     partition: str
@@ -67,7 +67,10 @@ class ExpressionIndex:
 
     @property
     def column(self) -> IndexedColumn:
-        """Under what name and type bounds are stored. Seen: the name is the source's, the type the expression's."""
+        """The name and type under which bounds are stored.
+
+        Seen: the name is the column's, the type the expression's.
+        """
         return IndexedColumn(self.source, self.type)
 
 
@@ -76,16 +79,16 @@ def is_expression_index(partition: str) -> bool:
 
 
 def is_alike(one: IndexDefinition, other: IndexDefinition) -> bool:
-    """Whether two definitions, their names apart, are of the same index."""
+    """Whether two definitions describe the same index, whatever their names."""
     return _key(one) == _key(other)
 
 
-def _key(of: IndexDefinition) -> tuple[object, ...]:
-    return of.type.lower(), of.source_fields, of.function, dict(of.options)
+def _key(definition: IndexDefinition) -> tuple[object, ...]:
+    return definition.type.lower(), definition.source_fields, definition.function, dict(definition.options)
 
 
 def expression_index(definition: IndexDefinition, schema: pa.Schema) -> ExpressionIndex:
-    """An index by its definition, on a table of these columns.
+    """The index that a definition describes, on a table of these columns.
 
     Raises: Invalid for a definition that does not fit the table or says what nobody knows; Unsupported for an
     expression that is not computed here, or whose values such an index cannot hold.
@@ -93,27 +96,30 @@ def expression_index(definition: IndexDefinition, schema: pa.Schema) -> Expressi
     what = f"index '{definition.name}'"
     if len(definition.source_fields) != 1:
         raise Invalid(f"{what}: expected one column, found {', '.join(definition.source_fields) or 'none'}")
+
     blooms = {name: text for name, text in definition.options.items() if name in _BLOOM_OPTIONS}
     rest = {name: text for name, text in definition.options.items() if name not in (*blooms, EXPRESSION_OPTION)}
-    of = IndexedExpression(definition.function, definition.source_fields[0], rest)
-    node = expression_node(of, schema)
+
+    expression = IndexedExpression(definition.function, definition.source_fields[0], rest)
+    node = expression_node(expression, schema)
     kind, version = type_of(node), StatsVersion.V2 if definition.is_second_version else StatsVersion.V1
+
     match definition.type.lower():  # Seen: 1.0.2 and 1.2.0 write it as the options of a write say it
         case "column_stats":
             if blooms:
                 raise Invalid(f"{what}: expected no {', '.join(blooms)} for an index of statistics")
-            _require(has_order(kind), what, of, kind, COLUMN_STATS)
-            return ExpressionIndex(definition.name, of.column, node, version)
+            _require(has_order(kind), what, expression, kind, COLUMN_STATS)
+            return ExpressionIndex(definition.name, expression.column, node, version)
         case "bloom_filters":
-            _require(has_text(kind), what, of, kind, BLOOM_FILTERS)
-            return ExpressionIndex(definition.name, of.column, node, version, _bloom_shape(what, blooms))
+            _require(has_text(kind), what, expression, kind, BLOOM_FILTERS)
+            return ExpressionIndex(definition.name, expression.column, node, version, _bloom_shape(what, blooms))
     raise Invalid(f"{what}: expected an index of {COLUMN_STATS} or {BLOOM_FILTERS}, found '{definition.type}'")
 
 
 def known_expressions(
     partitions: Iterable[str], definitions: Mapping[str, IndexDefinition], schema: pa.Schema
 ) -> tuple[ExpressionIndex, ...]:
-    """Of these partitions the indexes on expressions that can be computed of these columns; of others the log tells."""
+    """The indexes on expressions among these partitions that can be computed of these columns; the log names others."""
     found = []
     for name in sorted(name for name in partitions if is_expression_index(name) and name in definitions):
         try:
@@ -123,9 +129,9 @@ def known_expressions(
     return tuple(found)
 
 
-def _require(fits: bool, what: str, of: IndexedExpression, kind: pa.DataType, flavour: str) -> None:
+def _require(fits: bool, what: str, expression: IndexedExpression, kind: pa.DataType, flavour: str) -> None:
     if not fits:
-        raise Unsupported(f"{what}: {of.text} is {kind}, of which this release keeps no {flavour} in an index")
+        raise Unsupported(f"{what}: {expression.text} is {kind}, of which this release keeps no {flavour} in an index")
 
 
 def _bloom_shape(what: str, options: Mapping[str, str]) -> BloomShape:
@@ -133,6 +139,7 @@ def _bloom_shape(what: str, options: Mapping[str, str]) -> BloomShape:
     kind = options.get("filtertype", made.kind)
     if kind not in get_args(BloomKind):
         raise Invalid(f"{what}: filtertype '{kind}': expected {' or '.join(get_args(BloomKind))}")
+
     try:
         shape = BloomShape(
             cast(BloomKind, kind), int(options.get("numentries", made.entries)),
@@ -140,5 +147,6 @@ def _bloom_shape(what: str, options: Mapping[str, str]) -> BloomShape:
         )  # fmt: skip
     except ValueError as error:
         raise Invalid(f"{what}: {error}") from error
+
     shape.create()
     return shape

@@ -25,7 +25,10 @@ _VALUES: Final = "value_count"
 
 @dataclass(frozen=True, slots=True)
 class MetadataExpressions:
-    """Those that the table's properties name as ready. `schema`: the table's columns, meta fields first."""
+    """The indexes on expressions that the table's properties name as ready.
+
+    `schema`: the table's columns, meta fields first.
+    """
 
     indexes: MetadataIndexes
     schema: pa.Schema
@@ -36,18 +39,25 @@ class MetadataExpressions:
         if not self._found:
             definitions = self.indexes.index_definitions() if ready else {}
             self._found.append(known_expressions(ready, definitions, self.schema))
-        return [KnownExpression(of.partition, of.source, of.node, of.bloom is not None) for of in self._found[0]]
+        return [
+            KnownExpression(index.partition, index.source, index.node, index.bloom is not None)
+            for index in self._found[0]
+        ]
 
-    def of_files(self, of: KnownExpression, files: pa.Table) -> pa.Table | None:
+    def of_files(self, expression: KnownExpression, files: pa.Table) -> pa.Table | None:
         partitions = pc.unique(one_array(files.column("partition"))).to_pylist()
-        column = self._column(of)
-        return with_nulls(read_column_stats(self.indexes, column, partitions=partitions, files=files, index=of.index))
+        column = self._column(expression)
+        return with_nulls(
+            read_column_stats(self.indexes, column, partitions=partitions, files=files, index=expression.index)
+        )
 
-    def of_partitions(self, of: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
-        return with_nulls(read_partition_stats(self.indexes, self._column(of), partitions=partitions, index=of.index))
+    def of_partitions(self, expression: KnownExpression, partitions: Sequence[str]) -> pa.Table | None:
+        return with_nulls(
+            read_partition_stats(self.indexes, self._column(expression), partitions=partitions, index=expression.index)
+        )
 
-    def may_hold(self, of: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
-        """A filter that cannot be used rules nothing out, as one that is not there.
+    def may_hold(self, expression: KnownExpression, files: pa.Table, texts: pa.Array) -> Kept:
+        """Which files may hold one of the texts. A filter that is missing or cannot be used rules nothing out.
 
         Memory: the filters of a data partition.
         """
@@ -57,21 +67,23 @@ class MetadataExpressions:
             places = pc.indices_nonzero(pc.equal(partitions, partition)).to_numpy()
             mine = names.take(pa.array(places)).to_pylist()
             at = dict(zip(mine, places.tolist(), strict=True))
-            blooms = read_bloom_filters(self.indexes, partition, mine, index=of.index)
+
+            blooms = read_bloom_filters(self.indexes, partition, mine, index=expression.index)
             for row in blooms.to_pylist() if blooms is not None else []:
-                bloom = usable_filter(row, of.index)
+                bloom = usable_filter(row, expression.index)
                 found[at[row["file"]]] = bloom is None or bool(pc.any(bloom.may_contain(texts)).as_py())
         return found
 
-    def _column(self, of: KnownExpression) -> pa.Field:
-        found = next(index for index in self._found[0] if index.partition == of.index)
+    def _column(self, expression: KnownExpression) -> pa.Field:
+        found = next(index for index in self._found[0] if index.partition == expression.index)
         return pa.field(found.source, found.type)
 
 
 def with_nulls(stats: pa.Table | None) -> pa.Table | None:
-    """Statistics of an expression with values counted as everywhere else: nulls among them."""
+    """Statistics of an expression whose count of values includes nulls, as in all other statistics."""
     if stats is None:
         return None
+
     counts = pc.add(stats.column(_VALUES), stats.column("null_count"))
     return stats.set_column(stats.schema.get_field_index(_VALUES), _VALUES, counts)
 

@@ -59,7 +59,7 @@ class FilesIndex(TableIndex):
 
 
 class FilesKind(IndexKind):
-    """Made with the metadata table, and dropped with it."""
+    """The listing is made with the metadata table, and dropped with it."""
 
     name: ClassVar[str] = FILES
     has_readable_keys: ClassVar[bool] = True
@@ -80,10 +80,11 @@ class FilesKind(IndexKind):
         return merge_files_log(table, reader)
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
-        """Keys are partition paths, and that of the list of partitions."""
+        """`keys`: partition paths, or the key of the list of partitions."""
         listing = read_files_partition(indexes.table, indexes.timeline)
         known = set(listing.partitions())
         found: Records = {}
+
         for key in keys:
             if key == PARTITIONS_KEY:
                 found[key] = {"partitions": sorted(known)}
@@ -121,15 +122,21 @@ class CommittedFiles:
     timeline: Timeline
 
     def is_committed(self, partition: str, name: str) -> bool:
-        """Whether a completed action wrote the file. A log of before version 8, whose name does not say it, is read."""
+        """Whether a completed action wrote the file.
+
+        A log's name tells from version 8 on; before, its blocks are read.
+        """
         base = BaseFileName.parse(name)
         if base is not None:
             return self.timeline.is_committed(base.requested)
+
         log = LogFileName.parse(name)
         if log is None:
             return False
+
         if self.config.version.log_naming is LogNaming.AFTER_WRITE:
             return self.timeline.is_committed(log.instant)
+
         path = join(partition, name)
         content = self.storage.get(path)
         logs = [(path, MemoryLog(content), len(content))]
@@ -145,8 +152,8 @@ def files_differences(
 ) -> Iterator[Difference]:
     """Every partition and file on which storage and metadata table disagree, by partition and name.
 
-    Files of actions that have not completed are none of the metadata table's; partitions that hold nothing else
-    neither. Requests: the storage's listing, and one get a log of version 6 that the metadata table does not know.
+    The metadata table need not know files of actions that have not completed, nor partitions that hold nothing else.
+    Requests: the storage's listing, and one get for each log of version 6 that the metadata table does not know.
     """
     of_storage, of_metadata = set(stored.partitions()), set(known.partitions())
     everywhere = sorted(of_storage | of_metadata)
@@ -154,6 +161,7 @@ def files_differences(
         there = {file.name: file.size_bytes for file in _data_files(stored.files(partition))}
         listed = {file.name: file.size_bytes for file in known.files(partition)}
         missing = [name for name in there.keys() - listed.keys() if committed.is_committed(partition, name)]
+
         if partition not in of_metadata and missing:
             yield Difference(FILES, DifferenceKind.PARTITION_MISSING, partition)
         if partition not in of_storage and not there:

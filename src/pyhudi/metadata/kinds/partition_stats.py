@@ -34,8 +34,9 @@ from pyhudi.table.view.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatsIndex(TableIndex):
-    """The statistics of one table's partitions. `facts`: of which columns. `has_columns`: whether those of all columns
-    that the index has can be made anew.
+    """The statistics of one table's partitions. `facts`: which columns have them.
+
+    `has_columns`: whether this release can compute all columns of the index.
     """
 
     partition: str
@@ -47,7 +48,7 @@ class PartitionStatsIndex(TableIndex):
         return self.has_columns
 
     def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
-        """Of the partitions that the action touched. Memory: the statistics of all of their files."""
+        """Covers the partitions that the action touched. Memory: the statistics of all of their files."""
         snapshot, schema, facts = commit.snapshot, commit.schema, self.facts
         columns, touched = facts.columns(schema), commit.touched
         new = commit.bounds(columns)
@@ -68,7 +69,7 @@ class PartitionStatsIndex(TableIndex):
         )
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """Of every partition. Memory: the statistics of a data partition's files."""
+        """Compares every partition. Memory: the statistics of a data partition's files."""
         columns = self.facts.columns(check.snapshot.schema_with_meta)
         for partition in check.snapshot.listing.partitions():
             _, bounds = check.read_bounds(partition, columns)
@@ -82,7 +83,7 @@ class PartitionStatsIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatsPruner(IndexPruner):
-    """Rules partitions out by the bounds of all of their files."""
+    """Rules out partitions by the bounds of all of their files."""
 
     indexes: MetadataIndexes
     label: str = PARTITION_STATS
@@ -101,7 +102,7 @@ class PartitionStatsPruner(IndexPruner):
 
 
 class PartitionStatsKind(IndexKind):
-    """It has no definition: its columns are those of the column statistics, without which it cannot be."""
+    """This kind has no definition: its columns are those of the column statistics, without which it cannot exist."""
 
     name: ClassVar[str] = PARTITION_STATS
     request_names: ClassVar[tuple[str, ...]] = (PARTITION_STATS,)
@@ -130,7 +131,7 @@ class PartitionStatsKind(IndexKind):
         return None
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
-        """None without column statistics."""
+        """No index without column statistics."""
         if COLUMN_STATS not in table.partitions:
             return []
         facts = known_facts(table)
@@ -144,7 +145,7 @@ class PartitionStatsKind(IndexKind):
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
-        """Of every partition, by what `column_stats` has of its files."""
+        """Covers every partition, by what `column_stats` says of its files."""
         facts = initial_facts(contents, contents.stored_definitions().get(COLUMN_STATS))
         change = _initial_stats(contents.snapshot, facts, contents.executor)
         return InitialPartition(partition, [change], self.group_counts(contents, partition, definition))
@@ -162,10 +163,10 @@ def _read(indexes: MetadataIndexes, column: pa.Field, partitions: Sequence[str])
 
 
 def _initial_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) -> PartitionChange:
-    """The statistics of every partition, by those that `column_stats` has of its files."""
+    """The statistics of every partition, made of what `column_stats` says of its files."""
     schema = snapshot.schema_with_meta
     columns, partitions = facts.columns(schema), snapshot.listing.partitions()
-    files = files_of(piece for partition in partitions for piece in snapshot.slices(partition))
+    files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
     by_column = stored_bounds_of(snapshot, files, columns, schema, executor)
     change = partition_stats_change(
         by_column, columns, (), facts.version, table_version=facts.table_version, index=PARTITION_STATS

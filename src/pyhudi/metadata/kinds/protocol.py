@@ -28,10 +28,10 @@ from pyhudi.versions import TableVersion
 
 
 class TableIndex(Protocol):
-    """One index that a table has. `partition`: of the metadata table.
+    """One index that a table has. `partition`: its partition of the metadata table.
 
-    `hashing`: how its keys are spread over its file groups. `is_kept`: whether it can be kept true; one that cannot is
-    dropped by the next write, and can still be compared with the data.
+    `hashing`: how its keys are spread over its file groups. `is_kept`: whether writes can keep the index true. The next
+    write drops an index that is not kept; until then the index can still be compared with the data.
     """
 
     partition: str
@@ -45,36 +45,36 @@ class TableIndex(Protocol):
         return True
 
     def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
-        """What a write, a compaction or a replacement changes in it. Memory: a change."""
+        """What a write, a compaction or a replacement changes in the index. Memory: one change."""
         ...
 
     def clean_changes(self, clean: CleanView) -> Iterator[PartitionChange]:
-        """What goes with files that are no more. Record keys, and what leads to them, stay where they are."""
+        """What the removal of files changes. By default nothing: record keys, and entries that lead to them, stay."""
         return iter(())
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """Where it says other than the data.
+        """Where the index disagrees with the data.
 
-        What would mislead a reader is a difference: a bound that a value lies beyond, a filter that is not the file's,
-        a row that the index does not know. What only makes a reader read more is none: statistics that are missing or
-        too wide.
+        Only what misleads a reader is a difference: a value beyond its bound, a filter that is not the file's, a row
+        that the index does not know. Missing statistics and bounds that are too wide are none: with them a reader only
+        reads more.
         """
         ...
 
 
 class IndexKind(Protocol):
-    """One kind of index. Kinds subclass this, and say only what they do otherwise than most.
+    """One kind of index. A kind subclasses this, and overrides what differs from most kinds.
 
-    `name`: of its one partition of the metadata table; of a kind with `prefixes`, what the kind is called.
-    `prefixes`: what the names of its partitions begin with, where a table may have several.
-    `request_names`: how `build_index` calls it.
-    `is_of_columns`: whether it is of columns that the table must have before it can be built.
-    `is_completed_later`: whether `completed` may have something to add.
-    `pruning_rank`: when a query asks it: the sharp and cheap ones come first.
-    `tells_of_keys`: whether it says of base files which record keys they may hold.
-    `has_readable_keys`: whether people can look its records up by key.
-    `has_groups_by_partition`: whether data partitions may have file groups of their own, which come with them.
-    `stats_type`: as of `current_cells`.
+    `name`: the one metadata partition of this kind; for a kind with `prefixes`, the name of the kind itself.
+    `prefixes`: how the names of its partitions begin, where a table may have several indexes of this kind.
+    `request_names`: the names that `build_index` takes for it.
+    `is_of_columns`: whether the table must have the index's columns before the index can be built.
+    `is_completed_later`: whether `completed` may add something to a definition.
+    `pruning_rank`: when a query asks this kind. Low ranks come first: they are sharp and cheap.
+    `tells_of_keys`: whether it says which record keys a base file may hold.
+    `has_readable_keys`: whether people can look up its records by key.
+    `has_groups_by_partition`: whether a data partition may have file groups of its own, which are made with it.
+    `stats_type`: as in `current_cells`.
     """
 
     name: ClassVar[str]
@@ -97,7 +97,7 @@ class IndexKind(Protocol):
         return table_version.has_index(self.name)
 
     def absent_forms(self, partition: str, table_version: TableVersion, *, is_partitioned: bool) -> list[str]:
-        """What of an index of this kind tables of a version do not have. `is_partitioned`: of a record index."""
+        """What tables of a version lack of this index. `is_partitioned`: a record index is kept by partition."""
         return [] if self.is_in(table_version) else [partition]
 
     # The options of a write.
@@ -113,7 +113,7 @@ class IndexKind(Protocol):
     def wanted(
         self, settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
     ) -> Mapping[str, str]:
-        """The partitions that the options ask for, each with the option that does. `definitions`: the table's."""
+        """The partitions that the options ask for -> the option that asks. `definitions`: the table's."""
         return {self.name: self.option(settings)} if self.is_asked(settings) else {}
 
     def refuse_taken_names(
@@ -123,27 +123,27 @@ class IndexKind(Protocol):
         return
 
     def may_be_built(self, settings: IndexSettings, present: Collection[str]) -> bool:
-        """Whether a write builds what the options ask for, beside these partitions.
+        """Whether a write builds what the options ask for, beside the partitions that are `present`.
 
         Raises: Invalid where the options do not fit together.
         """
         return True
 
     def falls_with(self, dropped: Collection[str], present: Collection[str]) -> bool:
-        """Whether indexes of this kind cannot be without those that are dropped. `present`: what the table has."""
+        """Whether indexes of this kind cannot exist without the dropped ones. `present`: what the table has."""
         return False
 
     # Definitions.
 
     def definition(self, contents: IndexContents, partition: str) -> IndexDefinition | None:
-        """The entry of `index.json` that an index gets by the options; None for one that has none there.
+        """The entry of `index.json` that the options give an index; None for a kind without an entry.
 
         Raises: Invalid for an index that the options do not describe, or that the table's columns do not allow.
         """
         return None
 
     def completed(self, contents: IndexContents, definition: IndexDefinition) -> IndexDefinition:
-        """A definition, completed by what the table did not have yet when the index was made."""
+        """The definition, with what could not be known when the index was made, such as columns of an empty table."""
         return definition
 
     def can_build(
@@ -157,24 +157,25 @@ class IndexKind(Protocol):
     def initial(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None, *, requested: str
     ) -> InitialPartition:
-        """The records and file groups that an index begins with. `definition`: None: as the options say. `requested`:
-        the action that builds it.
+        """The first records of an index, and its file groups.
+
+        `definition`: None: as the options say. `requested`: the action that builds the index.
         """
         ...
 
     def group_counts(
         self, contents: IndexContents, partition: str, definition: IndexDefinition | None
     ) -> dict[str | None, int]:
-        """How many file groups it is opened with, before its keys are known: by the rows that the files may have.
+        """How many file groups a new index gets, by data partition, before its keys are known.
 
-        Cost: at most the footers of a bounded number of files.
+        Cost: at most the footers of a bounded number of files, which tell how many rows there may be.
         """
         ...
 
     # The indexes of a table.
 
     def known(self, table: IndexedTable) -> Iterable[TableIndex]:
-        """The table's indexes of this kind, but those that nobody here can compute."""
+        """The table's indexes of this kind, without those that this release cannot compute."""
         ...
 
     # Its file groups.
@@ -186,21 +187,21 @@ class IndexKind(Protocol):
         return read_current_cells(table, file_slice, data_timeline, stats_type=self.stats_type)
 
     def can_merge_log(self, table: MetadataTable, reader: SliceReader) -> bool:
-        """Whether one record a key can say what a log says."""
+        """Whether the log can be merged so that each key has one record."""
         return True
 
     def merge_log(self, table: MetadataTable, reader: SliceReader) -> LogCells | None:
-        """The log of a file group, merged; None where that cannot be. Memory: the log's cells, twice."""
+        """The merged log of a file group; None where the log cannot be merged. Memory: the log's cells, twice."""
         return merge_log(table, reader, stats_type=self.stats_type)
 
     # What it answers.
 
     def pruner(self, indexes: MetadataIndexes, snapshot: Snapshot) -> IndexPruner | None:
-        """What the indexes of this kind spare queries; None where they spare none."""
+        """The part of a query's planning that asks indexes of this kind; None for a kind that rules nothing out."""
         return None
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
-        """What is stored under these keys, of a kind with `has_readable_keys`.
+        """The records under these keys, of a kind with `has_readable_keys`.
 
         Raises: Unsupported for an index that cannot tell.
         """
@@ -213,7 +214,7 @@ class IndexKind(Protocol):
         return request.expression is None and request.kind in self.request_names
 
     def requested_partition(self, request: IndexRequest) -> str:
-        """The partition that is asked for. Raises: Invalid for an argument that there is not."""
+        """The partition that a request is for. Raises: Invalid for an argument that this kind does not take."""
         request.refuse_name()
         request.refuse_columns()
         return self.name
@@ -221,9 +222,9 @@ class IndexKind(Protocol):
     def requested_definition(
         self, request: IndexRequest, contents: IndexContents, ready: Collection[str]
     ) -> IndexDefinition | None:
-        """The definition of what is asked for, held against the table; None for a kind that has none.
+        """The definition of the requested index, checked against the table; None for a kind without definitions.
 
-        `ready`: the partitions that the metadata table has. Raises: Invalid for a column that is not there or has no
-        values that the index could hold, and for an index that another one has to be there for.
+        `ready`: the partitions that the metadata table has. Raises: Invalid for a column that is missing or whose
+        values the index cannot hold, and where another index is needed that is not there.
         """
         return None

@@ -44,10 +44,10 @@ _COMPARED: Final = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The columns of rows that the index is compared with."""
 
 _DIFFERENCES_MAX: Final = 1_000
-"""After so many the comparison ends: the index is to be made anew anyway."""
+"""The comparison ends after this many differences: the index is to be built anew anyway."""
 
 _FILE_ID: Final = r"^\.?([^_]+).*$"
-"""The file id within a file's name. Seen: rows of logs have the id alone there."""
+"""The file id within a file's name. Seen: rows of logs have the file id alone in place of a name."""
 
 _STORED: Final = ("key", "partition", "file_id")
 
@@ -60,7 +60,7 @@ LOCATIONS: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RecordTableIndex(TableIndex):
-    """The record index of one table. `is_partitioned`: kept by partition."""
+    """The record index of one table. `is_partitioned`: the index is kept by data partition."""
 
     partition: str
     is_partitioned: bool
@@ -93,16 +93,18 @@ class RecordLocations:
         return found is not None and bool(found.groups) and None not in found.groups
 
     def locate(self, keys: pa.Array, partitions: Sequence[str]) -> Mapping[str, Collection[str] | None] | None:
-        """Requests: a list of the index's partition, once; a few for each of its file groups that a key may be in.
+        """Requests: one list of the index's partition, once; a few for each of its file groups that may hold a key.
 
-        A data partition of which a partitioned index has no file group is not known to it.
+        A partitioned index may have no file groups for a data partition. Its answer is None: nothing is known of it.
         """
         found = find_record_index(self.indexes)
         if found is None or not found.groups:
             return None
+
         known = [one for one in partitions if one in found.groups]
         is_global = None in found.groups
         places = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
+
         unknown = () if is_global else set(partitions).difference(known)
         return {**places, **dict.fromkeys(unknown)}
 
@@ -133,7 +135,7 @@ class RecordIndexPruner(IndexPruner):
 
 
 class RecordIndexKind(IndexKind):
-    """A global one knows one place of each record key. One that is kept by partition knows one in each partition."""
+    """A global index knows one place of each record key. A partitioned index knows one in each data partition."""
 
     name: ClassVar[str] = RECORD_INDEX
     has_readable_keys: ClassVar[bool] = True
@@ -169,7 +171,7 @@ class RecordIndexKind(IndexKind):
         return RecordIndexPruner(indexes)
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
-        """Keys are record keys."""
+        """`keys`: record keys."""
         located = locate_records(indexes, pa.array(keys, pa.string()))
         assert located is not None  # the table names the index
         return records_by_key(keys, located, "key", "locations")
@@ -180,12 +182,16 @@ class RecordIndexKind(IndexKind):
         """Memory: all keys."""
         kind, slices = _form(definition), contents.slices
         tables = located_keys(contents.reading(), slices, contents.readers)
+
         by_partition: dict[str | None, int] = {}
         for file_slice, keys in zip(slices, tables, strict=True):
             owner = file_slice.partition if kind == "partitioned" else None
             by_partition[owner] = by_partition.get(owner, 0) + len(keys)
+
+        # A global index of an empty table still has its file groups.
         if kind == "global":
             by_partition.setdefault(None, 0)
+
         counts = {owner: contents.settings.group_count(count, kind) for owner, count in by_partition.items()}
         return InitialPartition(partition, _located_changes(contents, tables, kind), counts)
 
@@ -207,18 +213,22 @@ def locate_records(
 ) -> pa.Table | None:
     """Where record keys lie, as `LOCATIONS`; a key that the table does not have gives no row.
 
-    `partition`: where the index is kept by partition, look there only; else a key may lie in several of them.
-    None if there is no record index that is ready.
+    `partition`: look in this data partition only. Without it, a partitioned index may give a key several locations.
+    None if no record index is ready.
     """
     found = find_record_index(indexes)
     if found is None:
         return None
+
     is_partitioned = None not in found.groups
     where: list[str | None] = [None]
     if is_partitioned:
         where = list(found.groups) if partition is None else [partition]
+
     parts = [part for one in where for part in found.lookup(keys, data_partition=one)]
     located = pa.concat_tables([LOCATIONS.empty_table(), *(_decoded(part, indexes) for part in parts)])
+
+    # A global index also finds the keys of other partitions.
     if partition is not None and not is_partitioned:
         located = located.filter(pc.equal(located.column("partition"), partition))
     return located
@@ -235,7 +245,7 @@ def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
 
 
 def is_partitioned(table: IndexedTable) -> bool:
-    """Whether a table's record index is kept by partition; by its file groups where nothing defines it."""
+    """Whether a table's record index is kept by partition. Its definition says so, or else the ids of its groups."""
     if RECORD_INDEX not in table.partitions:
         return False
     if RECORD_INDEX in table.definitions:
@@ -261,8 +271,9 @@ def _form(definition: IndexDefinition | None) -> RecordIndexForm:
 def _located_changes(
     contents: IndexContents, tables: list[pa.Table], kind: RecordIndexForm
 ) -> Iterator[PartitionChange]:
-    """One change, or one a data partition. `tables`: the keys of each slice. Seen: a key's instant is that of its base
-    file.
+    """One change, or one for each data partition of a partitioned index. `tables`: the keys of each slice.
+
+    Seen: the entry of a key states the instant of the base file.
     """
     slices, zone = contents.slices, contents.snapshot.zone
     partitions = sorted({one.partition for one in slices}) if kind == "partitioned" else [None]
@@ -275,14 +286,16 @@ def _located_changes(
                 located, LOCATED.empty_table(), instant_ms=parse_instant_ms(instant, zone),
                 table_version=contents.table_version, is_partitioned=kind == "partitioned", index=RECORD_INDEX,
             )  # fmt: skip
+
         if parts:
             yield _united(parts, partition)
 
 
 def _united(parts: list[PartitionChange], data_partition: str | None) -> PartitionChange:
-    """One change of parts, none of which has a key twice; of a key that several have, the last part counts."""
+    """The parts as one change. No part has a key twice; where several parts have a key, the last of them counts."""
     if len(parts) == 1:
         return parts[0]
+
     cells = pa.concat_tables([part.cells for part in parts])
     keys = cells.column("key")
     if pc.count_distinct(keys).as_py() < len(keys):
@@ -293,9 +306,9 @@ def _united(parts: list[PartitionChange], data_partition: str | None) -> Partiti
 
 
 def _differences(indexes: MetadataIndexes, rows: Iterable[pa.RecordBatch]) -> Iterator[Difference]:
-    """Every row that the index does not know, or places elsewhere; then how many keys it has too many.
+    """Every row that the index lacks or places elsewhere; then the counts of rows and of keys, if they differ.
 
-    `rows`: all of the table, with `_COMPARED`. Memory: a batch of them and its keys' locations.
+    `rows`: all rows of the table, with the columns `_COMPARED`. Memory: a batch, and the locations of its keys.
     """
     shown = stored_count = 0
     for batch in rows:
@@ -306,6 +319,7 @@ def _differences(indexes: MetadataIndexes, rows: Iterable[pa.RecordBatch]) -> It
             if shown == _DIFFERENCES_MAX:
                 yield _count(f"more than {_DIFFERENCES_MAX:,} rows differ: the comparison ended here", "")
                 return
+
     found = find_record_index(indexes)
     known_count = 0 if found is None else sum(len(part.newest()) for part in found.scan())
     if known_count != stored_count:
@@ -317,10 +331,12 @@ def _batch_differences(indexes: MetadataIndexes, batch: pa.RecordBatch) -> Itera
     stored = pa.table([batch.column(RECORD_KEY), batch.column(PARTITION_PATH), ids], names=_STORED)
     located = locate_records(indexes, stored.column("key"))
     assert located is not None
-    # In an index that is kept by partition a key may have several locations: one that agrees is enough.
+
+    # A partitioned index may give a key several locations: one that agrees is enough.
     wrong = stored.join(located.select(_STORED), keys=list(_STORED), join_type="left anti")
     if not len(wrong):
         return
+
     known = located.select(_STORED).rename_columns(["key", "known_partition", "known_file_id"])
     for row in wrong.join(known, keys="key", join_type="left outer").slice(0, _DIFFERENCES_MAX).to_pylist():
         is_missing = row["known_file_id"] is None
@@ -343,8 +359,11 @@ def _decoded(part: RecordVersions, indexes: MetadataIndexes) -> pa.Table:
     decoded = newest.decode(lambda values, text: decode_locations(values, text, path=newest.path))
     if decoded is None:
         return LOCATIONS.empty_table()
+
+    # Many keys share an instant: each instant is spelled once.
     encoded = one_array(decoded.column("instant_ms")).dictionary_encode()
     texts = [None if ms is None else format_instant(ms, indexes.zone) for ms in encoded.dictionary.to_pylist()]
     instants = pa.array(texts, pa.string()).take(encoded.indices)
+
     columns = [newest.keys.cast(pa.string()), decoded.column("partition"), decoded.column("file_id"), instants]
     return pa.Table.from_arrays(columns, schema=LOCATIONS)

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 Records: TypeAlias = dict[str, dict[str, Any] | None]
-"""By key what is stored under it; None for a key that is not there."""
+"""Key -> what is stored under it; None for a key that is not there."""
 
 
 def records_by_key(keys: Sequence[str], rows: pa.Table, column: str, name: str) -> Records:
-    """The rows of each key, under `name`: few, for somebody named the keys one by one. `column`: of the keys."""
+    """The rows of each key, under `name`. They are few: somebody named the keys one by one. `column`: of the keys."""
     by_key: dict[str, list[dict[str, Any]]] = {}
     for row in rows.to_pylist():
         by_key.setdefault(row.pop(column), []).append(row)

@@ -71,7 +71,7 @@ def names_of_version(table_version: TableVersion) -> list[str]:
 
 
 def absent_forms(partitions: Collection[str], table_version: TableVersion, *, is_partitioned: bool) -> list[str]:
-    """What of these indexes tables of a version do not have. `is_partitioned`: of the record index."""
+    """What tables of a version lack of these indexes, by name. `is_partitioned`: the record index is by partition."""
     found: list[str] = []
     for name in sorted(partitions):
         kind = find_kind(name)
@@ -94,7 +94,7 @@ def requested_partition(request: IndexRequest) -> str:
 
 
 def partition_names(name: str) -> list[str]:
-    """The partitions that a name may stand for: as it is, or behind a kind's prefix."""
+    """The partitions that a name may stand for: the name itself, and the name behind each kind's prefix."""
     return [name, *(f"{prefix}{name}" for kind in reversed(KINDS) for prefix in kind.prefixes)]
 
 
@@ -107,14 +107,14 @@ def switched_off_by(settings: IndexSettings, partition: str) -> str:
 def wanted_by(
     settings: IndexSettings, definitions: Mapping[str, IndexDefinition], table_version: TableVersion
 ) -> dict[str, str]:
-    """The partitions that the options ask for, each with the option that does."""
+    """The partitions that the options ask for -> the option that asks."""
     return {
         name: option for kind in KINDS for name, option in kind.wanted(settings, definitions, table_version).items()
     }
 
 
 def dependents(dropped: Collection[str], present: Collection[str]) -> set[str]:
-    """The indexes that cannot be without those that go."""
+    """The indexes that cannot exist without the dropped ones."""
     return {name for name in present if (kind := find_kind(name)) is not None and kind.falls_with(dropped, present)}
 
 
@@ -129,11 +129,11 @@ def kept_indexes(table: IndexedTable) -> tuple[TableIndex, ...]:
 
 
 def index_pruners(indexes: MetadataIndexes, snapshot: Snapshot) -> list[IndexPruner]:
-    """What the indexes that are ready spare queries, the sharp and cheap ones first.
+    """The parts of a query's planning that ask the ready indexes, the sharp and cheap ones first.
 
-    The record index and what leads to it come first: their cost follows the keys that are asked for, and they leave a
-    file group a key. Then statistics of partitions, a look-up each; those of slices, a look-up a file; indexes on
-    expressions; and, of the files that are left, Bloom filters, which are large.
+    First come the record index and the secondary indexes. They cost as much as there are keys, and leave one file group
+    a key. Then come statistics of partitions, with one look-up each; statistics of slices, with one look-up a file; and
+    indexes on expressions. Bloom filters are large: they come last, for the files that are left.
     """
     ready = indexes.config.metadata_partitions
     kinds = [kind for kind in KINDS if any(kind.owns(name) for name in ready)]

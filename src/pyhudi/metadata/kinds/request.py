@@ -12,9 +12,9 @@ _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """`columns`: of column statistics those to keep them of, none: the first ones; of a secondary index the one; of an
-    index on an `expression` the one that it is of, if any is named. `name`: of the latter two; None: their column's.
-    `options`: of the call and the table.
+    """`columns`: for column statistics the columns to keep them of, empty: the first ones; for a secondary index its
+    one column; for an index on an `expression` that one's column, if it is named. `name`: of a secondary index, or of
+    an index on an expression; None: the column's name. `options`: of the call and the table.
     """
 
     kind: str

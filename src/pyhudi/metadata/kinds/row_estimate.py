@@ -19,20 +19,23 @@ def estimate_rows(storage: Storage, slices: Sequence[FileSlice]) -> dict[str, in
     Logs are counted at 100 bytes per row, as if each of their rows was new. Cost: at most 64 footers, evenly spread
     over the slices.
     """
-    bases = [piece for piece in slices if piece.base_file is not None]
+    bases = [file_slice for file_slice in slices if file_slice.base_file is not None]
     sample = bases[:: max(1, -(-len(bases) // _SAMPLE_MAX))]
 
     rows, size_bytes = 0, 0
-    for piece in sample:
-        assert piece.base_file is not None
-        with closing(open_parquet(storage, join(piece.partition, piece.base_file.name.format()))) as file:
+    for file_slice in sample:
+        assert file_slice.base_file is not None
+        with closing(open_parquet(storage, join(file_slice.partition, file_slice.base_file.name.format()))) as file:
             rows += file.metadata.num_rows
-        size_bytes += piece.base_file.size_bytes
+        size_bytes += file_slice.base_file.size_bytes
+
     per_row = size_bytes / rows if rows else _ROW_SIZE
 
     found: dict[str, int] = {}
-    for piece in slices:
-        base_bytes = piece.base_file.size_bytes if piece.base_file is not None else 0
-        log_bytes = sum(log.size_bytes for log in piece.log_files)
-        found[piece.partition] = found.get(piece.partition, 0) + int(base_bytes / per_row + log_bytes / _ROW_SIZE)
+    for file_slice in slices:
+        base_bytes = file_slice.base_file.size_bytes if file_slice.base_file is not None else 0
+        log_bytes = sum(log.size_bytes for log in file_slice.log_files)
+        found[file_slice.partition] = found.get(file_slice.partition, 0) + int(
+            base_bytes / per_row + log_bytes / _ROW_SIZE
+        )
     return found

@@ -51,10 +51,10 @@ ENTRIES: Final = pa.schema([("value", pa.string()), ("record_key", pa.string())]
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex(TableIndex):
-    """The index of one column.
+    """The secondary index of one column.
 
-    `is_second_version`: whether its definition is of version V2. Then keys are placed by their values alone, and rows
-    whose value is null are in it. In one of version V1 they are not.
+    `is_second_version`: the index's definition has version V2. Then the value alone decides an entry's file group, and
+    rows whose value is null have entries, too. In version V1 the whole key decides, and these rows have none.
     """
 
     partition: str
@@ -66,20 +66,22 @@ class SecondaryIndex(TableIndex):
         return KeyHashing.SECONDARY_PREFIX if self.is_second_version else KeyHashing.WHOLE
 
     def commit_changes(self, commit: CommitView) -> Iterator[PartitionChange]:
-        """Memory: the keys that change."""
+        """What the action changes, with the keys that it changes in memory."""
         if commit.metadata.operation_type in MOVES:
             return
+
         tasks = [_Task(commit.reading, group, self) for group in commit.groups]
         found = commit.executor.run(_changed_keys, tasks)
         before, after = (pa.concat_arrays([_NONE, *(keys[at] for keys in found)]) for at in (0, 1))
         yield secondary_change(self.partition, before, after, table_version=commit.table_version)
 
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
-        """How many rows the index does not know, and how many of its entries have none. Memory: all of its keys."""
+        """The number of rows that have no entry, and of entries that have no row. Memory: all keys of the index."""
         snapshot = check.snapshot
         reading = RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot))
         slices = [one for partition in snapshot.listing.partitions() for one in snapshot.slices(partition)]
         stored = self.keys(reading, slices, check.executor)
+
         found = check.indexes.find(self.partition)
         assert found is not None
         known = pa.concat_arrays([_NONE, *(part.newest().keys.cast(pa.string()) for part in found.scan())])
@@ -93,7 +95,7 @@ class SecondaryIndex(TableIndex):
             )
 
     def keys(self, reading: RowReading, slices: Iterable[FileSlice], executor: Executor) -> pa.Array:
-        """The keys that the index has by these slices. Memory: they."""
+        """The index keys of all rows in these file slices. Memory: all of these keys."""
         groups = (ChangedGroup(s.partition, s.file_id, None, s, may_change_keys=True) for s in slices)
         found = executor.run(_changed_keys, [_Task(reading, group, self) for group in groups])
         return pa.concat_arrays([_NONE, *(keys for _, keys in found)])
@@ -101,7 +103,7 @@ class SecondaryIndex(TableIndex):
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A file group whose keys of a secondary index are to be read, before and after an action."""
+    """A file group whose keys of a secondary index are read as of before and after an action."""
 
     reading: RowReading
     group: ChangedGroup
@@ -110,16 +112,20 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndexes:
-    """The record keys of columns' values. `schema`: the table's columns."""
+    """The secondary indexes that a query may use. `schema`: the table's columns."""
 
     indexes: MetadataIndexes
     schema: pa.Schema
 
     def columns(self) -> Mapping[str, str]:
-        """Indexes over one column whose values have one spelling; empty without a record index. One get."""
+        """Metadata partition -> column of each index on one column whose values have one spelling. One get.
+
+        Empty without a record index.
+        """
         ready = set(self.indexes.config.metadata_partitions)
         if RECORD_INDEX not in ready or not any(name.startswith(SECONDARY_INDEX_PREFIX) for name in ready):
             return {}
+
         return {
             name: definition.source_fields[0]
             for name, definition in self.indexes.index_definitions().items()
@@ -128,10 +134,14 @@ class SecondaryIndexes:
         }
 
     def keys_of(self, index: str, column: pa.Field, values: pa.Array) -> pa.Array | None:
-        """Requests: of an index of version V2 those of one file group a value, else of all of its file groups."""
+        """The record keys of the rows that have one of these values; None if the index cannot tell.
+
+        Requests: with an index of version V2 those of one file group for each value, else those of all file groups.
+        """
         found = self.indexes.find(index)
         if found is None or not found.groups:
             return None
+
         texts = one_array(stored_text(pa.chunked_array([values]), column.name))
         entries = find_secondary(self.indexes, index.removeprefix(SECONDARY_INDEX_PREFIX), texts)
         return None if entries is None else one_array(entries.column("record_key").unique())
@@ -157,7 +167,7 @@ class SecondaryPruner(IndexPruner):
 
 
 class SecondaryKind(IndexKind):
-    """It leads to record keys, whose rows a global record index finds.
+    """A secondary index gives the record keys of a value. A global record index then finds their rows.
 
     Record keys must be unique in the table. Otherwise the rows of a key in two partitions would share an entry.
     """
@@ -223,7 +233,7 @@ class SecondaryKind(IndexKind):
         return _definition(contents, partition, request.columns[0], named_by=f"{request.what}: columns")
 
     def known(self, table: IndexedTable) -> list[TableIndex]:
-        """Over one column whose values have a text; none where record keys are unique in partitions only."""
+        """The indexes on one column whose values have a text. None where record keys are unique in partitions only."""
         found: list[TableIndex] = []
         for name in sorted(name for name in table.partitions if self.owns(name)):
             own = table.definitions.get(name)
@@ -235,7 +245,7 @@ class SecondaryKind(IndexKind):
         return SecondaryPruner(indexes, snapshot.schema)
 
     def records(self, indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
-        """Keys are values of the column."""
+        """`keys`: values of the column."""
         entries = find_secondary(indexes, partition.removeprefix(SECONDARY_INDEX_PREFIX), pa.array(keys, pa.string()))
         if entries is None:
             raise Unsupported(f"metadata partition '{partition}': the index has no definition, and cannot tell")
@@ -261,13 +271,14 @@ class SecondaryKind(IndexKind):
 def find_secondary(indexes: MetadataIndexes, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table | None:
     """The record keys of these values, as `ENTRIES`; None if the index cannot tell.
 
-    `name`: of the index, without the metadata partition's prefix. `values`: as Java spells them. A null is only known
-    to an index of version V2: Seen: 1.0.2 has no entries for null. A row may be out of date no more than the index is.
+    `name`: of the index, without the metadata partition's prefix. `values`: as Java spells them. Entries are as current
+    as the index. Only an index of version V2 has entries for null. Seen: 1.0.2 writes none.
     """
     partition = f"{SECONDARY_INDEX_PREFIX}{name}"
     found, definition = indexes.find(partition), indexes.index_definitions().get(partition)
     if found is None or definition is None or (values.null_count and not definition.is_second_version):
         return None
+
     hashing = KeyHashing.SECONDARY_PREFIX if definition.is_second_version else KeyHashing.WHOLE
     prefixes = secondary_prefixes(pc.unique(values).cast(pa.string())).to_pylist()
     entries = [_entries(part) for part in found.lookup_prefixes(prefixes, hashing=hashing)]
@@ -275,7 +286,7 @@ def find_secondary(indexes: MetadataIndexes, name: str, values: pa.Array | pa.Ch
 
 
 def can_be_secondary(schema: pa.Schema, column: str) -> bool:
-    """Whether a column's values have a text that Apache Hudi would spell alike, whatever stores them."""
+    """Whether Apache Hudi spells the column's values as pyhudi does, in base files and in logs."""
     if column not in schema.names:
         return False
     kind = schema.field(column).type
@@ -283,7 +294,7 @@ def can_be_secondary(schema: pa.Schema, column: str) -> bool:
 
 
 def _changed_keys(task: _Task) -> tuple[pa.Array, pa.Array]:
-    """A file group's keys of a secondary index before an action and after it; those in both are left out."""
+    """A file group's index keys before and after an action, without those that are in both."""
     before, after = (_keys(task, is_after=is_after) for is_after in (False, True))
     if not len(before) or not len(after):
         return before, after
@@ -291,14 +302,14 @@ def _changed_keys(task: _Task) -> tuple[pa.Array, pa.Array]:
 
 
 def _keys(task: _Task, *, is_after: bool) -> pa.Array:
-    piece = task.group.after if is_after else task.group.before
-    rows = task.reading.rows(piece, list(dict.fromkeys([RECORD_KEY, task.index.column])))
+    file_slice = task.group.after if is_after else task.group.before
+    rows = task.reading.rows(file_slice, list(dict.fromkeys([RECORD_KEY, task.index.column])))
     texts = one_array(stored_text(rows.column(task.index.column), task.index.column))
     return secondary_index_keys(texts, one_array(rows.column(RECORD_KEY)), has_nulls=task.index.is_second_version)
 
 
 def stored_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Values as Java prints what Avro stores: dates are their numbers, too."""
+    """Values as Java prints what Avro stores. A date is its number of days, so 1970-01-02 is `1`."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     return value_text(column, name)
@@ -307,8 +318,8 @@ def stored_text(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 def _wanted_columns(settings: IndexSettings, definitions: Mapping[str, IndexDefinition]) -> dict[str, str]:
     """Metadata partition -> column of the secondary indexes that the options ask for.
 
-    An index that a column has already is that one, whatever it is called. Seen: 1.2.0 calls a new one by
-    `hoodie.index.name`, or else by its column, behind the prefix where that is not part of the name.
+    A column that has an index keeps it, whatever its name. Seen: 1.2.0 names a new index by `hoodie.index.name`, or
+    else by its column, and puts the prefix in front where the name lacks it.
     """
     if settings.secondary is False:
         return {}
@@ -317,6 +328,7 @@ def _wanted_columns(settings: IndexSettings, definitions: Mapping[str, IndexDefi
         for name, one in definitions.items()
         if name.startswith(SECONDARY_INDEX_PREFIX) and len(one.source_fields) == 1
     }
+
     found = {}
     for column in settings.secondary_columns:
         short = (settings.secondary_name or column).removeprefix(SECONDARY_INDEX_PREFIX)
@@ -345,10 +357,12 @@ def _entries(part: RecordVersions) -> pa.Table:
     newest = part.newest()
     if not len(newest):
         return ENTRIES.empty_table()
+
     gone = newest.decode(
         lambda values, text: pa.table({"gone": decode_secondary_entries(values, text, path=newest.path)})
     )
     assert gone is not None
+
     keys = newest.keys.filter(one_array(pc.invert(gone.column("gone"))))
     if not len(keys):
         return ENTRIES.empty_table()

@@ -28,14 +28,14 @@ _FLAVOURS: Final[Mapping[str, str]] = {"COLUMN_STATS": COLUMN_STATS, "BLOOM_FILT
 _IDENTITY = "identity"
 
 GROUPS_MAX = 10_000
-"""File groups of one index at most. Each is a file that is made when the index is, so a table's properties could ask
-for millions. Apache Hudi's own default ends here, too.
+"""The most file groups that one index may have. Each is a file that is made with the index. Without this bound a
+table's properties could ask for millions. Apache Hudi's own default ends at the same number.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumns:
-    """Of which columns the options ask for statistics: these, or so many of the first ones."""
+    """The columns that the options ask statistics of: those named, or else the first `count_max`."""
 
     names: tuple[str, ...] = ()
     count_max: int = 32
@@ -43,8 +43,10 @@ class ChosenColumns:
 
 @dataclass(frozen=True, slots=True)
 class WantedExpression:
-    """An index on an expression that writes are to build and keep. `flavour`: of what it is made, `column_stats` or
-    `bloom_filters`. `options`: arguments of the function and, of filters, their shape. `name`: empty: its column's.
+    """An index on an expression that writes build and keep.
+
+    `flavour`: what the index is made of, `column_stats` or `bloom_filters`. `options`: arguments of the function and,
+    for filters, their shape. `name`: empty: the column's name.
     """
 
     column: str
@@ -56,14 +58,14 @@ class WantedExpression:
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """`column_stats` to `secondary`: build it, drop it, or None: as the table has it. `expressions`: False: indexes on
-    expressions are dropped; otherwise they stay as they are.
+    """Which indexes a writer wants. `column_stats` to `secondary`: True: build it; False: drop it; None: leave it as it
+    is. `expressions`: False: drop the indexes on expressions; otherwise they stay.
 
-    `is_async`: what is to be built is left to an indexer, beside the writers. `columns`: that statistics are kept of.
-    `secondary_columns`: of which a secondary index is to be there; `secondary_name`: what a new one is called, empty:
-    as its column. `expression`: of which an index is to be there.
-    File groups are counted at creation: those of record indexes by what the table holds, times `growth_factor`, in
-    groups of `group_size_bytes`, within bounds; a data partition's own in a partitioned one.
+    `is_async`: an indexer beside the writers builds what is to be built. `columns`: those that have statistics.
+    `secondary_columns`: each gets a secondary index. `secondary_name`: name of a new one; empty: the column's name.
+    `expression`: gets an index.
+    The number of file groups is chosen when an index is made. A record index has groups of `group_size_bytes`, enough
+    for the table's keys times `growth_factor`, within bounds. A partitioned one counts each data partition by itself.
     """
 
     column_stats: bool | None = None
@@ -98,6 +100,7 @@ class IndexSettings:
                 f"options '{GLOBAL_RECORD_INDEX_OPTION}' and '{PARTITIONED_RECORD_INDEX_OPTION}': "
                 "expected one of them, found both"
             )
+
         expressions = _asked(options, EXPRESSION_OPTION)
         secondary_columns, secondary_name = _secondary(options)
 
@@ -144,6 +147,7 @@ class IndexSettings:
         least, most = self.global_groups if kind == "global" else self.partitioned_groups
         if least == most:
             return least
+
         per_group = max(1, self.group_size_bytes // _RECORD_SIZE)
         wanted = -(-int(record_count * self.growth_factor) // per_group)
         return max(least, min(wanted, most))
@@ -154,7 +158,7 @@ def _names(options: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _secondary(options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
-    """Columns, and the name of the index: of one column only."""
+    """The columns that get secondary indexes, and the index's name, which can be told for one column only."""
     columns, name = (
         _names(options, SECONDARY_COLUMN_OPTION),
         options.get("hoodie.index.name", "").strip(),
@@ -168,14 +172,17 @@ def _secondary(options: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
 
 
 def _expression(options: Mapping[str, str]) -> WantedExpression | None:
-    """Of one column, as Apache Hudi has it from 1.0.1 on. Seen: it splits the options at each comma, and takes what
-    stands behind the first `=` as it is; quotes, as in its own example, are taken off here.
+    """The index on an expression that the options ask for: on one column, as in Apache Hudi from 1.0.1 on.
+
+    Seen: Apache Hudi splits the options at each comma, and takes what stands behind the first `=` as it is. Its own
+    example has quotes there; here they are taken off.
     """
     column, told = options.get(f"{EXPRESSION}.column", "").strip(), options.get(f"{EXPRESSION}.options", "").strip()
     if not column:
         return None
     if not told:
         raise Invalid(f"option '{EXPRESSION}.column'='{column}': expected {EXPRESSION}.options, such as 'expr=lower'")
+
     arguments = {}
     for pair in told.split(","):
         name, equals, value = pair.partition("=")
@@ -186,6 +193,7 @@ def _expression(options: Mapping[str, str]) -> WantedExpression | None:
         text = value.strip()
         is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
         arguments[name.strip()] = text[1:-1] if is_quoted else text
+
     function = arguments.pop("expr", _IDENTITY)
     kind = OptionValues(options).choice("hoodie.expression.index.type", "COLUMN_STATS", tuple(_FLAVOURS))
     return WantedExpression(column, function, arguments, _FLAVOURS[kind], options.get("hoodie.index.name", "").strip())

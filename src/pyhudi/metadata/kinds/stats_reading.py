@@ -1,6 +1,6 @@
-"""Statistics of columns: of files, of partitions, and those of expression indexes.
+"""Statistics of columns: of files, of partitions, and those of indexes on expressions.
 
-An answer has the rows that are known, and no others: a file or partition without a row may hold anything.
+An answer has the rows that are known, and no others. A file or partition without a row may hold anything.
 Spec: format/metadata-table.md sections 5, 6 and 9.
 """
 
@@ -26,7 +26,7 @@ from pyhudi.metadata.store.versions import RecordVersions
 _FILE_KEY_SIZE: Final = 48
 _COLUMN_SIZE: Final = 12
 _PREFIXES_MAX: Final = 64
-"""Partitions up to which each is looked up by itself rather than all of the column's records."""
+"""With more partitions than this, all of a column's records are read instead of those of each partition."""
 
 
 def read_column_stats(
@@ -37,16 +37,18 @@ def read_column_stats(
     files: pa.Table | None = None,
     index: str,
 ) -> pa.Table | None:
-    """The statistics of a column of these partitions' files; None if nothing is known of any.
+    """The statistics of a column in these partitions' files; None if the index is not ready.
 
-    `column`: its name, dotted where it is nested, and the type that it has now. `files`: only of these (columns as
-    `table.file_statistics.FILES`). `index`: of these statistics; of an index on an expression the column is the index's
-    source field, and the type that of the expression. Columns: `partition`, `file`, `min`, `max` (of the column's
-    type), `is_known` (of the bounds), `null_count`, `value_count`, `is_tight_bound`.
+    `column`: its name, with dots where it is nested, and its type of now. `files`: only these files (columns as
+    `FILES` of `file_statistics`). `index`: the index that holds the statistics. For an index on an expression `column`
+    has the name of its source field, and the type of the expression.
+    Columns: `partition`, `file`, `min`, `max` (of the column's type), `is_known` (of the bounds), `null_count`,
+    `value_count`, `is_tight_bound`.
     """
     found = indexes.find(index)
     if found is None:
         return None
+
     distinct = pa.array(sorted(set(partitions)), pa.string())
     if files is not None:
         keys = column_stats_keys(column.name, one_array(files.column("partition")), one_array(files.column("name")))
@@ -55,11 +57,15 @@ def read_column_stats(
         parts = found.lookup_prefixes(column_stats_prefixes(column.name, distinct).to_pylist() if len(distinct) else [])
     else:
         parts = found.lookup_prefixes(column_stats_prefixes(column.name).to_pylist())
+
     hashes = pc.utf8_slice_codeunits(partition_stats_keys(column.name, distinct), _COLUMN_SIZE) if len(distinct) else []
     rows = [_stats(part, column.type) for part in parts]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
+
+    # A file's key is 12 characters of the column, 12 of the partition and 24 of the file. Other keys are of partitions.
     keys = stats.column("key")
     stats = stats.filter(pc.equal(pc.binary_length(keys), _FILE_KEY_SIZE))
+
     of_partition = pc.utf8_slice_codeunits(stats.column("key"), _COLUMN_SIZE, 2 * _COLUMN_SIZE)
     at = pc.index_in(of_partition, value_set=pa.array(hashes, pa.string()))
     stats = stats.set_column(0, "partition", distinct.take(one_array(at)) if len(stats) else pa.array([], pa.string()))
@@ -74,20 +80,23 @@ def read_partition_stats(
     index: str,
     keys_of: Callable[[str, pa.Array], pa.StringArray] = expression_partition_stats_keys,
 ) -> pa.Table | None:
-    """The statistics of a column over all files of each of these partitions; None if nothing is known of any.
+    """The statistics of a column over all files of each of these partitions; None if the index is not ready.
 
-    Arguments, columns: as of `read_column_stats`, without `file`. `keys_of`: the keys of partitions' statistics, which
-    an index on an expression spells otherwise.
+    Arguments, columns: as in `read_column_stats`, without `file`. `keys_of`: makes the keys of partitions' statistics,
+    which an index on an expression spells in another way.
     """
     found = indexes.find(index)
     if found is None:
         return None
+
     distinct = pa.array(sorted(set(partitions)), pa.string())
     if not len(distinct):
         return _stats_schema(column.type).empty_table().rename_columns(["partition", *_RESULT]).drop_columns(["file"])
+
     keys = keys_of(column.name, distinct)
     rows = [_stats(part, column.type) for part in found.lookup(keys)]
     stats = pa.concat_tables([_stats_schema(column.type).empty_table(), *rows])
+
     at = one_array(pc.index_in(stats.column("key"), value_set=keys))
     return stats.set_column(0, "partition", distinct.take(at)).drop_columns(["file"])
 
@@ -110,8 +119,10 @@ def _stats(part: RecordVersions, kind: pa.DataType) -> pa.Table:
         part.keys.cast(pa.string()), one_array(decoded.column("file_name")), bounds.min, bounds.max, bounds.is_known,
         *(one_array(decoded.column(name)) for name in ("null_count", "value_count", "is_tight_bound")),
     ]  # fmt: skip
+
     stats = pa.Table.from_arrays(columns, schema=_stats_schema(kind))
     is_deleted = one_array(decoded.column("is_deleted")).to_numpy(zero_copy_only=False)
+
     starts = part.starts
     if starts.all():
         return stats.filter(pa.array(~is_deleted)) if is_deleted.any() else stats
@@ -119,28 +130,33 @@ def _stats(part: RecordVersions, kind: pa.DataType) -> pa.Table:
 
 
 def _merged(stats: pa.Table, starts: np.ndarray, is_deleted: np.ndarray) -> pa.Table:
-    """Of each key the newest record that says all, and those upon it, as one; none if a tombstone is the newest.
+    """For each key one row: its newest record that states everything, merged with the records after it.
 
-    Bounds are only known where those of all of them are, or of a record of nulls alone that says none.
+    A key whose newest record is a tombstone has no row. Bounds are known if those of one merged record are, and each
+    other record either has known bounds or holds nulls alone.
     """
     is_tight = one_array(stats.column("is_tight_bound")).to_numpy(zero_copy_only=False)
     anew = starts | is_deleted | is_tight
     anew[1:] |= is_deleted[:-1]
+
     places = np.arange(len(stats))
     group = np.cumsum(starts) - 1
     newest_start = np.zeros(int(group[-1]) + 1, np.int64)
     np.maximum.at(newest_start, group[anew], places[anew])
     keep = (places >= newest_start[group]) & ~is_deleted
+
     ends = np.append(starts[1:], True)
     empty = pc.fill_null(pc.equal(stats.column("null_count"), stats.column("value_count")), False)
     says = pc.or_(stats.column("is_known"), empty)
     kept = stats.append_column("says", says).append_column("end", pa.array(ends)).filter(pa.array(keep))
+
     merged = kept.group_by("key").aggregate(
         [
             ("file", "max"), ("min", "min"), ("max", "max"), ("is_known", "any"), ("null_count", "sum"),
             ("value_count", "sum"), ("is_tight_bound", "all"), ("says", "all"),
         ]
     )  # fmt: skip
+
     columns = [merged.column(name) for name in ("key", "file_max", "min_min", "max_max")]
     columns.append(pc.and_(merged.column("is_known_any"), merged.column("says_all")))
     columns += [merged.column(name) for name in ("null_count_sum", "value_count_sum", "is_tight_bound_all")]

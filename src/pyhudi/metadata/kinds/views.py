@@ -1,4 +1,4 @@
-"""What an index is shown: the table that has it, an action that changes it, the data that it is held against."""
+"""What an index gets to see: the table that has it, an action that changes it, the data that it is compared with."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,8 @@ from pyhudi.versions import TableVersion
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """The indexes that a table has. `partitions`: of the metadata table `table`. `definitions`: of `index.json`.
+    """The indexes that a table has. `partitions`: of the metadata table `table`. `definitions`: those of `index.json`.
+
     `schema`: the data table's columns. `chosen`: the columns that the options ask statistics of.
     """
 
@@ -41,7 +42,7 @@ class IndexedTable:
         return self.table.config.version
 
     def groups(self, partition: str) -> list[MetadataGroupId]:
-        """The file groups of an index, an entry a file. One list request, made once."""
+        """The ids of an index's file groups, one for each file. One list request, made once."""
         if partition not in self._groups:
             names = [file.path.rpartition("/")[2] for file in self.table.storage.list(partition)]
             parsed = [BaseFileName.parse(name) or LogFileName.parse(name) for name in names]
@@ -52,10 +53,10 @@ class IndexedTable:
 
 @dataclass(frozen=True)
 class CommitView:
-    """A write, a compaction or a replacement while its action is pending, its files written.
+    """A write, a compaction or a replacement whose files are written and whose action is still pending.
 
-    `read_snapshot`: the table as it is then; read when an index needs it. `table_version`: of the metadata table.
-    `finds_keys`: as of `changed_groups`.
+    `read_snapshot`: gives the table at this moment; called when an index needs it. `table_version`: of the metadata
+    table. `finds_keys`: as in `changed_groups`.
     """
 
     read_snapshot: Callable[[], Snapshot]
@@ -82,14 +83,15 @@ class CommitView:
 
     @cached_property
     def reading(self) -> RowReading:
-        """How rows of these groups are read, before and after."""
+        """How rows of these groups are read, as of before the action and after it."""
         action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
         logs = reading_after(self.snapshot, self.requested, action)
+
         return RowReading(self.snapshot.storage, self.schema, logs)
 
     @property
     def touched(self) -> list[str]:
-        """The data partitions that the action wrote to, or replaced something of."""
+        """The data partitions that the action wrote to, or replaced file groups of."""
         return sorted({*self.metadata.partition_to_write_stats, *(self.metadata.partition_to_replace_file_ids or {})})
 
     @property
@@ -109,7 +111,7 @@ class CommitView:
         return [(partition, name) for partition, name in named if name is not None]
 
     def bounds(self, columns: Sequence[IndexedColumn]) -> list[FileBounds]:
-        """The bounds of these columns in the new files, read once. Memory: they."""
+        """The bounds of these columns in the new files, read once. Memory: these bounds."""
         if columns not in self._bounds:
             storage = self.snapshot.storage
             self._bounds[columns] = read_bounds(storage, self.new_files, columns, self.schema, self.executor)
@@ -118,7 +120,7 @@ class CommitView:
 
 @dataclass(frozen=True)
 class CleanView:
-    """Files that are no more. `records`: what that changes in the listing; None: what `metadata` says."""
+    """Files that a clean removed. `records`: what changes in the listing; None: what `metadata` says."""
 
     read_snapshot: Callable[[], Snapshot]
     metadata: CleanMetadata
@@ -146,9 +148,9 @@ class CleanView:
 
 @dataclass(frozen=True, slots=True)
 class IndexCheck:
-    """The newest slices of a table, and what its metadata table says of them. Cost: reads what the indexes are of.
+    """The newest slices of a table, and what its metadata table says of them. Cost: reads the data that is indexed.
 
-    `on_progress`: partitions of the data that were compared, and how many there are.
+    `on_progress`: gets the number of data partitions that were compared, and of all data partitions.
     """
 
     snapshot: Snapshot

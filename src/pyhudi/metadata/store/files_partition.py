@@ -43,12 +43,14 @@ ALL_FILES: Final = pa.schema(
 
 _LOOKUP_SHARE_MAX: Final = 8
 _LOOKUP_COUNT_MAX: Final = 64
-"""Once one partition of so many, or so many in all, were looked up by themselves, all are read."""
+"""Partitions of a large listing are looked up one by one up to one in `_LOOKUP_SHARE_MAX`, and up to
+`_LOOKUP_COUNT_MAX`. Beyond that all of the listing is read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Entries of several records, tombstones included. `bounds`: where those of each key stand, one after the other."""
+    """Entries of several records, tombstones included. `bounds`: where each key's entries start and end."""
 
     names: pa.Array
     sizes: pa.Array
@@ -65,7 +67,7 @@ class _Entries:
         return self.names, self.sizes, self.is_deleted
 
     def live_of(self, numbers: Mapping[str, int]) -> pa.Table:
-        """As `FILES_COLUMNS` what is there of the records of these keys; `record`: the key's number."""
+        """The entries of these keys that are no tombstones, as `FILES_COLUMNS`. `record`: the key's number."""
         sizes = [end - start for start, end in self.bounds.values()]
         records = np.repeat(np.array([numbers.get(key, -1) for key in self.bounds], np.int32), sizes)
         assert len(records) == len(self.names)
@@ -74,7 +76,7 @@ class _Entries:
         return pa.Table.from_arrays(columns, schema=FILES_COLUMNS).filter(there)
 
     def live(self) -> tuple[pa.Array, pa.Array]:
-        """Names and sizes of what is there."""
+        """Names and sizes of the entries that are no tombstones."""
         if not self.is_deleted.true_count:
             return self.names, self.sizes
         mask = pc.invert(self.is_deleted)
@@ -87,10 +89,12 @@ def _nothing() -> _Entries:
 
 
 class MetadataListing:
-    """The file listing that the metadata table gives: two list requests and, of a small one, a get a file of it.
+    """The file listing that the metadata table gives.
 
-    Of a large one a few partitions are looked up by themselves, a request each; whoever asks for many gets all read.
-    Memory: the entries that were read, about 100 bytes a file; objects only of the partition that is asked for.
+    Requests: two lists; for a small listing a get for each of its files. Of a large listing a few partitions are looked
+    up one by one, each with a request; when many are asked for, everything is read.
+    Memory: the entries that were read, about 100 bytes a file. Only the files of the partition that is asked for become
+    objects.
     """
 
     source = "metadata table"
@@ -111,7 +115,7 @@ class MetadataListing:
         self._look_up(map(files_key, partitions))
 
     def all_files(self) -> pa.Table:
-        """Every file of every partition, as `ALL_FILES`, in no order. Makes no object a file."""
+        """Every file of every partition, as `ALL_FILES`, in no order. Makes no object for a file."""
         partitions = self.partitions()
         entries = self._live({files_key(partition): number for number, partition in enumerate(partitions)})
         named = pa.DictionaryArray.from_arrays(one_array(entries.column("record")), pa.array(partitions, pa.string()))
@@ -127,7 +131,7 @@ class MetadataListing:
         return files_cells(every_key, entries, table_version=table_version, base_file=base_file)
 
     def _live(self, numbers: Mapping[str, int]) -> pa.Table:
-        """What the records of these keys have but tombstones, as `FILES_COLUMNS`; `record`: the key's number."""
+        """The entries of these keys that are no tombstones, as `FILES_COLUMNS`. `record`: the key's number."""
         parts = [entries.live_of(numbers) for entries in {id(one): one for one in self._load().values()}.values()]
         return pa.concat_tables([FILES_COLUMNS.empty_table(), *parts])
 
@@ -138,8 +142,8 @@ class MetadataListing:
 
     @cached_property
     def _readers(self) -> tuple[SliceReader, ...]:
-        of = self._partition
-        return tuple(open_slice(of.storage, piece, of.is_visible) for piece in of.slices)
+        partition = self._partition
+        return tuple(open_slice(partition.storage, file_slice, partition.is_visible) for file_slice in partition.slices)
 
     def _entries(self, key: str) -> _Entries:
         self._look_up([key])
@@ -148,13 +152,15 @@ class MetadataListing:
         return self._loaded[key].of(key) if key in self._loaded else _nothing()
 
     def _look_up(self, keys: Iterable[str]) -> None:
-        """Have the entries of these keys: looked up together, or all read."""
+        """Bring in the entries of these keys: by look-ups, or by reading everything."""
         fresh = () if self._loaded is not None else sorted({key for key in keys if key not in self._looked_up})
         if not fresh:
             return
+
         if not self._is_worth_looking_up(fresh):
             self._load()
             return
+
         wanted = Keys(pa.array([key.encode() for key in fresh]))
         found = _entries_by_key(part for reader in self._readers for part in reader.read(wanted))
         self._looked_up.update({key: found[key].of(key) if key in found else _nothing() for key in fresh})
@@ -163,6 +169,7 @@ class MetadataListing:
         stored = [reader.base for reader in self._readers if reader.base is not None]
         if all(base.is_in_memory for base in stored):
             return False
+
         lookups_max = min(sum(base.entry_count for base in stored) // _LOOKUP_SHARE_MAX, _LOOKUP_COUNT_MAX)
         return fresh == [PARTITIONS_KEY] or len(self._looked_up) + len(fresh) <= lookups_max
 
@@ -174,13 +181,15 @@ class MetadataListing:
 
 
 def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:
-    """The listing of the metadata table or, for a table without one or with a restore under way, of the storage."""
+    """The metadata table's listing. The storage's for a table without one, and while a restore is under way."""
     if not config.has_metadata_table or timeline.pending_restores:
         return StorageListing(storage)
+
     table = find_metadata_table(storage, zone)
     files = open_partition(table, FILES, timeline) if table is not None else None
     if files is not None and files.slices:
         return MetadataListing(files)
+
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)
         log.warning("%s: %s", storage.location.uri, _GONE)
@@ -188,7 +197,7 @@ def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone
 
 
 _told: set[str] = set()
-"""The tables that a warning was given of, in this process: each call reads a table several times."""
+"""The tables that this process has warned of. Each call reads a table several times, and one warning is enough."""
 _GONE = (
     "the properties name a metadata table, of which the list of files is gone; the storage is listed instead, "
     "and the next write makes the metadata table anew"
@@ -196,14 +205,15 @@ _GONE = (
 
 
 def is_metadata_table_gone(snapshot: Snapshot) -> bool:
-    """Whether the properties name a metadata table, and nothing can be read of its list of files.
+    """Whether the properties name a metadata table whose list of files cannot be read.
 
-    No request for a snapshot that was listed by it.
+    Makes no request if the metadata table gave the snapshot's listing.
     """
     if not snapshot.config.has_metadata_table or snapshot.listing.source != StorageListing.source:
         return False
     if isinstance(snapshot.listing, ListingInPlace):
         return True
+
     try:
         table = find_metadata_table(snapshot.storage, snapshot.zone)
     except (CorruptFile, Unsupported):  # damaged, not gone: whoever reads it says so
@@ -212,7 +222,7 @@ def is_metadata_table_gone(snapshot: Snapshot) -> bool:
 
 
 class ListingInPlace(StorageListing):
-    """The storage's own listing, in place of that of a metadata table that is named and gone."""
+    """The storage's own listing, taken because the metadata table that the properties name is gone."""
 
 
 def read_files_partition(table: MetadataTable, data_timeline: Timeline) -> MetadataListing:
@@ -225,20 +235,26 @@ def read_files_partition(table: MetadataTable, data_timeline: Timeline) -> Metad
 
 
 def _entries_by_key(parts: Iterable[RecordVersions]) -> dict[str, _Entries]:
-    """For each key the entries that its record is among, merged. A record of one version stays as it is."""
+    """Key -> the entries that hold those of its record, with all of its versions merged.
+
+    A record of one version needs no merging, and stays as it is.
+    """
     found: dict[str, _Entries] = {}
     for part in parts:
         if not len(part):
             continue
+
         keys = part.keys.cast(pa.string())
         group = np.cumsum(part.starts) - 1
         is_alone = (np.bincount(group) == 1)[group]
+
         several: list[pa.Table] = []
         for text, places, values in part.by_schema():
             alone = pa.array(is_alone[places])
             _add_alone(found, keys.take(pa.array(places)).filter(alone), values.filter(alone), text, part.path)
             if alone.true_count != len(alone):
                 several.append(_placed(places[~is_alone[places]], values.filter(pc.invert(alone)), text, part.path))
+
         if several:
             _add_merged(found, keys, pa.concat_tables(several))
     return found
@@ -253,25 +269,29 @@ def _add_alone(found: dict[str, _Entries], keys: pa.Array, values: pa.Array, tex
 
 
 def _placed(places: npt.NDArray[np.int64], values: pa.Array, text: str, path: str) -> pa.Table:
-    """Entries with the place of the record that they are of."""
+    """The entries of these values, each with the position of its record as `place`."""
     decoded = decode_files(values, text, path=path)
     places = places[one_array(decoded.column("record")).to_numpy()]
     return decoded.append_column("place", pa.array(places)).drop_columns(["record"])
 
 
 def _add_merged(found: dict[str, _Entries], keys: pa.Array, entries: pa.Table) -> None:
+    # A key whose entries cancel out is known as well: it has no file.
     emptied = keys.take(one_array(pc.unique(entries.column("place")))).to_pylist()
     found.update({key: _Entries(*_nothing().columns, {key: (0, 0)}) for key in emptied})
+
     entries = entries.take(pc.sort_indices(entries.column("place")))
     of_entry = keys.take(one_array(entries.column("place")))
     merged = merge_files(entries.drop_columns(["place"]).add_column(0, "key", of_entry))
     of_merged = one_array(merged.column("key"))
+
     bounds: dict[str, tuple[int, int]] = {}
     runs = pc.run_end_encode(of_merged)
     start = 0
     for key, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         bounds[key] = (start, end)
         start = end
+
     held = _of_columns(merged, bounds)
     found.update(dict.fromkeys(bounds, held))
 

@@ -14,29 +14,30 @@ from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable
 
 
 def group_ids(partition: str, count: int, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's first file groups. `data_partition`: of a partitioned record index, whose they are."""
+    """The ids of a partition's first file groups. `data_partition`: their owner, in a partitioned record index."""
     return [MetadataGroupId(partition, index, data_partition).format() for index in range(count)]
 
 
 def list_groups(table: MetadataTable, partition: str, data_partition: str | None = None) -> list[str]:
-    """The ids of a partition's file groups that are there, by number. One list request, none for the listing.
+    """The ids of a partition's existing file groups, by number. One list request; none for the listing.
 
-    `data_partition`: of a partitioned record index, those of this one only.
+    `data_partition`: of a partitioned record index, only the groups of this data partition.
     """
     if is_listing(partition):
         return [FILES_GROUP]
+
     found = set()
     for file in table.storage.list(partition):
         name = file.path.rpartition("/")[2]
         parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-        of = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
-        if of is not None and of.data_partition == data_partition:
-            found.add((of.index, of.format()))
+        group_id = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
+        if group_id is not None and group_id.data_partition == data_partition:
+            found.add((group_id.index, group_id.format()))
     return [file_id for _, file_id in sorted(found)]
 
 
 def rows_by_group(keys: pa.Array, count: int, hashing: KeyHashing) -> Sequence[npt.NDArray[np.int64]]:
-    """For each of `count` file groups the places of its keys, which are large binary. One sort."""
+    """For each of `count` file groups the positions of its keys, which are large binary. One sort."""
     indexes = file_groups(keys.cast(pa.large_string()), count, hashing=hashing)
     order = np.argsort(indexes, kind="stable")
     return np.split(order, np.searchsorted(indexes[order], np.arange(1, count)))

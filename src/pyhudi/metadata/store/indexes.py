@@ -1,4 +1,4 @@
-"""The indexes that the metadata table holds, as one call sees them: which there are, and their partitions, opened."""
+"""The indexes of the metadata table as one call sees them: names, definitions, and their partitions, opened."""
 
 import logging
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 
 @dataclass(frozen=True)
 class MetadataIndexes:
-    """What the data table's properties name as ready. Partitions are opened once, when first asked for.
+    """The indexes that the data table's properties name as ready. Each partition is opened once, when it is needed.
 
     `storage`, `config`, `timeline`, `zone`: of the data table. `executor`: for look-ups in several file groups.
     """
@@ -40,19 +40,21 @@ class MetadataIndexes:
     _definitions: list[Mapping[str, IndexDefinition]] = field(default_factory=list, compare=False, repr=False)
 
     def find(self, partition: str) -> MetadataPartition | None:
-        """A partition of the metadata table; None for one that is not there, or not ready. One list request."""
+        """A partition of the metadata table; None if it is missing or not ready. One list request."""
         if partition not in self.config.metadata_partitions:
             return None
+
         if partition not in self._opened:
             found = open_partition(self.table, partition, self.timeline, executor=self.executor)
             if not found.slices and not self.is_empty(partition):
                 log.warning("%s: the index '%s' is gone, and not asked", self.storage.location.uri, partition)
             self._opened[partition] = found
+
         found = self._opened[partition]
         return found if found.slices or self.is_empty(partition) else None
 
     def is_empty(self, partition: str) -> bool:
-        """Whether an index without file groups is one that is there: a record index by partition before the first key.
+        """Whether an index is there though it has no file groups: a partitioned record index before its first key.
 
         One head request.
         """
@@ -60,8 +62,8 @@ class MetadataIndexes:
         return definition is not None and definition.is_partitioned and self.table.has_partition(partition)
 
     def is_current(self) -> bool:
-        """Whether the data table still stands where its timeline did, with the same indexes: look-ups made before then
-        tell of it, and of nothing later. A get and a list request.
+        """Whether the data table still has the timeline and the indexes that this object knows. If so, look-ups that
+        were made until now tell of the newest table. A get and a list request.
         """
         now = read_table_properties(self.storage).get(METADATA_PARTITIONS)
         if now != self.config.properties.get(METADATA_PARTITIONS):
@@ -69,7 +71,7 @@ class MetadataIndexes:
         return read_timeline(self.storage, self.config.layout, self.zone).instants == self.timeline.instants
 
     def index_definitions(self) -> Mapping[str, IndexDefinition]:
-        """The definitions by partition of the metadata table; none before table version 8. One get."""
+        """The definitions, by partition of the metadata table. None of them before table version 8. One get."""
         if not self._definitions:
             path = self.config.properties.get(DEFINITIONS_PATH, INDEX_DEFINITIONS)
             path = INDEX_DEFINITIONS if path.startswith("/") or "://" in path else join("", path)
@@ -78,7 +80,7 @@ class MetadataIndexes:
 
 
 def read_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> dict[str, IndexDefinition]:
-    """The index definitions by metadata partition; none where there is no file of them. Raises: CorruptFile."""
+    """The index definitions, by metadata partition; empty if their file is missing. Raises: CorruptFile."""
     try:
         content = storage.get(path)
     except NotFound:
@@ -89,7 +91,7 @@ def read_definitions(storage: Storage, path: str = INDEX_DEFINITIONS) -> dict[st
 def open_indexes(
     storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo, *, executor: Executor | None = None
 ) -> MetadataIndexes | None:
-    """The indexes of a data table; None for one without a metadata table, and while a restore is under way.
+    """The indexes of a data table; None if it has no metadata table, or while a restore is under way.
 
     A get and a list request.
     """

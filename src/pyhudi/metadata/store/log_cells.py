@@ -1,6 +1,6 @@
-"""What the log of a file group of the metadata table comes to by itself, without the base file that it lies upon.
+"""The log of a file group of the metadata table, merged by itself, without the base file below it.
 
-Merging it into the base file gives what merging its blocks one by one gives.
+The merged log, merged into the base file, gives what the log's blocks give when they are merged one by one.
 Spec: format/metadata-table.md section 9.
 """
 
@@ -24,8 +24,8 @@ from pyhudi.metadata.store.versions import RecordVersions
 
 @dataclass(frozen=True, slots=True)
 class LogCells:
-    """`cells`: as `CELLS`, ascending by key, each key once. `deletes`: keys, large binary, each once, which come before
-    the cells: a key among both was deleted and put again. `blocks`: that these are merged of.
+    """A merged log. `cells`: as `CELLS`, ascending by key, each key once. `deletes`: keys, large binary, each once.
+    They come before the cells: a key in both was deleted and put again. `blocks`: the log blocks that were merged.
     """
 
     cells: pa.Table
@@ -34,7 +34,7 @@ class LogCells:
 
 
 def merge_log(table: MetadataTable, reader: SliceReader, *, stats_type: int | None = None) -> LogCells:
-    """The log of a file group, merged. `stats_type`: as of `current_cells`.
+    """The log of a file group, merged. `stats_type`: as in `current_cells`.
 
     `reader`: of the group; its base file is not read. Memory: the log's cells, twice.
     """
@@ -42,17 +42,19 @@ def merge_log(table: MetadataTable, reader: SliceReader, *, stats_type: int | No
     live, deleted = log.live(), _deleted(log)
     cells = current_cells(table, live, stats_type=stats_type)
     cells = cells.take(pc.sort_indices(cells.column("key")))
+
     if stats_type is None:
         deletes = deleted.filter(pc.invert(pc.is_in(deleted, value_set=one_array(cells.column("key")))))
     else:
         deletes = pa.concat_arrays([deleted, *_replacing(live, cells)])
+
     return LogCells(cells, pc.unique(deletes), reader.blocks)
 
 
 def merge_files_log(table: MetadataTable, reader: SliceReader) -> LogCells | None:
     """The log of the listing, merged; None where one record a key cannot say what the log says.
 
-    Arguments, memory: as of `merge_log`.
+    Arguments, memory: as in `merge_log`.
     """
     log = reader.read_log()
     cells = _files_cells(table, log.live())
@@ -68,42 +70,52 @@ def _keys(records: RecordVersions) -> pa.Array:
 
 
 def _files_cells(table: MetadataTable, live: RecordVersions) -> pa.Table | None:
-    """Tombstones stay, for what they delete may be in the base file. None where a file came back after one: the larger
-    of its sizes, that in the base file among them, would win. Partitions may: they have none.
+    """The merged records. Tombstones stay, because the base file may hold what they delete.
+
+    None if a file came back after its tombstone: one record would keep the larger of all of its sizes, also of the one
+    in the base file. A partition may come back, because partitions have no size.
     """
     keys = one_array(pc.unique(live.keys.cast(pa.large_binary())))  # ascending, as the records are
     record = np.cumsum(live.starts) - 1
+
     parts = [FILES_COLUMNS.empty_table()]
     for text, places, values in live.by_schema():
         entries = decode_files(values, text, path=live.path)
         at = places[one_array(entries.column("record")).to_numpy()]
         parts.append(entries.set_column(0, FILES_COLUMNS.field("record"), pa.array(at.astype(np.int32))))
+
     entries = pa.concat_tables(parts)
     entries = entries.take(pc.sort_indices(entries.column("record")))  # stable: oldest record first
     of_key = record[one_array(entries.column("record")).to_numpy()]
     entries = entries.drop_columns(["record"]).add_column(0, "key", pa.array(of_key.astype(np.int32)))
     merged = merge_new_files(entries)
+
     is_list = pc.equal(keys, PARTITIONS_KEY.encode()).to_numpy(zero_copy_only=False)
     is_back = one_array(merged.column("is_back")).to_numpy(zero_copy_only=False)
     if (is_back & ~is_list[one_array(merged.column("key")).to_numpy()]).any():
         return None
+
     entries = merged.drop_columns(["is_back"]).rename_columns(FILES_COLUMNS.names)
     return files_cells(keys, entries, table_version=table.config.version)
 
 
 def _replacing(live: RecordVersions, cells: pa.Table) -> list[pa.Array]:
-    """Keys of statistics that do not say by themselves that they replace what was before, where one of the records
-    that they are merged of does.
+    """The keys whose merged record must be preceded by a delete.
+
+    One of the records that were merged replaces all that is older, but the merged record does not say so by itself.
     """
     starts = live.starts
     if starts.all():
         return []
+
     said = live.decode(lambda values, text: decode_column_stats(values, text, path=live.path))
     assert said is not None
     replaces = pc.or_(said["is_deleted"], said["is_tight_bound"]).to_numpy()
+
     is_last = np.append(starts[1:], True)
     group = np.cumsum(starts) - 1
     is_meant = np.bincount(group[replaces], minlength=int(group[-1]) + 1) > 0
     is_said = replaces[is_last]
+
     keys = one_array(cells.column("key"))
     return [keys.filter(pa.array(is_meant & ~is_said))]

@@ -11,8 +11,8 @@ from pyhudi.metadata.store.indexes import MetadataIndexes
 def lookup_records(indexes: MetadataIndexes, partition: str, keys: Sequence[str]) -> Records:
     """What a metadata partition holds under each key; None for a key that it does not have.
 
-    What keys are differs by kind: of the listing partition paths, of a record index record keys, of a secondary index
-    values of its column.
+    The kind of the partition says what keys are: partition paths in the listing, record keys in a record index, values
+    of the column in a secondary index.
     Raises: Unsupported for a metadata partition whose keys are hashes, and for an index that cannot tell.
     """
     kind = find_kind(partition)

@@ -21,22 +21,22 @@ from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.timeline.active import Timeline
 
 _QUICK_COUNT = 100_000
-"""Keys that one thread finds in near file groups as fast as several: they take turns at the interpreter."""
+"""Up to this many keys, one thread is as fast as several where the storage is near: threads share one interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
     storage: Storage
-    piece: FileSlice
+    file_slice: FileSlice
     is_visible: Callable[[str], bool]
     wanted: Wanted
 
 
 @dataclass(frozen=True)
 class MetadataPartition:
-    """One partition as of the data table's timeline. Its records come as `RecordVersions`, each file group apart.
+    """One partition as of the data table's timeline. Its records come as `RecordVersions`, each file group by itself.
 
-    `slices`: of each file group the newest, by file id. `executor`: looks up in several file groups at once.
+    `slices`: the newest slice of each file group, by file id. `executor`: looks up in several file groups at once.
     """
 
     storage: Storage
@@ -47,29 +47,32 @@ class MetadataPartition:
 
     @cached_property
     def groups(self) -> dict[str | None, list[FileSlice]]:
-        """The file groups in the order of their indexes, by data partition (of a partitioned record index; else None).
+        """The newest slices in the order of their file groups, by data partition.
 
-        Raises: CorruptFile if one is missing: keys are spread over all of them.
+        Only a partitioned record index has data partitions; elsewhere the key is None.
+        Raises: CorruptFile if a file group is missing, because keys are spread over all of them.
         """
         found: dict[str | None, dict[int, FileSlice]] = {}
-        for piece in self.slices:
-            parsed = MetadataGroupId.parse(piece.file_id, partition=self.name)
+        for file_slice in self.slices:
+            parsed = MetadataGroupId.parse(file_slice.file_id, partition=self.name)
             if parsed is None:
                 expected = "ids of file groups of this partition"
-                raise CorruptFile(self.name, 0, expected=expected, found=f"'{piece.file_id}'")
-            found.setdefault(parsed.data_partition, {})[parsed.index] = piece
-        for data_partition, pieces in found.items():
-            if sorted(pieces) != list(range(len(pieces))):
+                raise CorruptFile(self.name, 0, expected=expected, found=f"'{file_slice.file_id}'")
+            found.setdefault(parsed.data_partition, {})[parsed.index] = file_slice
+
+        for data_partition, file_slices in found.items():
+            if sorted(file_slices) != list(range(len(file_slices))):
                 where = self.name if data_partition is None else f"{self.name} of '{data_partition}'"
-                indexes = ", ".join(str(index) for index in sorted(pieces))
-                expected = f"file groups 0 to {len(pieces) - 1}"
+                indexes = ", ".join(str(index) for index in sorted(file_slices))
+                expected = f"file groups 0 to {len(file_slices) - 1}"
                 raise CorruptFile(where, 0, expected=expected, found=indexes, hint="Drop and rebuild this index.")
-        return {one: [pieces[index] for index in sorted(pieces)] for one, pieces in found.items()}
+
+        return {one: [file_slices[index] for index in sorted(file_slices)] for one, file_slices in found.items()}
 
     def scan(self) -> Iterator[RecordVersions]:
-        """Every record. Memory: of one file group the log's records and a few megabytes."""
-        for piece in self.slices:
-            for part in open_slice(self.storage, piece, self.is_visible).read():
+        """Every record. Memory: the log's records of one file group, and a few megabytes."""
+        for file_slice in self.slices:
+            for part in open_slice(self.storage, file_slice, self.is_visible).read():
                 if len(part):
                     yield part
 
@@ -80,36 +83,48 @@ class MetadataPartition:
         data_partition: str | None = None,
         hashing: KeyHashing = KeyHashing.WHOLE,
     ) -> list[RecordVersions]:
-        """The records of these keys, each in the one file group that may hold it. Memory: the keys, and the answer."""
+        """The records of these keys. Each key is looked up in the one file group that may hold it.
+
+        Memory: the keys, and the answer.
+        """
         groups = self.groups.get(data_partition, [])
         distinct = pc.unique(keys).drop_null()
         if not len(distinct) or not groups:
             return []
+
         indexes = file_groups(distinct, len(groups), hashing=hashing)
         binary = distinct.cast(pa.binary())
+
         tasks: list[_Task] = []
         for index in np.unique(indexes).tolist():
             here = binary.filter(pa.array(indexes == index))
             wanted = Keys(here.take(pc.sort_indices(here)))
             tasks.append(_Task(self.storage, groups[index], self.is_visible, wanted))
+
         return self._run(tasks, len(distinct))
 
     def lookup_prefixes(
         self, prefixes: Iterable[str], *, hashing: KeyHashing = KeyHashing.WHOLE
     ) -> list[RecordVersions]:
-        """The records whose keys begin with one of these: in every file group, where `hashing` takes in whole keys."""
+        """The records whose keys begin with one of these prefixes.
+
+        Looks into every file group if whole keys decide a record's group, else into the groups of the prefixes.
+        """
         wanted = sorted(set(prefixes))
         if not wanted:
             return []
-        every = [piece for pieces in self.groups.values() for piece in pieces]
+
+        every = [file_slice for file_slices in self.groups.values() for file_slice in file_slices]
         if hashing is KeyHashing.WHOLE:
             chosen = Prefixes(tuple(prefix.encode() for prefix in wanted))
-            tasks = [_Task(self.storage, piece, self.is_visible, chosen) for piece in every]
+            tasks = [_Task(self.storage, file_slice, self.is_visible, chosen) for file_slice in every]
             return self._run(tasks, len(wanted))
+
         indexes = file_groups(pa.array(wanted), len(every), hashing=hashing)
         by_group: dict[int, list[bytes]] = {}
         for index, prefix in zip(indexes.tolist(), wanted, strict=True):
             by_group.setdefault(index, []).append(prefix.encode())
+
         tasks = [
             _Task(self.storage, every[index], self.is_visible, Prefixes(tuple(some)))
             for index, some in by_group.items()
@@ -117,7 +132,7 @@ class MetadataPartition:
         return self._run(tasks, len(wanted))
 
     def _run(self, tasks: Sequence[_Task], count: int) -> list[RecordVersions]:
-        """`count`: what is looked up, of all tasks."""
+        """`count`: how many keys or prefixes all tasks look up."""
         is_quick = self.storage.location.is_near and count <= _QUICK_COUNT
         if self.executor is None or is_quick:
             found = [_look_up(task) for task in tasks]
@@ -136,4 +151,4 @@ def open_partition(
 
 
 def _look_up(task: _Task) -> list[RecordVersions]:
-    return list(open_slice(task.storage, task.piece, task.is_visible).read(task.wanted))
+    return list(open_slice(task.storage, task.file_slice, task.is_visible).read(task.wanted))

@@ -1,7 +1,7 @@
-"""The records of one file group of the metadata table: its base HFile and log blocks, read whole or looked up in.
+"""The records of one file group of the metadata table: its base HFile and its log blocks, read whole or looked up in.
 
-Small files are read in one request; of larger ones a look-up reads the
-trailer, the index and the blocks that may hold the keys.
+A small file is read in one request. In a larger file a look-up reads the trailer, the index, and the blocks that may
+hold the keys.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +54,7 @@ class SliceReader:
     path: str
 
     def read(self, wanted: Wanted = None) -> Iterator[RecordVersions]:
-        """The records, merged: all versions of a key that nothing deleted, in order.
+        """The records, merged: all versions of a key that follow its last delete, in order.
 
         Memory: the log's records (those wanted), and a few megabytes of the base file at a time, or the answer of a
         look-up. Raises: CorruptFile, naming the file.
@@ -62,6 +62,7 @@ class SliceReader:
         log = self._log(wanted)
         batches = _cells(self.base, wanted) if self.base is not None else iter(())
         base = (_versions(batch, 0, log.schemas, self.path) for batch in batches if len(batch))
+
         if len(log) == 0:
             yield from base
         elif wanted is None:
@@ -74,13 +75,14 @@ class SliceReader:
         return self._log(None).sorted()
 
     def _log(self, wanted: Wanted) -> RecordVersions:
-        """By blocks, oldest first."""
+        """The records of the log's blocks, oldest block first."""
         schemas = [_schema_text(self.base, self.path) if self.base is not None else ""]
         parts: list[tuple[pa.RecordBatch, str]] = []
         for block in self.blocks:
             cells, text = _block_cells(block, wanted)
             schemas.append(text)
             parts.append((cells, block.path))
+
         every = tuple(schemas)
         nothing = _versions(_one_batch([]), 0, every, self.path)
         return concat_versions(
@@ -88,13 +90,13 @@ class SliceReader:
         )
 
 
-def open_slice(storage: Storage, piece: FileSlice, is_visible: Callable[[str], bool]) -> SliceReader:
-    """Requests: a get for each small file; for a large base file one or two, for a large log as `scan_log`."""
-    blocks = tuple(_log_blocks(storage, piece, is_visible))
-    if piece.base_file is None:
-        return SliceReader(None, blocks, join(piece.partition, piece.file_id))
-    path = join(piece.partition, piece.base_file.name.format())
-    return SliceReader(_base_reader(storage, path, piece.base_file.size_bytes), blocks, path)
+def open_slice(storage: Storage, file_slice: FileSlice, is_visible: Callable[[str], bool]) -> SliceReader:
+    """Requests: a get for each small file; one or two for a large base file; for a large log as in `scan_log`."""
+    blocks = tuple(_log_blocks(storage, file_slice, is_visible))
+    if file_slice.base_file is None:
+        return SliceReader(None, blocks, join(file_slice.partition, file_slice.file_id))
+    path = join(file_slice.partition, file_slice.base_file.name.format())
+    return SliceReader(_base_reader(storage, path, file_slice.base_file.size_bytes), blocks, path)
 
 
 def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
@@ -103,8 +105,8 @@ def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
     return HFileReader.by_ranges(StoredLog(storage, path), size, path=path)
 
 
-def _log_blocks(storage: Storage, piece: FileSlice, is_visible: Callable[[str], bool]) -> list[LogBlock]:
-    return slice_blocks(log_sources(storage, piece), is_visible)
+def _log_blocks(storage: Storage, file_slice: FileSlice, is_visible: Callable[[str], bool]) -> list[LogBlock]:
+    return slice_blocks(log_sources(storage, file_slice), is_visible)
 
 
 def _block_cells(block: LogBlock, wanted: Wanted) -> tuple[pa.RecordBatch, str]:

@@ -29,7 +29,7 @@ class MetadataTable:
 
     @property
     def record_schema(self) -> str:
-        """The schema that its records are written with."""
+        """The Avro schema that its records are written with."""
         return METADATA_RECORD_SCHEMAS[self.config.version.metadata_schema]
 
     def slices(self, partition: str) -> list[FileSlice]:
@@ -38,7 +38,7 @@ class MetadataTable:
         return latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
 
     def has_partition(self, partition: str) -> bool:
-        """Whether a partition was made and not deleted since, with or without file groups. One head request.
+        """Whether a partition was made and not deleted since, with file groups or without. One head request.
 
         Example: a record index by partition has no file group before the first key.
         """
@@ -59,7 +59,7 @@ def metadata_storage(storage: Storage) -> Storage:
 
 
 def find_metadata_table(storage: Storage, zone: tzinfo) -> MetadataTable | None:
-    """The metadata table; None where its properties or its timeline are gone, whoever took them away.
+    """The metadata table; None if its properties or its timeline are gone, whoever removed them.
 
     Raises: CorruptFile, Unsupported as opening any table does.
     """

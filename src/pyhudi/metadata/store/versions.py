@@ -1,4 +1,4 @@
-"""Stored records of the metadata table by key, and which of a key's versions count."""
+"""Stored records of the metadata table by key, and which versions of a key count."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,9 @@ _SIZE_MAX: Final = (1 << 31) - 1
 class RecordVersions:
     """Records of one file group, still encoded.
 
-    Order: by key (its bytes); of one key oldest first. `values`: null is a delete. `sources`: where each comes
-    from, 0 the base file, then the log's blocks; `schemas`: the Avro schema of the values of each source.
+    Order: by key (its bytes), then oldest first. `values`: null is a delete. `sources`: the number of the file or block
+    that each record is from: 0 is the base file, then come the log's blocks. `schemas`: the Avro schema of each
+    source's values.
     """
 
     keys: pa.Array
@@ -40,18 +41,20 @@ class RecordVersions:
         return starts
 
     def live(self) -> "RecordVersions":
-        """What no delete came after; the deletes themselves are gone."""
+        """The records that no later delete of their key follows, without the deletes themselves."""
         if self.values.null_count == 0:
             return self
+
         groups = np.cumsum(self.starts) - 1
         places = np.arange(len(self))
         last_delete = np.full(int(groups[-1]) + 1, -1, np.int64)
+
         is_delete = self.values.is_null().to_numpy(zero_copy_only=False)
         np.maximum.at(last_delete, groups[is_delete], places[is_delete])
         return self.filter(places > last_delete[groups])
 
     def newest(self) -> "RecordVersions":
-        """The newest version of each key; none of a key that was deleted last."""
+        """The newest version of each key. A key that was deleted last has none."""
         ends = np.append(self.starts[1:], True) if len(self) else np.ones(0, np.bool_)
         found = self if ends.all() else self.filter(ends)
         return found if found.values.null_count == 0 else found.filter(~_nulls(found.values))
@@ -65,12 +68,12 @@ class RecordVersions:
         return self._with(self.keys.slice(start, size), self.values.slice(start, size), self.sources[start:end])
 
     def sorted(self) -> "RecordVersions":
-        """By key; a key's versions stay in the order in which they stand."""
+        """The records by key. A key's versions keep their order."""
         order = pc.sort_indices(self.keys)  # stable
         return self._with(self.keys.take(order), self.values.take(order), self.sources[order.to_numpy()])
 
     def by_schema(self) -> Iterator[tuple[str, npt.NDArray[np.int64], pa.Array]]:
-        """Of each schema among the records, where they stand, and their values."""
+        """For each schema among the records: the schema, the positions of its records, and their values."""
         texts = list(dict.fromkeys(self.schemas))
         kinds = np.array([texts.index(text) for text in self.schemas], np.int64)[self.sources]
         for index, text in enumerate(texts):
@@ -79,10 +82,14 @@ class RecordVersions:
                 yield text, places, self.values if len(places) == len(self) else self.values.take(pa.array(places))
 
     def decode(self, decode: Callable[[pa.Array, str], pa.Table]) -> pa.Table | None:
-        """The records as columns, a row each, in this order; None for no records. `decode`: values of one schema."""
+        """The records as columns, one row each, in this order; None if there are none.
+
+        `decode`: values of one schema.
+        """
         made = [(places, decode(values, text)) for text, places, values in self.by_schema()]
         if len(made) <= 1:
             return made[0][1] if made else None
+
         order = np.argsort(np.concatenate([places for places, _ in made]), kind="stable")
         return pa.concat_tables([table for _, table in made]).take(pa.array(order))
 
@@ -91,10 +98,11 @@ class RecordVersions:
 
 
 def concat_versions(parts: Sequence[RecordVersions]) -> RecordVersions:
-    """One behind the other; they have the same schemas."""
+    """The records of the parts, one part after the other. All parts have the same schemas."""
     first = parts[0]
     if len(parts) == 1:
         return first
+
     size = sum(part.values.nbytes + part.keys.nbytes for part in parts)
     kind = pa.large_binary() if size > _SIZE_MAX else pa.binary()
     keys = pa.concat_arrays([part.keys.cast(kind) for part in parts])
@@ -103,10 +111,10 @@ def concat_versions(parts: Sequence[RecordVersions]) -> RecordVersions:
 
 
 def merge_versions(base: Iterator[RecordVersions], log: RecordVersions) -> Iterator[RecordVersions]:
-    """The base file's records with the log's among them, in order, all versions of a key in one part.
+    """The base file's records with the log's among them, in order. All versions of a key are in one part.
 
-    `base`: in file order. Memory: the log, and a part of the base file; all of what is left of that from the first
-    key on that reaches U+E000, where the order that Java writes may not be that of the bytes.
+    `base`: in file order. Memory: the log, and a part of the base file. From the first key on that reaches U+E000, all
+    that is left of the base file is held: there the order in which Java writes may not be the order of the bytes.
     """
     at = 0
     for part in base:
@@ -114,9 +122,11 @@ def merge_versions(base: Iterator[RecordVersions], log: RecordVersions) -> Itera
             rest = concat_versions([part, *base, log.slice(at, len(log))])
             yield rest.sorted()
             return
+
         end = at + _count_up_to(log.keys.slice(at), part.keys[-1]) if len(part) else at
         yield part if end == at else concat_versions([part, log.slice(at, end)]).sorted()
         at = end
+
     if at < len(log):
         yield log.slice(at, len(log))
 

@@ -9,15 +9,16 @@ from pyhudi.timeline.active import Timeline
 from pyhudi.versions import MetadataInstants
 
 _OF_ITS_OWN: Final = re.compile(r"0{14}\d*|\d{17}(?:00[1-6]|0[1-9]\d|[1-9]\d\d)")
-"""Deltacommits that table versions up to 6 make without an action of the data table: initial ones, and those whose
-instant ends in what they are for."""
+"""Instants of deltacommits that table versions up to 6 make without an action of the data table: the initial ones, and
+those whose last digits say what they are for. Example: 010 at the end.
+"""
 
 
 def block_filter(table: MetadataTable, data_timeline: Timeline) -> Callable[[str], bool]:
     """Whether a block of an instant counts: its deltacommit is complete, and so is the data table's action, if any.
 
-    Up to version 6 a deltacommit whose action the data table does not know (any more) only counts where its instant
-    says that it never had one, or where it is so old that the action is archived.
+    Up to version 6 the data table may not know the action. Then the deltacommit counts in two cases only: its instant
+    says that it never had an action, or it is so old that the action is archived.
 
     Spec: format/metadata-table.md section 10.
     """

@@ -1,4 +1,4 @@
-"""The definition that a new index gets, by the options of a write or by what `build_index` is asked for."""
+"""The definition of a new index, as the options of a write or the arguments of `build_index` ask for it."""
 
 from collections.abc import Collection
 
@@ -12,9 +12,9 @@ from pyhudi.write.metadata import by_name
 
 
 def define_wanted(contents: IndexContents, partition: str) -> IndexDefinition | None:
-    """The entry of `index.json` that an index gets by the options; None for one that has none there.
+    """The entry of `index.json` that the options give an index; None for an index without an entry.
 
-    Up to version 6 there is no such file, and columns are those that the options of a write say.
+    Up to version 6 there is no such file, and the options of a write name the columns.
     Raises: Invalid for an index that the options do not describe, or that the table's columns do not allow;
     Unsupported for an index that tables of this version do not have, or that this release does not build.
     """
@@ -26,20 +26,22 @@ def define_wanted(contents: IndexContents, partition: str) -> IndexDefinition | 
 
 
 def define_requested(request: IndexRequest, contents: IndexContents, ready: Collection[str]) -> IndexDefinition | None:
-    """The definition of what is asked for, held against the table; None for a kind that has none.
+    """The definition of a requested index, checked against the table; None for a kind without definitions.
 
     `ready`: the partitions that the metadata table has.
-    Raises: Invalid for a column that is not there or has no values that the index could hold, and for an index that
-    another one has to be there for.
+    Raises: Invalid for a column that is missing or whose values the index cannot hold, and where another index is
+    needed that is not there.
     """
     kind, config = requested_kind(request), contents.snapshot.config
     if config.version.has_index_definitions:
         return kind.requested_definition(request, contents, ready)
+
     if request.columns:
         raise Invalid(
             f"{request.what}: expected no columns, for tables of version {config.version} do not store "
             f"them, found {', '.join(request.columns)}; set hoodie.metadata.index.column.stats.column.list instead"
         )
+
     partition = kind.requested_partition(request)
     by_name.refuse_indexes(config, (partition,), is_partitioned=asks_partitioned(request))
     return None

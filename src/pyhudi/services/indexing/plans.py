@@ -1,8 +1,8 @@
-"""Indexing actions on the timeline: the plans that wait, the one that another process runs, those that died.
+"""Indexing actions on the timeline: plans that wait, the one that another process runs, and those that died.
 
-A plan says which partitions of the metadata table are to be built; how is in `index.json` where the kind needs it.
-Seen: 1.2.0 puts nothing but the plan at scheduling, and refuses to run one whose partition is listed as inflight;
-file groups and lists come when it is run. Its indexer has no heartbeat.
+A plan names the partitions of the metadata table that are to be built. Where a kind needs to know more, `index.json`
+says it. Seen: when 1.2.0 schedules an index, it puts nothing but the plan, and it refuses to run a plan whose partition
+is listed as inflight. File groups and lists come when the plan is run. Its indexer has no heartbeat.
 """
 
 from collections.abc import Collection
@@ -38,7 +38,7 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PendingIndexing:
-    """An indexing that has not completed. `partitions`: of the metadata table; none where no plan is left."""
+    """An indexing that has not completed. `partitions`: of the metadata table; empty if its plan is gone."""
 
     instant: Instant
     partitions: tuple[str, ...]
@@ -51,12 +51,16 @@ def lists_of(session: WriteSession) -> MetadataLists:
 
 
 def pending_indexings(session: WriteSession) -> list[PendingIndexing]:
-    """Oldest first. Cost: a get each, and a request for the heartbeat of one that was begun."""
+    """Pending indexings, oldest first.
+
+    Cost: a get for each, and a head for the heartbeat of each one that was begun.
+    """
     storage, timeline = session.access.storage, session.snapshot.timeline
     found = []
     for instant in timeline.pending:
         if instant.action != INDEXING:
             continue
+
         path = timeline.layout.path(Instant(instant.requested, INDEXING, "REQUESTED"))
         try:
             infos = decode_index_plan(storage.get(path), path=path).index_partition_infos or ()
@@ -70,6 +74,7 @@ def pending_indexings(session: WriteSession) -> list[PendingIndexing]:
 def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
     if instant.state == "REQUESTED":
         return Life.WAITING, 0
+
     beat = session.access.storage.head(heartbeat_path(instant.requested))
     if beat is None:
         return Life.FOREIGN, 0
@@ -88,33 +93,34 @@ def put_plan(session: WriteSession, partitions: Collection[str]) -> Instant:
 
 
 def last_settled_write(timeline: Timeline) -> str | None:
-    """The newest completed write without a pending one before it; None where there is none."""
+    """The newest completed write before the first pending one; None if there is none."""
     first = min((i.requested for i in timeline.pending if i.action in WRITE_ACTIONS), default=None)
     settled = [i.requested for i in timeline.completed_writes if first is None or i.requested < first]
     return max(settled, default=None)
 
 
 def define(session: WriteSession, partition: str, definition: IndexDefinition | None) -> None:
-    """Put an index's definition where it is read again when the plan is run. Before the plan: a plan finds it."""
+    """Put an index's definition into `index.json`, where the plan's runner finds it. Must come before the plan."""
     if definition is not None:
         session.hold.confirm()
         put_definitions(session.access.storage, {partition: definition})
 
 
 def undo(session: WriteSession, pending: PendingIndexing) -> None:
-    """Take everything of an indexing back that is not being run; one that was complete but for its last step is
-    completed.
+    """Take back everything of an indexing that nobody runs. An indexing that lacks only its last step is completed.
 
-    Order: nobody logs to a partition any more, its files go, then the instants; the heartbeat, by which a next one
-    knows whose this is, goes last. Every step can be repeated.
+    Order: first nobody logs to its partitions any more, then their files are deleted, then the instants. The heartbeat
+    goes last: by it the next indexer knows that this was one of pyhudi's. Every step can be repeated.
     """
     instant, lists = pending.instant, lists_of(session)
     config = lists.config()
     is_built = bool(pending.partitions) and set(pending.partitions) <= set(config.metadata_partitions)
+
     if is_built and instant.state == "INFLIGHT":
         complete_indexing(session, instant.requested, pending.partitions)
         remove_heartbeat(session.access.storage, instant.requested)
         return
+
     session.hold.confirm()
     lists.drop(set(pending.partitions) - set(config.metadata_partitions))
     remove_build(session, instant.requested)
@@ -123,7 +129,7 @@ def undo(session: WriteSession, pending: PendingIndexing) -> None:
 
 
 def remove_build(session: WriteSession, requested: str) -> None:
-    """Delete the instants of the deltacommit that a build began to complete; the completed one first."""
+    """Delete the instants of the deltacommit that a build began, the completed one first."""
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
     requested = by_name.indexing_instant(table, requested)
     for instant in table.timeline:

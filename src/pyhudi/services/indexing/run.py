@@ -1,10 +1,14 @@
-"""Building indexes of the metadata table beside the writers: a plan, the work without the table's guard, the end of it.
+"""Building indexes of the metadata table beside the writers: a plan, the work without the table's guard, and the end.
 
-Begin, under the guard: the partition's file groups are opened, without records, and it is listed as inflight. From
-then on every writer logs its changes to it. Work: the base files, by the table as it was at the beginning or at any
-time since: whatever a log says of a key is newer. They bear the time of the plan, which is before any of those logs
-complete, so that those lie on top. End, under the guard: what completed since is looked through for writers that did
-not see the list; then the base files are committed, readers find the partition, the action completes.
+Begin, under the guard: the file groups of the partition are made, without records, and the partition is listed as
+inflight. From then on every writer logs its changes to it.
+
+Work: the base files are written from the table as it was at the beginning, or at any time since. Whatever a log says of
+a key is newer. The base files bear the time of the plan. All those logs complete later, so they lie upon the base
+files.
+
+End, under the guard: what completed since is searched for writers that did not see the list. Then the base files are
+committed, readers find the partition, and the action completes.
 
 A plan that dies is undone by whoever builds an index next. Spec: format/metadata-table.md section 12.
 """
@@ -40,9 +44,10 @@ log = logging.getLogger("pyhudi")
 
 
 def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
-    """Build an index, or run the plan that waits for it. Nothing where it is there.
+    """Build an index, or run the plan that waits for it. Does nothing if the index is there.
 
-    Raises: Conflict while another process builds it, or holds the table at the beginning; Invalid for what cannot be.
+    Raises: Conflict while another process builds it, or holds the table at the beginning; Invalid for an index that
+    cannot be.
     """
     partition = registry.requested_partition(request)
     with ExitStack() as life:
@@ -50,11 +55,13 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
             if _has_index(session, partition):
                 return _nothing(partition)
             _refuse_switched_off(job.settings, partition)
+
             waiting = _clear(session, (partition,))
             instant = waiting.instant if waiting is not None else None
             partitions = waiting.partitions if waiting is not None else (partition,)
             if instant is None:
                 instant = _schedule(job, session, request)
+
             begun = _begin(job, session, instant, partitions, life)
             if begun is None:
                 return _nothing(partition)
@@ -62,33 +69,41 @@ def build_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
 
 
 def schedule_index(job: IndexingJob, request: IndexRequest) -> IndexResult:
-    """Put the plan of an index on the timeline; whoever runs indexings next builds it, pyhudi or Apache Hudi."""
+    """Put the plan of an index on the timeline. Whoever runs indexings next builds it, pyhudi or Apache Hudi."""
     partition = registry.requested_partition(request)
     with job.open_session() as session:
         if _has_index(session, partition):
             return _nothing(partition)
         _refuse_switched_off(job.settings, partition)
+
         waiting = _clear(session, (partition,))
         instant = waiting.instant if waiting is not None else _schedule(job, session, request)
         return IndexResult((partition,), instant.requested, None, "")
 
 
 def run_indexings(job: IndexingJob) -> list[IndexResult]:
-    """Run every plan that waits, oldest first; those that died are planned anew."""
+    """Run every plan that waits, oldest first. Indexings that died are planned anew."""
     results: list[IndexResult] = []
     while True:
         with ExitStack() as life:
             with job.open_session() as session:
                 pending = pending_indexings(session)
-                dead = [of for of in pending if of.life is Life.DEAD]
-                for of in dead:
-                    _replan(session, of)
+
+                dead = [indexing for indexing in pending if indexing.life is Life.DEAD]
+                for indexing in dead:
+                    _replan(session, indexing)
                 if dead:
                     continue
                 _drop_unclaimed(session)
-                waiting = [of for of in pending if of.life is Life.WAITING and _are_known(session, of.partitions)]
+
+                waiting = [
+                    indexing
+                    for indexing in pending
+                    if indexing.life is Life.WAITING and _are_known(session, indexing.partitions)
+                ]
                 if not waiting:
-                    return results + [_unknown(of) for of in pending if of.life is Life.WAITING]
+                    return results + [_unknown(indexing) for indexing in pending if indexing.life is Life.WAITING]
+
                 chosen = waiting[0]
                 for partition in chosen.partitions:
                     _refuse_switched_off(job.settings, partition)
@@ -97,7 +112,10 @@ def run_indexings(job: IndexingJob) -> list[IndexResult]:
 
 
 def _replan(session: WriteSession, dead: PendingIndexing) -> None:
-    """Put the plan of a dead indexing anew, under a new time: files that its process may yet write bear the old one."""
+    """Put the plan of a dead indexing on the timeline anew, under a new time.
+
+    The dead process may still write files: they bear the old time.
+    """
     lists, storage = lists_of(session), session.access.storage
     left = tuple(name for name in dead.partitions if name not in lists.config().metadata_partitions)
     from_before = read_definitions(storage)
@@ -119,7 +137,7 @@ def _has_index(session: WriteSession, partition: str) -> bool:
 
 
 def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
-    """Every write would drop it, and the end of the build, too."""
+    """Refuse an index that the options switch off: the next write would drop it, or the end of the build."""
     option = registry.switched_off_by(settings, partition)
     if option:
         raise Invalid(
@@ -129,35 +147,37 @@ def _refuse_switched_off(settings: IndexSettings, partition: str) -> None:
 
 
 def _clear(session: WriteSession, partitions: tuple[str, ...]) -> PendingIndexing | None:
-    """Undo dead indexings; the plan that waits for one of these partitions.
+    """Undo dead indexings. Returns the plan that waits for one of these partitions, or None.
 
     Raises: Conflict where another process builds one of them.
     """
     waiting = None
-    for of in pending_indexings(session):
-        mine = set(of.partitions) & set(partitions)
-        match of.life:
+    for indexing in pending_indexings(session):
+        mine = set(indexing.partitions) & set(partitions)
+        match indexing.life:
             case Life.DEAD:
-                log.info("indexing '%s' died and is undone", of.instant.requested)
-                undo(session, of)
+                log.info("indexing '%s' died and is undone", indexing.instant.requested)
+                undo(session, indexing)
             case Life.WAITING if mine:
-                waiting = of
+                waiting = indexing
             case Life.RUNNING | Life.FOREIGN if mine:
-                age = f" (its heartbeat is {of.beat_age_ms:,} ms old)" if of.life is Life.RUNNING else ""
+                age = f" (its heartbeat is {indexing.beat_age_ms:,} ms old)" if indexing.life is Life.RUNNING else ""
                 raise Conflict(
-                    f"indexing '{of.instant.requested}' of '{min(mine)}' {of.life.value}{age}; wait for it to end or, "
-                    f"if it died, for {session.heartbeat.expires_ms:,} ms, or drop the index first"
+                    f"indexing '{indexing.instant.requested}' of '{min(mine)}' {indexing.life.value}{age}; wait for it "
+                    f"to end or, if it died, for {session.heartbeat.expires_ms:,} ms, or drop the index first"
                 )
+
     _drop_unclaimed(session)
     return waiting
 
 
 def _drop_unclaimed(session: WriteSession) -> None:
-    """Drop what is listed as being built, and that no indexing on the timeline builds; plans for it stay."""
+    """Drop partitions that are listed as being built, though no indexing on the timeline builds them. Plans stay."""
     pending = pending_indexings(session)
-    claimed = {name for of in pending if of.life is not Life.WAITING for name in of.partitions}
-    planned = {name for of in pending if of.life is Life.WAITING for name in of.partitions}
+    claimed = {name for indexing in pending if indexing.life is not Life.WAITING for name in indexing.partitions}
+    planned = {name for indexing in pending if indexing.life is Life.WAITING for name in indexing.partitions}
     unclaimed = set(lists_of(session).config().metadata_partitions_inflight) - claimed
+
     if unclaimed:
         definitions = read_definitions(session.access.storage)
         lists_of(session).drop(unclaimed)
@@ -176,25 +196,29 @@ def _schedule(job: IndexingJob, session: WriteSession, request: IndexRequest) ->
 def _begin(
     job: IndexingJob, session: WriteSession, instant: Instant, partitions: tuple[str, ...], life: ExitStack
 ) -> Begun | None:
-    """Make a plan ours, with a heartbeat for as long as `life`: from now on writers keep its partitions up to date.
+    """Begin a plan, with a heartbeat for as long as `life` lasts. From now on writers keep its partitions up to date.
 
-    None where all of them are there: then the plan goes. Partitions that are there, or are being built, are left out.
+    Partitions that are there, or being built, are left out. If none is left, the plan is taken back, and None returned.
     """
     requested, lists = instant.requested, lists_of(session)
     config = lists.config()
     taken = config.metadata_partitions_named
     left = tuple(name for name in partitions if name not in taken)
+
     if not left:
         undo(session, PendingIndexing(instant, (), Life.WAITING))
         return None
+
     contents = job.contents(session.snapshot)
     definitions = contents.stored_definitions()
     for name in left:
         if name not in definitions:
             define(session, name, define_wanted(contents, name))
+
     show_life(session, requested, life)
     inflight = session.table.begin(requested, INDEXING).target
     begun = Begun(requested, left, "", frozenset(), session.snapshot)
+
     try:
         begun = open_groups(job, session, begun)
         lists.put(ready=config.metadata_partitions, inflight={*config.metadata_partitions_inflight, *left})

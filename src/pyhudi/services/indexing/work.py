@@ -1,4 +1,4 @@
-"""The work of building indexes: their file groups, their base files, and the end of it, for `indexing.py`."""
+"""The work of building indexes: their file groups, their base files, and the end of it. `run` decides what is built."""
 
 import logging
 from collections.abc import Callable
@@ -31,8 +31,8 @@ _SNAPSHOTS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """`partitions`: of the metadata table. `completed`: None where it was scheduled only. `reason`: why nothing was
-    done; empty otherwise.
+    """What was done. `partitions`: of the metadata table. `completed`: None if the index was only scheduled. `reason`:
+    why nothing was done; else empty.
     """
 
     partitions: tuple[str, ...]
@@ -43,8 +43,8 @@ class IndexResult:
 
 @dataclass(frozen=True)
 class IndexingJob:
-    """What indexers need. `read_snapshot`: the table as it is now. `check_timeout_ms`: how long writers that did not
-    see the list may keep it from completing. `executor`, `readers`: as of `IndexContents`.
+    """What an indexer needs. `read_snapshot`: gives the table as it is now. `check_timeout_ms`: for how long writers
+    that did not see the list may keep the build from completing. `executor`, `readers`: as in `IndexContents`.
     """
 
     settings: IndexSettings
@@ -61,8 +61,8 @@ class IndexingJob:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A build that is ours. `begun`: a time at which no writer was at work and the list was put. `known`: what had
-    completed then.
+    """A build that belongs to this process. `begun`: a time at which no writer was at work and the partitions were
+    listed. `known`: what had completed by then.
     """
 
     requested: str
@@ -73,11 +73,14 @@ class Begun:
 
 
 class _Lost(Conflict):
-    """The build is not ours any more: nothing of it is to be touched."""
+    """The build belongs to this process no longer: nothing of it must be touched."""
 
 
 def open_groups(job: IndexingJob, session: WriteSession, begun: Begun) -> Begun:
-    """File groups of all partitions, without records; what writers logged there before goes. Under the guard."""
+    """Make the file groups of all partitions, without records.
+
+    What writers logged there before goes. Under the guard.
+    """
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
     contents = job.contents(session.snapshot)
     definitions = contents.stored_definitions()
@@ -87,12 +90,13 @@ def open_groups(job: IndexingJob, session: WriteSession, begun: Begun) -> Begun:
             get_kind(name).group_counts(contents, name, definitions.get(name)),
             epoch_ms=job.clock.now_ms(), executor=job.executor, confirm=session.hold.confirm,
         )  # fmt: skip
+
     known = frozenset(i.requested for i in session.snapshot.timeline if i.is_completed)
     return replace(begun, begun=session.table.issue_instant(), known=known, snapshot=session.snapshot)
 
 
 def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
-    """Build and complete. Where that fails everything is taken back."""
+    """Build the partitions and complete the action. If that fails, everything is taken back."""
     what, until_ms = f"{INDEXING} '{begun.requested}'", job.clock.now_ms() + job.check_timeout_ms
     try:
         while True:
@@ -100,11 +104,13 @@ def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
             with awaited_session(job.open_session, job.clock, what=what) as session:
                 _refuse_lost(session, begun)
                 late = _late_writes(session, begun)
+
                 if not late:
                     completed = _complete(session, begun, stats)
                     life.close()
                     remove_heartbeat(session.access.storage, begun.requested)
                     break
+
                 if job.clock.now_ms() >= until_ms:
                     raise Conflict(f"{what}: '{late[0]}' did not keep the new index up to date; build it anew")
                 log.info("%s begins anew: '%s' did not log to it", what, late[0])
@@ -120,17 +126,22 @@ def finish(job: IndexingJob, begun: Begun, life: ExitStack) -> IndexResult:
         except HudiError as second:
             error.add_note(f"{what} could not be undone yet, the next one does it: {second}")
         raise
+
     log.info("%s: built %s", what, ", ".join(begun.partitions))
     return IndexResult(begun.partitions, begun.requested, completed, "")
 
 
 def _write_all(job: IndexingJob, begun: Begun) -> dict[str, list[WriteStat]]:
-    """The base files of all partitions. When a clean takes files away meanwhile, by the table as it is then."""
+    """The base files of all partitions.
+
+    If a clean deletes files meanwhile, they are made of the table as it is then.
+    """
     snapshot = begun.snapshot
     for attempt in range(_SNAPSHOTS_MAX):
         contents = job.contents(snapshot)
         table = open_metadata_table(snapshot.storage, snapshot.zone)
         definitions, instant = contents.stored_definitions(), by_name.indexing_instant(table, begun.requested)
+
         with suppress(*([NotFound] if attempt < _SNAPSHOTS_MAX - 1 else [])):
             return {
                 name: write_bases(
@@ -141,6 +152,7 @@ def _write_all(job: IndexingJob, begun: Begun) -> dict[str, list[WriteStat]]:
                 )
                 for name in begun.partitions
             }
+
         snapshot = job.read_snapshot()
     raise AssertionError("the last attempt returns or raises")
 
@@ -156,15 +168,19 @@ def _refuse_lost(session: WriteSession, begun: Begun) -> None:
 
 
 def _late_writes(session: WriteSession, begun: Begun) -> list[str]:
-    """Actions since the beginning that the partitions may not know of: those that are not in the metadata table, and
-    those that began before the list was put and logged nothing to them.
+    """Actions since the beginning that the partitions may not know of.
+
+    This concerns actions that are not in the metadata table, and actions that began before the partitions were listed
+    and logged nothing to them.
     """
     table, found = open_metadata_table(session.access.storage, session.snapshot.zone), []
     taken = {i.requested: i for i in table.timeline if i.is_completed and i.action == "deltacommit"}
+
     for instant in session.snapshot.timeline:
         is_change = instant.action in WRITE_ACTIONS or instant.action in ("clean", "restore")
         if not is_change or not instant.is_completed or instant.requested in begun.known:
             continue
+
         mine = taken.get(instant.requested)
         if mine is None:
             if not table.timeline.is_committed(instant.requested):
@@ -173,12 +189,13 @@ def _late_writes(session: WriteSession, begun: Begun) -> list[str]:
             logged = read_commit(table.storage, table.timeline, mine).partition_to_write_stats
             if not set(begun.partitions) <= set(logged):
                 found.append(instant.requested)
+
     return found
 
 
 def _complete(session: WriteSession, begun: Begun, stats: dict[str, list[WriteStat]]) -> str:
-    """Order: the base files count, readers find them, the action is complete. After the first two the next indexer
-    finishes the last one.
+    """Order: the base files count, readers find them, the action is complete. If this process dies after the first two
+    steps, the next indexer takes the last one.
     """
     table = open_metadata_table(session.access.storage, session.snapshot.zone)
     session.hold.confirm()

@@ -1,4 +1,4 @@
-"""Cleaning the metadata table: the slices before its compactions, once no reader can still be at them."""
+"""Cleaning the metadata table: slices from before its compactions go, once no reader can still be at them."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -31,20 +31,22 @@ def clean_metadata_table(
     clock: Clock,
     hold: Hold,
 ) -> None:
-    """Finish cleans that died, or delete the slices of these partitions that the settings retain no longer.
+    """Finish cleans that died, or delete the slices of these partitions that the settings no longer retain.
 
-    `is_due`: it was compacted just now, which alone adds a slice; without that, and without a pending clean, no
-    request is made. A failure is no failure of the write that runs this: the clean stays pending, or comes with
-    the next compaction. Spec: format/metadata-table.md section 11.
+    `is_due`: the metadata table was compacted just now. Only a compaction adds a slice. Without one, and without a
+    pending clean, no request is made. A failed clean does not fail the write that runs it: the clean stays pending, or
+    comes with the next compaction. Spec: format/metadata-table.md section 11.
 
-    Raises: LockLost when the table is no longer ours: then that write has failed too.
+    Raises: LockLost when the table is no longer ours: then the write has failed, too.
     """
     actions = ActionTable(table.storage, table.timeline.layout, issue_instant, hold.confirm)
     run = CleanRun(actions, table.timeline, clock)
+
     try:
         pending = pending_cleans(table.timeline)
         for instant in pending:
             _finish(run, instant)
+
         if is_due and not pending:
             snapshot = Snapshot(table.storage, table.config, zone, table.timeline, StorageListing(table.storage))
             plan = plan_clean(snapshot, settings, now_ms=clock.now_ms(), is_asked=True, partitions=sorted(partitions))
@@ -57,7 +59,7 @@ def clean_metadata_table(
 
 
 def _finish(run: CleanRun, instant: Instant) -> None:
-    """Carry out a clean that died. Its plan stays right: nothing is restored here but by making the table anew."""
+    """Carry out a clean that died. Its plan stays right: only making the metadata table anew restores anything."""
     plan = read_pending_plan(run.table.storage, run.timeline, instant)
     if plan is None:
         forget_unplanned_clean(run, instant.requested)

@@ -1,5 +1,5 @@
-"""Compacting the metadata table: of each file group the base file and the logs become one new base file, or, in a log
-compaction, its logs one log.
+"""Compacting the metadata table. A compaction makes a new base file of each file group's base file and logs. A log
+compaction makes one log of a file group's logs.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -32,11 +32,11 @@ _KINDS: Final = frozenset(kind.value for kind in CompactionKind)
 
 @dataclass(frozen=True, slots=True)
 class MetadataCompactor:
-    """`partitions`: that are complete; all of their file groups are compacted together.
+    """Compacts the metadata table. `partitions`: the complete ones; all of their file groups are compacted together.
 
-    It runs before a commit's own change to the metadata table, under the guard. `confirm` raises where the table is no
-    longer ours: whoever has it then deletes the files of what it finds pending, and completing that would leave a
-    table without its records. Memory: as many file groups at a time as the executor has workers.
+    It runs before a commit's own change to the metadata table, under the guard. `confirm` raises if the table is no
+    longer ours. Whoever has it then deletes the files of every pending action, and completing such an action would
+    leave a table without its records. Memory: as many file groups at a time as the executor has workers.
     """
 
     table: MetadataTable
@@ -47,57 +47,65 @@ class MetadataCompactor:
     confirm: Callable[[], None]
 
     def compact_when_due(self, deltacommits_max: int) -> bool:
-        """Of each file group with logs a new base file, once so many deltacommits came since the last compaction."""
+        """Write a new base file for each file group with logs, once so many deltacommits came since the last time."""
         table = self.table
         if table.deltacommits_since_compaction < deltacommits_max or not self._is_settled():
             return False
+
         has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
         requested = by_name.compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
-        chosen = [piece for partition in sorted(self.partitions) for piece in _compactable(table, partition)]
-        plan = CompactionPlan(tuple(operation(piece, slice_costs(piece)) for piece in chosen))
-        tasks = [_Task(table, self.data_timeline, piece, requested) for piece in chosen]
+
+        chosen = [file_slice for partition in sorted(self.partitions) for file_slice in _compactable(table, partition)]
+        plan = CompactionPlan(tuple(operation(file_slice, slice_costs(file_slice)) for file_slice in chosen))
+        tasks = [_Task(table, self.data_timeline, file_slice, requested) for file_slice in chosen]
         self._carry_out(CompactionKind.BASE, requested, plan, _compact, tasks)
         return True
 
     def log_compact_when_due(self, blocks_min: int) -> bool:
-        """Of each log of so many blocks one log file, once so many deltacommits came since the last such compaction.
+        """Merge each log of at least so many blocks into one log file, once so many deltacommits came since the last
+        time.
 
-        Cost: where it is due, a get a log. Seen: 1.0.2, 1.2.0, 0.15.0 (`HoodieBackedTableMetadataWriter`).
+        Cost: a get for each log, if it is due. Seen: 1.0.2, 1.2.0, 0.15.0 (`HoodieBackedTableMetadataWriter`).
         """
         table = self.table
         if why_logs_not_due(table.timeline, blocks_min) or not self._is_settled():
             return False
+
         every = {partition: table.slices(partition) for partition in sorted(self.partitions)}
         plan = plan_log_compaction(
             chain.from_iterable(every.values()), taken=(), new_base_size_bytes=None,
-            is_worth_it=lambda piece: self._is_worth_log_compaction(piece, blocks_min),
+            is_worth_it=lambda file_slice: self._is_worth_log_compaction(file_slice, blocks_min),
         )  # fmt: skip
         if not plan.operations:
             return False
+
         version = table.config.version
         has_suffixes = version.metadata_instants is MetadataInstants.SUFFIXED
         requested = by_name.log_compaction_instant(table) if has_suffixes else self.issue_instant()
         if requested is None:
             return False
+
         is_after_slice = version.log_naming is LogNaming.AFTER_SLICE
-        names = {of: by_name.new_logs(table, of) for of in every} if is_after_slice else {}
+        names = {partition: by_name.new_logs(table, partition) for partition in every} if is_after_slice else {}
         chosen = plan.file_groups
         tasks = [
-            _Task(table, self.data_timeline, piece, requested, *names.get(of, {}).get(piece.file_id, ()))
-            for of, pieces in every.items()
-            for piece in pieces
-            if (of, piece.file_id) in chosen
+            _Task(
+                table, self.data_timeline, file_slice, requested, *names.get(partition, {}).get(file_slice.file_id, ())
+            )
+            for partition, file_slices in every.items()
+            for file_slice in file_slices
+            if (partition, file_slice.file_id) in chosen
         ]
         self._carry_out(CompactionKind.LOG, requested, plan, _log_compact, tasks)
         return True
 
     def _is_settled(self) -> bool:
-        """Whether no data action is half done, so that every log is of a completed one, and no compaction either.
+        """Whether every log belongs to a completed data action, and no compaction is pending.
 
-        An index that is complete here is so whether or not its builder got to say that on the data table's timeline.
-        A compaction that is pending still has logs upon it, which only its writer can carry out.
+        An indexing may be pending on the data table's timeline: what is complete here of its index counts.
+        A pending compaction still has logs upon it, which only its writer can carry out.
         Spec: format/metadata-table.md section 11.
         """
         timeline = self.table.timeline
@@ -105,11 +113,11 @@ class MetadataCompactor:
         is_pending = any(i.action in _KINDS for i in timeline.pending)
         return not is_pending and all(i.requested not in unfinished for i in timeline.completed_writes)
 
-    def _is_worth_log_compaction(self, piece: FileSlice, blocks_min: int) -> bool:
-        """Whether there are so many blocks, of more than one instant, that merge into one record a key."""
-        reader = _log_reader(self.table, piece, self.data_timeline)
+    def _is_worth_log_compaction(self, file_slice: FileSlice, blocks_min: int) -> bool:
+        """Whether the log has so many blocks, of more than one instant, that can be merged into one record a key."""
+        reader = _log_reader(self.table, file_slice, self.data_timeline)
         has_many = len(reader.blocks) >= blocks_min and len({instant_time(block) for block in reader.blocks}) > 1
-        return has_many and get_kind(piece.partition).can_merge_log(self.table, reader)
+        return has_many and get_kind(file_slice.partition).can_merge_log(self.table, reader)
 
     def _carry_out(
         self, kind: CompactionKind, requested: str, plan: CompactionPlan,
@@ -117,30 +125,35 @@ class MetadataCompactor:
     ) -> None:  # fmt: skip
         actions = ActionTable(self.table.storage, self.table.timeline.layout, self.issue_instant, self.confirm)
         run = actions.begin(requested, kind.value, request=encode_compaction_plan(plan))
+
         stats: dict[str, list[WriteStat]] = {}
         for stat in self.executor.run(work, tasks):
             if stat is not None:
                 stats.setdefault(stat.partition_path or "", []).append(stat)
+
         complete_deltacommit(self.table, run, stats, kind.operation, is_compaction=True)
 
 
 def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], None]) -> bool:
-    """Undo compactions and log compactions of the metadata table that died: whoever holds the guard knows that none
-    runs. Whether there were any.
+    """Undo compactions and log compactions of the metadata table that died. Returns whether there were any.
 
-    Their files are deleted before their instants; logs written since stay with the slice before, whose completion
-    rule finds them. Nothing is lost: the next compaction plans anew.
+    Whoever holds the guard knows that none is running.
+    Their files are deleted before their instants. Logs that were written since stay with the slice before, where
+    readers find them by the rule of completion times. Nothing is lost: the next compaction plans anew.
 
-    `confirm` raises where the table is no longer ours: the compaction may be running by now, or have completed, and
-    its files may hold all that the metadata table knows.
+    `confirm` raises if the table is no longer ours: the compaction may be running by now, or have completed, and its
+    files may hold all that the metadata table knows.
     """
     has_any = False
     for instant in table.timeline.pending:
         if instant.action not in _KINDS:
             continue
         has_any = True
+
+        # Logs are named after this compaction: only carrying it out shows what is older.
         if by_name.has_logs_upon(table, instant):
             continue
+
         confirm()
         if instant.action == CompactionKind.LOG.value:
             remove_logs(table, instant.requested)
@@ -154,50 +167,50 @@ def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], No
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """`log`, `base_file`: as of `GroupTarget`."""
+    """A file group to compact. `log`, `base_file`: as in `GroupTarget`."""
 
     table: MetadataTable
     data_timeline: Timeline
-    piece: FileSlice
+    file_slice: FileSlice
     requested: str
     log: NewLog | None = None
     base_file: str = ""
 
     @property
     def target(self) -> GroupTarget:
-        piece = self.piece
+        file_slice = self.file_slice
         return GroupTarget(
-            self.table.storage, piece.partition, piece.file_id, self.requested, self.table.record_schema,
+            self.table.storage, file_slice.partition, file_slice.file_id, self.requested, self.table.record_schema,
             self.log, self.base_file,
         )  # fmt: skip
 
 
 def _compact(task: _Task) -> WriteStat | None:
-    """None where nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
-    table, piece = task.table, task.piece
-    base_file = base_file_name(piece.file_id, task.requested)
-    cells = get_kind(piece.partition).compacted_cells(table, piece, task.data_timeline, base_file=base_file)
-    if not len(cells) and piece.base_file is None and not table.config.version.compacts_empty_groups:
+    """None if nothing is to be written. Seen: 0.15.0 makes no base file for a group that never had a record."""
+    table, file_slice = task.table, task.file_slice
+    base_file = base_file_name(file_slice.file_id, task.requested)
+    cells = get_kind(file_slice.partition).compacted_cells(table, file_slice, task.data_timeline, base_file=base_file)
+    if not len(cells) and file_slice.base_file is None and not table.config.version.compacts_empty_groups:
         return None
     return write_group_base(task.target, cells)
 
 
 def _log_compact(task: _Task) -> WriteStat:
-    reader = _log_reader(task.table, task.piece, task.data_timeline)
-    merged = get_kind(task.piece.partition).merge_log(task.table, reader)
+    reader = _log_reader(task.table, task.file_slice, task.data_timeline)
+    merged = get_kind(task.file_slice.partition).merge_log(task.table, reader)
     assert merged is not None, "the plan has left it out"
     stat = write_group_log(task.target, merged.cells, merged.deletes, compacted=merged_instants(merged.blocks))
-    return replace(stat, prev_commit=task.piece.base_instant)
+    return replace(stat, prev_commit=task.file_slice.base_instant)
 
 
-def _log_reader(table: MetadataTable, piece: FileSlice, data_timeline: Timeline) -> SliceReader:
-    return open_slice(table.storage, replace(piece, base_file=None), block_filter(table, data_timeline))
+def _log_reader(table: MetadataTable, file_slice: FileSlice, data_timeline: Timeline) -> SliceReader:
+    return open_slice(table.storage, replace(file_slice, base_file=None), block_filter(table, data_timeline))
 
 
 def _compactable(table: MetadataTable, partition: str) -> Iterator[FileSlice]:
-    """The slices with logs beside the one that opened the group, and those without a base file."""
+    """The slices with logs beside the one that opened the file group, and the slices without a base file."""
     is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
-    for piece in table.slices(partition):
-        is_logged = any(is_after_slice or log.name.instant != piece.base_instant for log in piece.log_files)
-        if piece.base_file is None or is_logged:
-            yield piece
+    for file_slice in table.slices(partition):
+        is_logged = any(is_after_slice or log.name.instant != file_slice.base_instant for log in file_slice.log_files)
+        if file_slice.base_file is None or is_logged:
+            yield file_slice

@@ -1,7 +1,7 @@
-"""Building the indexes of the metadata table within a write, as its options ask for.
+"""Building the indexes of the metadata table within a write, as its options ask.
 
-An index is built from the data files as they stand, before the write begins: readers find it once the table's
-properties name it. Spec: format/metadata-table.md sections 3 and 7.
+An index is built from the data files as they are before the write begins. Readers find it once the table's properties
+name it. Spec: format/metadata-table.md sections 3 and 7.
 """
 
 import logging
@@ -25,9 +25,9 @@ log = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True)
 class IndexBuilder:
-    """Builds indexes of one table, under its guard. `snapshot`: the table, on which nothing else happens meanwhile.
+    """Builds indexes of one table, under its guard. `snapshot`: the table, which nobody else changes meanwhile.
 
-    `executor`, `readers`: as of `IndexContents`.
+    `executor`, `readers`: as in `IndexContents`.
     """
 
     snapshot: Snapshot
@@ -39,16 +39,17 @@ class IndexBuilder:
     confirm: Callable[[], None]
 
     def build(self, partition: str, kept: IndexDefinition | None = None) -> IndexDefinition | None:
-        """Build a partition of the metadata table. Gives its entry of `index.json`, if it has one there.
+        """Build a partition of the metadata table. Returns its entry of `index.json`, if it has one.
 
-        `kept`: the entry of an index that was lost; None: as the options say.
-        Leftovers of an earlier attempt go first. Memory: of record and secondary indexes all keys; the Bloom filters.
+        `kept`: the entry of an index that was lost; None: as the options say. Leftovers of an earlier attempt are
+        deleted first. Memory: all keys, for record and secondary indexes; the filters, for Bloom filters.
         """
         contents = IndexContents(self.snapshot, self.settings, self.executor, self.readers)
         definition, requested = (
             kept or define_wanted(contents, partition),
             self.snapshot.timeline.newest or INIT_INSTANT,
         )
+
         create_partition(
             open_metadata_table(self.snapshot.storage, self.snapshot.zone),
             registry.get_kind(partition).initial(contents, partition, definition, requested=requested),
@@ -65,8 +66,8 @@ def wanted_partitions(
     definitions: Mapping[str, IndexDefinition],
     table_version: TableVersion,
 ) -> tuple[set[str], set[str]]:
-    """The metadata partitions to build, and to drop, for a table that has these, or is getting them. `definitions`: of
-    its indexes.
+    """The metadata partitions to build and to drop. `present`: those that the table has or is getting. `definitions`:
+    those of its indexes.
 
     Raises: Invalid for a secondary index without a global record index, which finds the rows of its record keys: keys
     that are only unique within partitions would share their entries. Invalid for a name that an index of another

@@ -1,4 +1,4 @@
-"""Which partitions of the metadata table the table's properties name: those that readers use, and those being built."""
+"""The partitions of the metadata table that the table's properties name: those for readers, and those being built."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pyhudi.table.facts.properties_file import read_table_properties, replace_ta
 
 @dataclass(frozen=True)
 class MetadataLists:
-    """Changes the lists of one table, under its guard. `confirm`: that it is held; `now_ms`: the clock."""
+    """Changes the two lists of one table, under its guard. `confirm`: checks that it is held. `now_ms`: the clock."""
 
     storage: Storage
     now_ms: Callable[[], int]
@@ -24,22 +24,24 @@ class MetadataLists:
         return table_config(read_table_properties(self.storage), path=self.storage.location.uri)
 
     def put(self, *, ready: Collection[str], inflight: Collection[str]) -> None:
-        """Replace both lists; nothing where that changes nothing.
+        """Replace both lists. Writes nothing if they stay the same.
 
-        Seen: Apache Hudi 1.2.0 takes a table whose properties do not say where `index.json` is for one without. It
-        then leaves new keys out of a secondary index, and writes the file anew.
+        Seen: if a table's properties do not say where `index.json` is, Apache Hudi 1.2.0 takes it for a table without
+        the file. It then leaves new keys out of a secondary index, and writes the file anew.
         """
         config = self.config()
         lists = {METADATA_PARTITIONS: ",".join(sorted(ready)), METADATA_PARTITIONS_INFLIGHT: ",".join(sorted(inflight))}
+
         has_definitions = len({*ready, *inflight}) > 1 and bool(read_definitions(self.storage))
         if has_definitions and DEFINITIONS_PATH not in config.properties:
             lists[DEFINITIONS_PATH] = INDEX_DEFINITIONS
+
         if any(config.properties.get(name, "") != text for name, text in lists.items()):
             self.confirm()  # what is replaced was read before, and another writer may have changed it since
             replace_table_properties(self.storage, {**config.properties, **lists}, epoch_ms=self.now_ms())
 
     def drop(self, partitions: Collection[str]) -> None:
-        """Order: readers and writers lose them before a file of them goes."""
+        """Drop partitions. Order: readers and writers lose them before their files are deleted."""
         config = self.config()
         self.put(
             ready=set(config.metadata_partitions) - set(partitions),
@@ -53,9 +55,9 @@ class MetadataLists:
 
 
 def put_definitions(storage: Storage, changed: Mapping[str, IndexDefinition | None]) -> None:
-    """Put entries into `index.json`, or take them out (None), in one step; nothing where that changes nothing."""
+    """Put entries into `index.json`, or take them out (None), in one step. Writes nothing if nothing changes."""
     before = read_definitions(storage)
-    kept = {name: of for name, of in before.items() if changed.get(name, of) is not None}
-    kept |= {name: of for name, of in changed.items() if of is not None}
+    kept = {name: definition for name, definition in before.items() if changed.get(name, definition) is not None}
+    kept |= {name: definition for name, definition in changed.items() if definition is not None}
     if kept != before:
         storage.put(INDEX_DEFINITIONS, encode_index_definitions(kept))

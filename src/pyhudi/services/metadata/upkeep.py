@@ -1,4 +1,4 @@
-"""The metadata table's part in a commit: made where missing, kept true, compacted when due, never stale."""
+"""The metadata table's part in a commit: it is made if missing, kept true, compacted when due, and never stale."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -49,13 +49,12 @@ log = logging.getLogger("pyhudi")
 class MetadataTableUpkeep:
     """A participant of every commit of a table.
 
-    `is_enabled` False: a metadata table that exists is dropped, for nobody would keep it true.
-    `deltacommits_max`: deltacommits upon its base file before it is compacted. `log_blocks_min`: blocks that make a log
-    of it worth a log compaction; None: there is none. `clean`: of the data table; the
-    metadata table's own cleaning follows from it. `hold`: of the data table; confirmed before anything is deleted,
-    completed or named in its properties. `executor`, `readers`: as of `IndexContents`. `finds_keys`: as of
-    `changed_groups`.
-    `lost`: partitions that the properties named, of a metadata table that is gone: they are built anew with it.
+    `is_enabled`: if False, an existing metadata table is dropped, because nobody would keep it true.
+    `deltacommits_max`: the metadata table is compacted after this many deltacommits. `log_blocks_min`: a log of it with
+    this many blocks is log compacted; None: none is. `clean`: of the data table; the metadata table's own cleaning
+    follows from it. `hold`: of the data table; confirmed before anything is deleted, completed or named in its
+    properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`.
+    `lost`: partitions that the properties named, of a metadata table that is gone. They are built anew with it.
     """
 
     storage: Storage
@@ -78,24 +77,26 @@ class MetadataTableUpkeep:
             self._writer([FilesIndex()]).roll_back(target, rollback, metadata)
 
     def before_rollback(self, target: str, rollback: str) -> None:
-        """Drop what was built from the files of a commit that is about to go, and what a compaction merged with it."""
+        """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
         config = self._config()
         if config.has_metadata_table:
             table = open_metadata_table(self.storage, self.zone)
             self._drop_made_since(config, table, target, rollback)
 
     def restore(self, to: str, restore: str) -> None:
-        """Undo the deltacommits since `to`, then say what of the files is otherwise than it was then.
+        """Undo the deltacommits since `to`, then record which files differ from what they were then.
 
-        Indexes that were built since then go. The whole table goes where it cannot be taken back: whoever writes next
-        makes it anew. Spec: format/metadata-table.md section 8.
+        Indexes that were built since then are dropped. If the metadata table cannot be taken back, all of it is
+        dropped, and the next writer makes it anew. Spec: format/metadata-table.md section 8.
         """
         config = self._config()
         if not config.has_metadata_table or not self.is_enabled:
             self._drop_all(config)
             return
+
         table = open_metadata_table(self.storage, self.zone)
         issue_instant(self.clock, self.zone, after=self._newest(table.timeline))  # what follows comes after all of it
+
         found = self._drop_made_since(config, table, to, restore)
         if found is not None:
             restore_deltacommits(
@@ -106,23 +107,27 @@ class MetadataTableUpkeep:
     def _drop_made_since(
         self, config: TableConfig, table: MetadataTable, since: str, restore: str
     ) -> MetadataRestore | None:
-        """Drop the indexes that were built since a commit; what else of the table came after it. None where the table
-        itself had to go: it cannot be taken back.
+        """Drop the indexes that were built since a commit. Returns what else of the metadata table came after it.
+
+        None if the metadata table cannot be taken back: then all of it has been dropped.
         """
         data = read_timeline(self.storage, config.layout, self.zone)
         kept = {i.requested for i in data if i.is_completed and i.action in (*WRITE_ACTIONS, "clean")}
         named = config.metadata_partitions_named
         found = plan_metadata_restore(table, since, restore, kept=kept, partitions=named)
+
         if isinstance(found, str):
             log.warning("%s: dropping the metadata table, to be made anew: %s", self.storage.location.uri, found)
             self.drop()
             return None
+
         gone = {*found.created, *config.metadata_partitions_inflight} & named
         gone |= registry.dependents(gone, named) if gone else set()
         if gone:
             names = ", ".join(sorted(gone))
             log.warning("%s: dropping the metadata partitions %s, built since then", self.storage.location.uri, names)
             self._lists.drop(gone)
+
         return found
 
     def _sync(self, restore: str) -> None:
@@ -130,11 +135,13 @@ class MetadataTableUpkeep:
         mine = next((i for i in table.timeline if i.action == "deltacommit" and i.requested > restore), None)
         if mine is not None and mine.is_completed:
             return
+
         snapshot = read_snapshot(self.storage, self.zone, open_listing)
         listing = StorageListing(self.storage)
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
-        stored = {of.partition: of.by_name() for of in found}
+        stored = {part.partition: part.by_name() for part in found}
         sync = plan_sync(stored, read_files_partition(table, snapshot.timeline), frozenset(stored))
+
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
         clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
         requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
@@ -142,7 +149,7 @@ class MetadataTableUpkeep:
         self._drop_others(config, indexes)
 
     def drop(self) -> None:
-        """Delete the metadata table, whatever state it is in: readers list the storage from then on."""
+        """Delete the metadata table, whatever its state. From then on readers list the storage."""
         config = self._config()
         self._lists.put(ready=(), inflight=())
         put_definitions(self.storage, dict.fromkeys(config.metadata_partitions_named))
@@ -150,17 +157,18 @@ class MetadataTableUpkeep:
         self.storage.delete_prefix(METADATA_TABLE)
 
     def give_up(self) -> None:
-        """Name the metadata table no longer, and delete what is left of it. What defines its indexes stays."""
+        """Stop naming the metadata table, and delete what is left of it. The definitions of its indexes stay."""
         self._lists.put(ready=(), inflight=())
         self.hold.confirm()
         self.storage.delete_prefix(METADATA_TABLE)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Create the metadata table where there is none; else undo its dead compactions and compact it when due."""
+        """Create the metadata table if there is none. Otherwise undo its dead compactions, and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
             return
         self._refuse_indexes(config)
+
         if not config.has_metadata_table:
             files = committed_files(StorageListing(self.storage), snapshot.timeline, log_slicing(config))
             create_metadata_table(
@@ -171,26 +179,33 @@ class MetadataTableUpkeep:
             self._lists.put(ready=[registry.LISTING], inflight=[])
             self._change_indexes(snapshot, self._config())
             return
+
         table = open_metadata_table(self.storage, self.zone)
         has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
+
         before, config = config, self._change_indexes(snapshot, config)
         if has_dead or config is not before:
             table = open_metadata_table(self.storage, self.zone)
+
         if remove_pending_compactions(table, confirm=self.hold.confirm):
             table = open_metadata_table(self.storage, self.zone)
+
         newest = self._newest(table.timeline) or ""
         if newest > (self._newest(snapshot.timeline) or ""):
             # A write died after it had begun here: the next one comes later, wherever the clock stands now.
             issue_instant(self.clock, self.zone, after=newest)
+
         # What is being built has no base file yet, and must not get one that hides those to come.
         kept = {index.partition for index in self._kept(config, lambda: snapshot.schema_with_meta)}
         partitions = sorted(kept & {*config.metadata_partitions})
+
         compactor = MetadataCompactor(
             table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
         )
         has_compacted = compactor.compact_when_due(self.deltacommits_max)
         if self.log_blocks_min is not None and not has_compacted:
             compactor.log_compact_when_due(self.log_blocks_min)
+
         clean_metadata_table(
             open_metadata_table(self.storage, self.zone) if has_compacted else table,
             self.clean.of_metadata_table(), self.zone, partitions,
@@ -198,7 +213,7 @@ class MetadataTableUpkeep:
         )  # fmt: skip
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
-        """Take the commit into `files` and the indexes; drop every other partition, which would go stale.
+        """Take the commit into `files` and the indexes. Every other partition would go stale and is dropped.
 
         Spec: format/metadata-table.md sections 8 and 14.
         """
@@ -206,6 +221,7 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
+
         commit = CommitView(
             self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
         )  # fmt: skip
@@ -219,11 +235,12 @@ class MetadataTableUpkeep:
         self._drop_others(config, indexes)
 
     def before_clean(self, requested: str, metadata: CleanMetadata) -> None:
-        """Take the deleted files out of `files` and the indexes, as a commit's are taken in."""
+        """Take the deleted files out of `files` and the indexes."""
         config = self._config()
         if not self.is_enabled:
             self._drop_all(config)
             return
+
         clean = CleanView(self._read_snapshot, metadata, config.version)
         indexes = self._kept(config, lambda: clean.schema)
         changes = (change for index in indexes for change in index.clean_changes(clean))
@@ -235,10 +252,11 @@ class MetadataTableUpkeep:
         self._drop_others(config, indexes)
 
     def _drop_gone(self, error: GroupsGone) -> None:
-        """Drop an index whose folder somebody took away: nobody can keep it true. One that is being built stays."""
+        """Drop an index whose folder somebody deleted: nobody can keep it true. An index that is being built stays."""
         config = self._config()
         if error.partition not in config.metadata_partitions:
             raise error
+
         gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
         log.warning(
             "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
@@ -247,21 +265,23 @@ class MetadataTableUpkeep:
         self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
-        """Before anything is written. Raises: Unsupported for those that tables of this version do not have."""
+        """Raises: Unsupported for indexes that tables of this version do not have, before anything is written."""
         if config.version.indexes is not None:
             build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
 
     def _change_indexes(self, snapshot: Snapshot, config: TableConfig) -> TableConfig:
-        """Drop what the options switch off, build what they switch on. The table's config since."""
+        """Drop what the options switch off, and build what they switch on. Returns the table's config after that."""
         is_named = self.indexes.secondary_columns or self.indexes.expression is not None
         definitions = read_definitions(self.storage) if is_named else {}
         build, drop = wanted_partitions(self.indexes, config.metadata_partitions_named, definitions, config.version)
+
         if drop:
             log.info("%s: dropping the metadata partitions %s", self.storage.location.uri, ", ".join(sorted(drop)))
             self._lists.drop(drop)
             config = self._config()
+
         builder = IndexBuilder(
             snapshot,
             self.indexes,
@@ -271,24 +291,28 @@ class MetadataTableUpkeep:
             self.issue_instant,
             self.hold.confirm,
         )
+
         lost = self._lost_indexes(snapshot, config)
         build |= lost.keys()
+
         # An index of a column that the first write brings is built by the next one.
         if build and not snapshot.schema.names:
             build = {name for name in build if not registry.get_kind(name).is_of_columns}
+
         for partition in sorted(build):
             definition = builder.build(partition, lost.get(partition))
             put_definitions(self.storage, {partition: definition} if definition is not None else {})
             ready = {*config.metadata_partitions, partition}
             self._lists.put(ready=ready, inflight=config.metadata_partitions_inflight)
             config = self._config()
+
         self._complete_definitions(snapshot, config)
         return config
 
     def _lost_indexes(self, snapshot: Snapshot, config: TableConfig) -> dict[str, IndexDefinition | None]:
-        """The indexes that are to be built anew, but those that the options switch off, with their definitions.
+        """The indexes to build anew, except those that the options switch off -> their definitions.
 
-        One that no definition describes any more, or that cannot be computed here, is gone; the log tells.
+        An index that no definition describes any more, or that cannot be computed here, is gone; the log names it.
         """
         missing = by_name.kept_partitions(config, self.lost) - config.metadata_partitions_named - {registry.LISTING}
         wanted = {name for name in missing if not registry.switched_off_by(self.indexes, name)}
@@ -306,7 +330,7 @@ class MetadataTableUpkeep:
         return {name: definitions.get(name) for name in able}
 
     def _complete_definitions(self, snapshot: Snapshot, config: TableConfig) -> None:
-        """Complete the definitions of indexes that were switched on before the table had what they are of."""
+        """Complete the definitions of indexes that were switched on before the table had the columns they need."""
         kinds = {name: registry.find_kind(name) for name in config.metadata_partitions}
         late = {name: kind for name, kind in kinds.items() if kind is not None and kind.is_completed_later}
         if not late:
@@ -319,7 +343,10 @@ class MetadataTableUpkeep:
         put_definitions(self.storage, completed)
 
     def _kept(self, config: TableConfig, schema: Callable[[], pa.Schema]) -> Sequence[TableIndex]:
-        """The indexes that are kept true, of those that the table has, or is getting. `schema`: its columns."""
+        """The indexes that are kept true, among those that the table has or is getting.
+
+        `schema`: the table's columns.
+        """
         if not config.has_indexes:
             return [FilesIndex()]
         columns = schema()

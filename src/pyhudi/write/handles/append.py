@@ -1,4 +1,4 @@
-"""Appending to a file group: incoming rows go to its log, whatever is stored of their keys."""
+"""Appending to a file group: incoming rows go to its log, whatever is stored under their keys."""
 
 from dataclasses import dataclass, replace
 
@@ -33,23 +33,26 @@ from pyhudi.write.place.searched_keys import search_keys
 def append_rows(
     store: Storage, target: WriteTarget, task: FileGroupTask, incoming: IncomingRows, write_token: str
 ) -> list[WriteStatus]:
-    """The rows into new log files of the group, as they came but one a key; deletes as such.
+    """Write the rows into new log files of the group: one row a key, and deletes as deletes.
 
-    Of rows with some of the columns those whose key is not stored get the others as nulls, in blocks of their own. A
-    delete carries its row's ordering value, where the table compares them; one of a row that leaves for another
-    partition carries none, and wins over all before it. Where a row would bring a deleted one back, the group's next
-    base file is written instead (`returning_rows`).
+    Rows with only some of the columns can be logged if their key is stored. The others get nulls for what they lack, in
+    blocks of their own. A delete carries its row's ordering value, if the table compares these values. The delete of a
+    row that moves to another partition carries none, and wins over everything before it. If a row would bring a deleted
+    one back, the group's next base file is written instead (`returning_rows`).
     Memory: the rows, as they came and as they are stored. Spec: format/log-format.md sections 2 and 3.
     """
     chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
     place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log)
+
+    # A search tells which rows are new. An insert that drops stored keys was searched before: all its rows are new.
     new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
     if task.searched is not None and target.is_partial:
         is_stored = search_keys(store, target, task.searched).holds(chosen.column(RECORD_KEY))
         chosen, whole = chosen.filter(is_stored), with_all_columns(chosen.filter(pc.invert(is_stored)), target.schema)
     elif task.searched is not None:
         new = len(chosen)
+
     parts = [
         _Part(
             _style(target, chosen),
@@ -58,12 +61,15 @@ def append_rows(
             inserts=new,
         )
     ]
+
     if len(whole):
         complete = replace(target, is_partial=False)
         rows, none = _rows(complete, task, whole, None), _deletes(target, task, gone.slice(0, 0), None)
         parts.append(_Part(_style(complete, whole), rows, none, inserts=len(whole)))
-    if task.piece is not None:
-        keys = pa.concat_arrays([one_array(of.column(RECORD_KEY)) for of in (chosen, whole)])
+
+    # The slice has a base file and logs: rows that the logs deleted could show again.
+    if task.file_slice is not None:
+        keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
 
         def own() -> list[LogBlock]:
             return [block for part in parts for block in log_blocks(place, part.style, part.rows, part.deletes)]
@@ -73,6 +79,7 @@ def append_rows(
             inserts = max(new + len(whole), len(back))
             counts = inserts, len(keys) - inserts, len(gone)
             return [rewrite_without(store, target, task, back, own(), counts=counts, write_token=write_token)]
+
     statuses: list[WriteStatus] = []
     for part in parts:
         left = part.inserts
@@ -120,8 +127,9 @@ def _rows(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant
 
 
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Seen: rows in a log have the file id as their file name."""
+    """Rows as a log stores them. Seen: they have the file id in place of their file's name."""
     place = RowPlace(target.requested, task.bucket, task.partition, task.file_id)
+
     batches, start = [], 0
     for batch in rows.to_batches():
         batches.append(stored_rows(place, batch, schema, start))
@@ -133,9 +141,11 @@ def _deletes(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_inst
     if not len(rows):
         return LogRows(DELETES.empty_table())
     placed = in_base_order(rows, _positions(rows), base_instant)
+
     leaves = np.zeros(len(rows), dtype=bool)
     if LEAVES in rows.column_names:
         leaves = np.array(one_array(placed.rows.column(LEAVES)))
+
     deletes = delete_rows(placed.rows, task.partition, target.ordering, leaves)
     return LogRows(deletes, placed.positions, placed.base_instant)
 

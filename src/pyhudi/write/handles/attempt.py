@@ -1,11 +1,11 @@
-"""The files of one attempt at an action: a marker before each, and none shown once the action has ended.
+"""The files of one attempt at an action: each has a marker before it, and none is shown once the action has ended.
 
-Whoever ends an action removes its heartbeat first, then its markers, then its files: one of the two sides always sees
-the other. Spec: format/actions.md section 2.
+Whoever ends an action removes its heartbeat first, then its markers, then its files. So one of the two sides always
+sees the other. Spec: format/actions.md section 2.
 
-Seen: 0.15.0 lists the logs that markers name in the metadata table of version 6 when it rolls their write back, and its
-readers fail where one is not there; 1.2.0 refuses to roll back over one without a byte. So there a log is made before
-its marker, of a block without records, and an attempt that is given up leaves such a one behind.
+Seen: when 0.15.0 rolls back a write, it lists the logs that markers name in the metadata table of version 6. Its
+readers fail if such a log is not there. 1.2.0 refuses to roll back over a log without a byte. So in version 6 a log is
+made before its marker, of a block without records, and an attempt that is given up leaves such a log behind.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pyhudi.txn.action.markers import empty_log
 
 @dataclass(frozen=True, slots=True)
 class AttemptedFile:
-    """A data file that an attempt at the action of this requested time is about to write. `path`: in the table."""
+    """A data file that one attempt at an action writes. `requested`: of the action. `path`: in the table."""
 
     storage: Storage
     requested: str
@@ -26,7 +26,10 @@ class AttemptedFile:
     kind: MarkerKind
 
     def begin(self) -> None:
-        """Put the marker, for a log of a slice the log before it. Raises: Conflict when the action has ended."""
+        """Put the marker, and before it the log that an `APPEND` marker names.
+
+        Raises: Conflict when the action has ended.
+        """
         if self._has_ended():
             raise self._given_up()
         if self.kind == "APPEND":
@@ -34,12 +37,12 @@ class AttemptedFile:
         self.storage.put_new(self._marker, b"")
 
     def refuse_when_given_up(self) -> None:
-        """To be asked last before the file is visible. Raises: Conflict when its marker is gone."""
+        """Must be called last before the file becomes visible. Raises: Conflict when its marker is gone."""
         if self.storage.head(self._marker) is None:
             raise self._given_up()
 
     def shown_size(self) -> int:
-        """The bytes of the file just shown, if it is still wanted; otherwise what it holds goes again.
+        """The bytes of the file just shown, if it is still wanted. Otherwise its content is removed again.
 
         Raises: Conflict when the action ended without this attempt, or was rolled back.
         """

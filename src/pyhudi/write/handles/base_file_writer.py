@@ -1,4 +1,4 @@
-"""Base files exactly as Apache Hudi's: Parquet with its footer entries, written as a stream."""
+"""Writing base files as Apache Hudi writes them: Parquet with its footer entries, as a stream."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ WRITER_MODEL = "writer.model.name"
 
 ROW_GROUP_ROWS_MAX = 1_048_576
 _PAGE_ROWS_MAX = 20_000
-"""As Apache Hudi's: readers with a page index, such as Spark's, decode no other pages than those that may match."""
+"""As in Apache Hudi. Readers that use a page index, such as Spark, decode only pages that may match."""
 _SAMPLE_ROWS = 4_096
 _SAMPLE_PIECES = 16
 _MOSTLY_NEW = 0.8
@@ -45,10 +45,10 @@ class BaseFileSettings:
 
 
 class BaseFileWriter:
-    """One base file being written; visible, whole, once `with` ends without an exception.
+    """Writes one base file. It becomes visible, and whole, once `with` ends without an exception.
 
-    `constants`: columns of text whose every row holds the same; batches come without them (`given` is their schema).
-    `before_visible`: called last before the file is; what it raises keeps the file from being seen.
+    `constants`: text columns with one value in all rows. Batches come without them; `given` is the batches' schema.
+    `before_visible`: called last, before the file becomes visible. If it raises, the file is never seen.
 
     Memory: the rows of one row group. Spec: format/layout.md section 7.
     """
@@ -73,11 +73,13 @@ class BaseFileWriter:
             constants,
             without(schema, constants),
         )
+
         self._bloom, self._range = bloom, key_range
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
         self._pending_rows = 0
         self.rows = 0
+
         self._stack = ExitStack()
         self._sink = self._stack.enter_context(storage.put_stream(path))
         self._writer: pq.ParquetWriter | None = None
@@ -88,10 +90,12 @@ class BaseFileWriter:
             return
         if new_keys is not None and len(new_keys):
             self._note_keys(new_keys)
+
         self._pending.append(batch)
         self._pending_bytes += batch.nbytes
         self._pending_rows += len(batch)
         self.rows += len(batch)
+
         if self._pending_bytes >= self._settings.row_group_size_bytes or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush()
 
@@ -122,7 +126,7 @@ class BaseFileWriter:
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
     def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
-        """The Parquet writer, opened with what its first rows say about dictionaries."""
+        """The Parquet writer. Its first rows decide which columns get dictionaries."""
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._sink,
@@ -162,8 +166,8 @@ class BaseFileWriter:
                 writer.close()
                 self._before_visible()
         else:
-            # Closing writes a footer into a file that is then thrown away; left open, it would
-            # be written when the writer is collected.
+            # Closing writes a footer into a file that is then thrown away. A writer that is left open would write it
+            # when it is collected.
             try:
                 if self._writer is not None:
                     self._writer.close()
@@ -172,13 +176,13 @@ class BaseFileWriter:
 
 
 def without(schema: pa.Schema, constants: Iterable[str]) -> pa.Schema:
-    """The schema of rows that come without some columns."""
+    """The schema of rows that come without these columns."""
     gone = set(constants)
     return pa.schema([field for field in schema if field.name not in gone])
 
 
 def _as_written(schema: pa.Schema, constants: Mapping[str, str]) -> pa.Schema:
-    """A constant goes to Parquet's writer as a dictionary with codes: it then hashes no text. The file is the same."""
+    """Give constants to Parquet's writer as codes of a dictionary, so that it hashes no text. The file is the same."""
     coded = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([field.with_type(coded) if field.name in constants else field for field in schema])
 
@@ -186,13 +190,14 @@ def _as_written(schema: pa.Schema, constants: Mapping[str, str]) -> pa.Schema:
 def dictionary_columns(rows: pa.Table) -> list[str]:
     """The leaves, as Parquet names them, for which a dictionary pays: those whose values repeat.
 
-    Judged by a sample. Where nearly every value is new, the attempt at a dictionary costs several times the plain
-    encoding, and makes the file larger.
+    A sample decides. Where nearly every value is new, trying a dictionary costs several times the plain encoding and
+    makes the file larger.
     """
     starts = np.linspace(0, len(rows), _SAMPLE_PIECES, endpoint=False, dtype=np.int64)
     sample = pa.concat_tables(
         [rows.slice(start, _SAMPLE_ROWS // _SAMPLE_PIECES) for start in np.unique(starts).tolist()]
     )
+
     names: list[str] = []
     for field in rows.schema:
         if field.name in (RECORD_KEY, SEQUENCE_NUMBER):

@@ -1,6 +1,6 @@
-"""Compacting one file slice: its base rows and its log become its group's next base file.
+"""Compacting one file slice: its base rows and its log become its file group's next base file.
 
-A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
+It is a module-level function over frozen values. A thread of this process and a Spark task run it with the same result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,8 +27,8 @@ from pyhudi.write.log_settings import LogSettings
 class CompactionTarget:
     """What all slices of one attempt at a compaction share. Picklable.
 
-    `attempt`: tells attempts at this compaction apart in the names of their files: what a dead one left may still be
-    shown by a task that does not know yet. `schema`, `avro_schema`: rows as stored, meta fields included. `logs`: how
+    `attempt`: part of the files' names, different in each attempt at this compaction. A task of a dead attempt may
+    still be running, and may show its file late. `schema`, `avro_schema`: rows as stored, with meta fields. `logs`: how
     logs are written. `log_marker`: the kind of their markers.
     """
 
@@ -45,9 +45,9 @@ class CompactionTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceTask:
-    """A slice to compact. `number`: among those of the plan. `base_file`, `logs`: names in the partition; of logs also
-    their bytes, in reading order. `base_instant`: of the slice. `log`: what a new log of it is called, where logs are
-    not called after what wrote them.
+    """A slice to compact. `number`: its number in the plan. `base_file`, `logs`: names in the partition; for logs also
+    their bytes, in reading order. `base_instant`: of the slice. `log`: the name of a new log of the slice, where logs
+    are not named after what wrote them.
     """
 
     number: int
@@ -70,7 +70,7 @@ class SliceTask:
 
 
 class SliceHandle(Protocol):
-    """What is done to a slice: a function of module level, which may travel."""
+    """What is done to a slice: a module-level function, which may be sent to other processes."""
 
     def __call__(
         self, target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
@@ -78,24 +78,23 @@ class SliceHandle(Protocol):
 
 
 class SliceWork(Protocol):
-    """Where slices are worked on: in threads of this process, in tasks of Spark."""
+    """Where slices are worked on: in threads of this process, or in tasks of Spark."""
 
     def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
-        """What the handle says of the tasks' files, in the order of the tasks; several at once.
+        """What the handle states of each task's files, in the order of the tasks. Several tasks run at once.
 
-        A task may be attempted more than once; the statement of one attempt counts, and no two attempts at a task are
-        given the same `task_attempt`. Raises: what a handle raised.
+        A task may be attempted more than once. The statement of one attempt counts, and no two attempts at a task get
+        the same `task_attempt`. Raises: what a handle raised.
         """
 
 
 def compact_slice(
     target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
 ) -> list[WriteStat]:
-    """Write a slice's next base file, also where no row is left. Returns the commit's statement of
-    it, alone.
+    """Write a slice's next base file, even if no row is left. Returns the commit's statement of this one file.
 
-    Rows keep who wrote them last; only the name of their file is new. `task_attempt`: no two attempts at one task
-    share one. Memory: as `read_merged`, and one row group. Spec: format/actions.md section 8.
+    Rows keep the instant of their last write; only the name of their file is new. `task_attempt`: different in each
+    attempt at one task. Memory: as `read_merged`, and one row group. Spec: format/actions.md section 8.
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
@@ -103,12 +102,14 @@ def compact_slice(
     file = AttemptedFile(
         store, target.requested, join(task.partition, name), "CREATE" if task.base_file is None else "MERGE"
     )
+
     tally = LogTally()
     batches = read_merged(
         store, task.files, target.reading, target.schema, target.schema.names, use_threads=False, tally=tally
     )
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
     size_bytes = file.shown_size()
+
     stat = WriteStat(
         file_id=task.file_id, path=file.path, partition_path=task.partition,
         prev_commit=NEW_FILE_GROUP if task.base_file is None else task.base_instant,
@@ -127,7 +128,10 @@ def write_merged(
     settings: BaseFileSettings,
     batches: Iterable[pa.RecordBatch],
 ) -> int:
-    """Write the rows of a merged slice as a base file of this name, and say how many. They keep who wrote them."""
+    """Write the rows of a merged slice as a base file of this name. Returns how many rows there are.
+
+    Rows keep the instant of their last write.
+    """
     file.begin()
     with BaseFileWriter(
         file.storage, file.path, schema, avro_schema, settings, constants={FILE_NAME: name},
@@ -139,13 +143,13 @@ def write_merged(
 
 
 def write_token(target: CompactionTarget, task: SliceTask, task_attempt: int) -> str:
-    """What no other attempt at this slice puts into the name of its file."""
+    """The part of the file's name that no other attempt at this slice has."""
     return f"{task.number}-{target.attempt}-{task_attempt}"
 
 
 def with_log_counts(stat: WriteStat, task: SliceTask, tally: LogTally) -> WriteStat:
-    """The statement with what it says of the log that was merged. Seen: 1.0.2 (the bytes are the log files'; 1.2.0
-    counts the contents of their blocks), 1.2.0.
+    """The statement, with the counts of the merged log. Seen: 1.0.2 counts the bytes of the log files, as here; 1.2.0
+    those of their blocks' contents.
     """
     return replace(
         stat,

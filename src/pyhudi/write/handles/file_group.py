@@ -1,7 +1,7 @@
-"""The file-group handle: one file group's incoming rows become its next base file, or go to its log.
+"""The file-group handle: the incoming rows of one file group become its next base file, or go to its log.
 
-A module-level function over frozen values and Arrow batches, run by a thread in this process or by
-a Spark task, with the same result.
+It is a module-level function over frozen values and Arrow batches. A thread of this process and a Spark task run it
+with the same result.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,23 +35,28 @@ def run_file_group(
     write_token: str,
     storage: Storage | None = None,
 ) -> list[WriteStatus]:
-    """Write one file group; none where nothing changed in it.
+    """Write one file group. Returns nothing if nothing changed in it.
 
-    `batches`: the incoming rows with `_hoodie_record_key` and the table's columns (a delete: the key and
-    the ordering columns). Memory: the incoming rows of this file group, save for a new group without
-    combining and sorting, which streams; the key column and one row group of the file that is rewritten.
+    `batches`: the incoming rows with `_hoodie_record_key` and the table's columns (a delete: the key and the ordering
+    columns). Memory: the incoming rows of this file group; the key column and one row group of the file that is
+    rewritten. The rows of a new group that are neither combined nor sorted are streamed.
     """
     store = storage if storage is not None else open_storage(target.location)
+
     if task.is_new_partition:
         content = encode_partition_metadata(
             requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms
         )
         store.put_new(join(task.partition, PARTITION_METAFILE), content)
+
     if target.made_keys_prefix:
         batches = _with_made_keys(batches, target.made_keys_prefix)
+
+    # An insert that drops duplicates leaves out the rows whose key is stored.
     if task.searched is not None and not target.matches_keys:
         stored = search_keys(store, target, task.searched)
         batches = (batch.filter(pc.invert(stored.holds(batch.column(RECORD_KEY)))) for batch in batches)
+
     match task.kind:
         case TaskKind.CREATE:
             return _create(store, target, task, _settled(target, batches), write_token)
@@ -64,7 +69,7 @@ def run_file_group(
 
 
 def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[pa.RecordBatch]:
-    """The rows with whole record keys, `<instant>_<task>_<row>`. Spec: format/layout.md section 5.2."""
+    """The rows with their whole record keys, `<instant>_<task>_<row>`. Spec: format/layout.md section 5.2."""
     for batch in batches:
         at = batch.schema.get_field_index(RECORD_KEY)
         keys = pc.binary_join_element_wise(prefix, batch.column(at), "")
@@ -72,7 +77,7 @@ def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[
 
 
 def _settled(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of a new file group: one a key where the write combines; deletes of absent keys dropped."""
+    """The rows of a new file group: one a key if the write combines, and without deletes."""
     stream = _living(target, batches)
     for batch in _sorted(stream) if target.sorts_rows else stream:
         if len(batch):
@@ -89,7 +94,7 @@ def _living(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 
 def _sorted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows by record key, equal ones as they came. Memory: the rows, twice for a moment."""
+    """The rows by record key. Equal keys keep the order in which they came. Memory: the rows, twice for a moment."""
     held = list(batches)
     if not held:
         return
@@ -107,18 +112,21 @@ def _create(
     batches: Iterator[pa.RecordBatch],
     write_token: str,
 ) -> list[WriteStatus]:
-    """New rows into new file groups: the task's own, and further ones each time the size is reached; those of a bucket
-    all into its one.
+    """Write new rows into new file groups: the task's own, and another one each time the size is reached.
+
+    All rows of a bucket go to its one group.
     """
     statuses: list[WriteStatus] = []
     first = next(batches, None)
     prefix, _, number = task.file_id.rpartition("-")
     sequence, is_bucket = 0, task.index_bucket is not None
+
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
         place = RowPlace(target.requested, task.bucket, task.partition, name)
         constants = {COMMIT_TIME: target.requested, **place.constants}
+
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         with _open_writer(file, target, constants=constants) as writer:
             while first is not None and (is_bucket or writer.size_bytes < target.settings.file_size_max_bytes):
@@ -126,6 +134,7 @@ def _create(
                 writer.write(stored_rows(place, first, writer.given, sequence), new_keys=keys)
                 sequence += len(first)
                 first = next(batches, None)
+
         statuses.append(
             WriteStatus(
                 task.bucket,
@@ -141,18 +150,20 @@ def _create(
                 size_bytes=file.shown_size(),
             )
         )
+
     return statuses
 
 
 def _rewrite(
     store: Storage, target: WriteTarget, task: FileGroupTask, rows: IncomingRows, write_token: str
 ) -> list[WriteStatus]:
-    """The stored rows merged with the incoming ones into the file group's next base file."""
+    """Merge the stored rows with the incoming rows into the file group's next base file."""
     assert task.base_file is not None
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
     file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
     place = RowPlace(target.requested, task.bucket, task.partition, name)
     given = without(target.schema, place.constants)
+
     outcome: MergeOutcome | None = merge_base_file(
         store,
         old_path=join(task.partition, task.base_file),
@@ -166,6 +177,7 @@ def _rewrite(
     )
     if outcome is None:
         return []
+
     status = WriteStatus(
         task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,

@@ -1,4 +1,4 @@
-"""The rows that a write brings for one file group: one a key where it combines, and which of them are deletes."""
+"""The rows that a write brings for one file group: one a key if the write combines, and which of them are deletes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from pyhudi.write.input.source import ARRIVAL, LEAVES, POSITION
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """Rows, and which of them are deletes of their keys: of those only the key and what orders it are to be relied on,
-    as a delete may come of several rows.
+    """Rows, and which of them are deletes of their keys.
+
+    Of a delete only the key and the ordering values can be relied on, because it may be made of several rows.
     """
 
     table: pa.Table
@@ -36,7 +37,7 @@ class IncomingRows:
 
 
 def collect_rows(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> IncomingRows:
-    """All rows of a file group, where the write combines one a key, by the table's rules.
+    """All rows of a file group. If the write combines, one row a key remains, by the table's rules.
 
     Memory: the rows; where keys repeat, twice.
     """
@@ -50,7 +51,7 @@ def collect_rows(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Inco
 
 
 def delete_mask(target: WriteTarget, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
-    """Which rows are deletes: those of a delete, those that are marked so, and those that leave for elsewhere."""
+    """Which rows are deletes: all rows of a delete, rows marked as deleted, and rows that move to another partition."""
     mask = np.full(rows.num_rows, target.is_delete)
     if target.drops_marked and (marked := find_deleted(rows, target.rules)) is not None:
         mask |= marked
@@ -60,28 +61,32 @@ def delete_mask(target: WriteTarget, rows: pa.Table | pa.RecordBatch) -> np.ndar
 
 
 def combine_rows(rows: pa.Table, rules: MergeRules) -> IncomingRows:
-    """One row a key, made of its rows in the order of their arrival as records of a log are made one.
+    """One row a key, made of its rows in the order of their arrival, as one record is made of several in a log.
 
     Seen: 1.2.0 does so before it looks keys up, in an order of its own (`BaseWriteHelper.reduceRecords`).
     """
     if ARRIVAL in rows.column_names:
         rows = rows.sort_by(ARRIVAL)
+
     own = [name for name in rows.column_names if name not in (ARRIVAL, LEAVES, POSITION)]
     folded = fold_rows(rows.select(own), rules)
     entries = folded.entries
+
     columns = {name: take_one(entries.rows.column(name), entries.row) for name in own}
     columns[rules.key] = entries.keys.cast(rows.schema.field(rules.key).type)
     for name, values in zip(rules.ordering, entries.ordering, strict=True):
         if name in columns:
             columns[name] = pc.coalesce(columns[name], values.cast(columns[name].type))
+
     if POSITION in rows.column_names:  # the same for all rows of a key
         first = pc.index_in(entries.keys, value_set=rows.column(rules.key).combine_chunks())
         columns[POSITION] = rows.column(POSITION).take(first).combine_chunks()
+
     return IncomingRows(pa.table(columns), np.array(entries.records.is_delete))
 
 
 def fold_rows(rows: pa.Table, rules: MergeRules) -> Folded:
-    """What rows come to that are taken as the records of a log."""
+    """The rows, merged as the records of a log."""
     fold = LogFold(rules, rows.schema, path="the input")
     for batch in rows.to_batches():
         fold.add_rows(batch)

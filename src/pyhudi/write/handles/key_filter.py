@@ -1,7 +1,7 @@
-"""The Bloom filter of a base file that is being written: sized by the keys that come, unless a size is asked for.
+"""The Bloom filter of a base file that is being written. The number of keys gives its size, unless a size is asked for.
 
-Apache Hudi makes room for 60,000 keys in each file: 435 kB for two rows. It reads filters of any size, as each says how
-large it is.
+Apache Hudi makes room for 60,000 keys in each file: 435 kB for two rows. It reads filters of any size, because each
+filter states its size.
 """
 
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ from pyhudi.format.keys.bloom import BloomFilter, BloomKind
 
 ENTRIES_MIN: Final = 64
 ENTRIES_MAX: Final = 60_000
-"""Of filters that go by the rows, and what Apache Hudi makes room for in each file. A larger file's filter grows beyond
-as Apache Hudi's does.
+"""The least and the most room of a filter whose size follows the number of keys. Apache Hudi makes the most in each
+file. The filter of a larger file grows beyond it as Apache Hudi's does.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
-    """`entries`: the keys to make room for; None: as many as the file has. `entries_max`: up to which it grows."""
+    """`entries`: the keys to make room for; None: as many as the file has. `entries_max`: how far the filter grows."""
 
     kind: BloomKind
     entries: int | None
@@ -28,9 +28,10 @@ class FilterSettings:
     entries_max: int
 
     def empty(self, keys: int) -> BloomFilter:
-        """The filter of a file that will have so many keys.
+        """The empty filter of a file that will have so many keys.
 
-        Room goes by powers of two: a file that grows by some rows keeps its filter and adds to it.
+        Its room is a power of two, so that a file that grows by some rows keeps its filter and adds to it. Example: for
+        100 keys there is room for 128.
         """
         fitting = min(ENTRIES_MAX, max(ENTRIES_MIN, 1 << max(0, keys - 1).bit_length()))
         return BloomFilter.create(
@@ -43,7 +44,7 @@ class FilterSettings:
 class KeyFilter:
     """Takes the keys of a file, in order.
 
-    Memory: up to `ENTRIES_MAX` keys, until it is known that there are more; then the filter.
+    Memory: up to `ENTRIES_MAX` keys. Once there are more, only the filter.
     """
 
     settings: FilterSettings
@@ -53,11 +54,11 @@ class KeyFilter:
 
     @classmethod
     def of(cls, settings: FilterSettings, known: BloomFilter) -> "KeyFilter":
-        """One that goes on where another file's filter stopped."""
+        """A filter that goes on where another file's filter stopped."""
         return cls(settings, known)
 
     def add(self, keys: pa.Array) -> None:
-        """Raises: Invalid for a null or empty key, now or when it is finished."""
+        """Raises: Invalid for a null or empty key, now or when the filter is finished."""
         if self._known is None:
             self._waiting.append(keys)
             self._count += len(keys)
@@ -67,7 +68,7 @@ class KeyFilter:
             self._known.add(keys)
 
     def finish(self) -> BloomFilter:
-        """The filter of all keys so far. It may go on afterwards, but keeps its room."""
+        """The filter of all keys so far. More keys may follow, but the filter's room stays."""
         if self._known is None:
             self._known = self.settings.empty(self._count)
             for keys in self._waiting:

@@ -1,6 +1,6 @@
 """Log compaction of one file slice: the blocks of its log become a log with one record a key.
 
-A module-level function over frozen values, run by a thread in this process or by a Spark task, with the same result.
+It is a module-level function over frozen values. A thread of this process and a Spark task run it with the same result.
 """
 
 import numpy as np
@@ -25,25 +25,30 @@ from pyhudi.write.handles.log_writer import BlockStyle, LogPlace, LogRows, Writt
 def compact_log(
     target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
 ) -> list[WriteStat]:
-    """Write what a slice's log comes to as one log file, or several where one is large enough. Returns the commit's
-    statements of them.
+    """Write a slice's merged log as one log file, or several if one gets large enough. Returns the commit's statements
+    of them.
 
-    Rows keep who wrote them last, deletes their ordering values; no base file is read, and records are matched by key.
-    Memory: what the log comes to, or the part of it that may be held at once, and a block of it. Spec:
-    format/actions.md section 8, format/log-format.md section 5. Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
+    Rows keep the instant of their last write, and deletes their ordering values. No base file is read; records are
+    matched by key.
+    Memory: the merged log, or the part of it that may be held at once, and a block of it.
+    Spec: format/actions.md section 8, format/log-format.md section 5.
+    Seen: 1.0.2 keeps commit times too, 1.2.0 does not.
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
     place = LogPlace(store, target.requested, task.partition, task.file_id, token, target.log_marker, task.log)
+
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
     blocks = stored_blocks(store, files, reading, tally)
     style = BlockStyle(target.avro_schema, target.logs, target.settings.compression, compacted=merged_instants(blocks))
+
     written: list[WrittenLog] = []
     for part in key_parts(blocks, reading):
         folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
         rows, deletes = _rows(target, folded), _deletes(task, folded)
         written += write_log(place, style, rows, deletes, files_before=len(written))
+
     stats = [_stat(task, log) for log in written]
     return [*(with_log_counts(stat, task, tally) for stat in stats[:1]), *stats[1:]]
 
@@ -68,13 +73,15 @@ def _rows(target: CompactionTarget, folded: Folded) -> LogRows:
 
 
 def _deletes(task: SliceTask, folded: Folded) -> LogRows:
-    """Deletes keep their ordering values; those without one win over whatever came before them, as they did."""
+    """Deletes keep their ordering values. Deletes without one go on to win over whatever came before them."""
     entries = folded.entries
     dead = np.flatnonzero(entries.records.is_delete)
     keys = take_one(entries.keys, dead).cast(pa.string())
     lacks_value = pa.array(entries.records.is_commit_time[dead])
+
     ordering = [
         pc.if_else(lacks_value, pa.scalar(None, field.type), take_one(column, dead).cast(field.type))
         for column, field in zip(entries.ordering, folded.fields, strict=True)
     ]
+
     return LogRows(pa.Table.from_batches([make_deletes(keys, pa.repeat(task.partition, len(keys)), ordering)]))

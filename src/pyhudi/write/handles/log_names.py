@@ -1,4 +1,4 @@
-"""What new logs are called where their names say the slice that they belong to (`LogNaming.AFTER_SLICE`)."""
+"""The names of new logs, where a log's name tells the slice that it belongs to (`LogNaming.AFTER_SLICE`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,16 +14,17 @@ from pyhudi.write.place.plan import TaskKind, WritePlan
 
 
 def name_logs(plan: WritePlan, snapshot: Snapshot, pending: Mapping[FileGroup, Instant]) -> WritePlan:
-    """The plan with the names of the logs that it appends; as it is where logs are called after their write.
+    """The plan with the names of the logs that it appends. It stays as it is where logs are named after their write.
 
     `pending`: file groups that services are about to rewrite. Requests: before version 8 a listing of each partition
-    whose logs grow; the storage's own, for a version must not be taken by a log of a dead writer either.
+    whose logs grow. The storage itself is listed, because a log of a dead writer takes a version, too.
     """
     if snapshot.config.version.log_naming is LogNaming.AFTER_WRITE:
         return plan
     listing = StorageListing(snapshot.storage)
     partitions = {task.partition for task in plan.tasks if task.kind is TaskKind.APPEND}
     stored = {partition: [file.name for file in listing.files(partition)] for partition in sorted(partitions)}
+
     tasks = []
     for task in plan.tasks:
         if task.kind is TaskKind.APPEND:
@@ -38,15 +39,16 @@ def name_logs(plan: WritePlan, snapshot: Snapshot, pending: Mapping[FileGroup, I
 
 
 def slice_of_new_logs(base_instant: str, service: Instant | None) -> str:
-    """The slice that logs written now belong to: after a compaction was requested that which it will make."""
+    """The slice that new logs belong to. Once a compaction is requested, it is the slice that the compaction makes."""
     return service.requested if service is not None and service.action == "compaction" else base_instant
 
 
 def next_log(names: Iterable[str], file_id: str, base_instant: str) -> NewLog:
-    """The name of the next log of a slice, `names` being those of all files in its partition."""
+    """The name of the next log of a slice. `names`: of all files in its partition."""
     logs = [log for log in map(LogFileName.parse, names) if log is not None]
     own = sorted(
         (log for log in logs if (log.file_id, log.instant) == (file_id, base_instant)), key=lambda log: log.order
     )
+
     version = max((log.version for log in own), default=0) + 1
     return NewLog(base_instant, version, tuple(log.format() for log in own if not log.is_cdc))

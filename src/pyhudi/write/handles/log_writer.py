@@ -1,4 +1,4 @@
-"""Log files being written: blocks of rows and deletes, as many files as their size asks for."""
+"""Writing log files: blocks of rows and of deletes, in as many files as their size asks for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ from pyhudi.write.log_settings import SMALL_BLOCK_BYTES, BlockFormat, LogSetting
 
 BATCH_ROWS = 131_072
 _DICTIONARY_BYTES_MIN = 4 << 20
-"""Bytes of rows from which a Parquet block has dictionaries, where they pay: to try them takes as long as encoding a
-smaller block, and repeated values take up little there without them, once they are compressed.
+"""From this many bytes of rows on, a Parquet block gets dictionaries for the columns where they pay. In a smaller block
+trying them takes as long as encoding it, and compression makes repeated values small without them.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group. `marker`: the kind of
-    the file's marker. `log`: what the file is called where it is not called after the delta commit.
+    the file's marker. `log`: the file's name, if the delta commit does not name it.
     """
 
     storage: Storage
@@ -49,7 +49,7 @@ class LogPlace:
     log: NewLog | None = None
 
     def file(self, count: int) -> tuple[LogFileName, MarkerKind]:
-        """The name of the next file, after `count` of this write, and the kind of its marker."""
+        """The name of the next file after `count` files of this write, and the kind of its marker."""
         log = self.log or NewLog(self.instant, 1)
         name = LogFileName(self.file_id, log.instant, log.version + count, self.write_token)
         return name, self.marker
@@ -57,9 +57,9 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogRows:
-    """Rows, or deletes, of one block after another, in order.
+    """Rows, or deletes, for one block after another, in order.
 
-    `positions`: where each stands in the base file of `base_instant`, ascending; None where that is not known of all.
+    `positions`: where each row stands in the base file of `base_instant`, ascending; None if one of them is not known.
     """
 
     rows: pa.Table
@@ -79,9 +79,9 @@ class WrittenLog:
 
 @dataclass(frozen=True, slots=True)
 class BlockStyle:
-    """How blocks are made. `schema_text`: of the rows, meta fields included, as Avro text. `is_partial`: rows hold some
-    of the table's columns only. `compacted`: the instants that a log compaction merged. `compression`: of Parquet,
-    but for small blocks.
+    """How blocks are made. `schema_text`: of the rows, with meta fields, as Avro text. `is_partial`: rows hold only
+    some of the table's columns. `compacted`: the instants that a log compaction merged. `compression`: of Parquet
+    blocks that are not small.
     """
 
     schema_text: str
@@ -94,8 +94,9 @@ class BlockStyle:
 def write_log(
     place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows, *, files_before: int = 0
 ) -> list[WrittenLog]:
-    """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`); into a further file each time that
-    one is large enough. `files_before`: those that the instant has written here already.
+    """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`).
+
+    A file that is large enough is followed by another. `files_before`: how many the instant has written here already.
 
     Memory: one block encoded. Spec: format/log-format.md section 4, "Writers". Raises: Conflict when the write ended.
     """
@@ -106,6 +107,7 @@ def write_log(
         name, marker = place.file(files_before + len(written))
         file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), marker)
         size_bytes = row_count = delete_count = 0
+
         file.begin()
         with place.storage.put_stream(file.path) as sink:
             while block is not None and size_bytes < style.settings.file_size_max_bytes:
@@ -115,6 +117,7 @@ def write_log(
                 delete_count += block.deletes
                 block = next(blocks, None)
             file.refuse_when_given_up()
+
         written.append(WrittenLog(name, file.shown_size(), row_count, delete_count))
     return written
 
@@ -139,8 +142,9 @@ def _blocks(instant: str, style: BlockStyle, rows: LogRows, deletes: LogRows) ->
             positions_base_instant=part.base_instant, is_partial=style.is_partial, compacted_instants=style.compacted,
         )  # fmt: skip
         yield _Block(_data_block(style, part.rows, header), len(part.rows), 0)
+
     size_max_bytes = style.settings.block_size_max_bytes
-    for part in (part for of in _by_kind(deletes) for part in _parts(of, size_max_bytes)):
+    for part in (part for same_kind in _by_kind(deletes) for part in _parts(same_kind, size_max_bytes)):
         batch = part.rows.combine_chunks().to_batches()[0]
         content = encode_delete_block(
             batch, instant_time=instant, schema_text=style.schema_text, positions=part.positions,
@@ -154,6 +158,7 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
     is_small = size_bytes < SMALL_BLOCK_BYTES
     kind: BlockFormat = style.settings.block_format or ("avro" if is_small else "parquet")
     batches = rows.to_batches(max_chunksize=BATCH_ROWS)
+
     match kind:
         case "avro":
             return encode_avro_block(batches, header)
@@ -171,30 +176,34 @@ def _data_block(style: BlockStyle, rows: pa.Table, header: Mapping[HeaderKey, st
 
 
 _OF_POSITIONS = (HeaderKey.RECORD_POSITIONS, HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
-"""Rows of an HFile go by their keys."""
+"""An HFile block has no positions: its rows are matched by their keys."""
 
 
-def _parts(of: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
-    """The rows in pieces of at most so many bytes, roughly; none where there are no rows."""
-    count = len(of.rows)
+def _parts(log_rows: LogRows, size_max_bytes: int) -> Iterator[LogRows]:
+    """The rows in pieces of roughly at most so many bytes. No piece if there are no rows."""
+    count = len(log_rows.rows)
     if not count:
         return
-    pieces = -(-of.rows.nbytes // size_max_bytes)
-    step = -(-count // max(1, pieces))
+
+    part_count = -(-log_rows.rows.nbytes // size_max_bytes)
+    step = -(-count // max(1, part_count))
     for start in range(0, count, step):
-        positions = None if of.positions is None else of.positions[start : start + step]
-        yield LogRows(of.rows.slice(start, step), positions, of.base_instant)
+        positions = None if log_rows.positions is None else log_rows.positions[start : start + step]
+        yield LogRows(log_rows.rows.slice(start, step), positions, log_rows.base_instant)
 
 
 def _by_kind(deletes: LogRows) -> Iterator[LogRows]:
-    """The deletes with one kind of ordering value after the other: those that carry none have a kind of their own.
+    """The deletes, split by the kind of their ordering values. Deletes without an ordering value have a kind of their
+    own.
 
-    Seen: hudi-rs 0.5 refuses a block that mixes them. Blocks of one instant settle a key alike in either order.
+    Seen: hudi-rs 0.5 refuses a block that mixes kinds. Blocks of one instant give the same result in either order.
     """
     if not len(deletes.rows):
         return
+
     kinds = np.asarray(one_array(deletes.rows.column("ordering_kind")))
     found = np.unique(kinds)
+
     for kind in found:
         chosen = kinds == kind
         positions = None if deletes.positions is None else deletes.positions[chosen]
@@ -203,12 +212,14 @@ def _by_kind(deletes: LogRows) -> Iterator[LogRows]:
 
 
 def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | None) -> LogRows:
-    """The rows in the order of their places in the base file; as they are where one has none or two have the same.
+    """The rows in the order of their positions in the base file.
 
-    `positions`: -1 where it is not known. Spec: format/log-format.md section 3.
+    Rows stay as they are, without positions, if one of them has none (-1) or two have the same.
+    Spec: format/log-format.md section 3.
     """
     if base_instant is None or not len(rows) or int(positions.min()) < 0:
         return LogRows(rows)
+
     order = np.argsort(positions, kind="stable")
     placed = positions[order].astype(np.uint64)
     if (placed[1:] == placed[:-1]).any():
@@ -219,7 +230,8 @@ def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | Non
 def delete_rows(rows: pa.Table, partition: str, ordering: Sequence[str], is_commit_time: np.ndarray) -> pa.Table:
     """Rows as deletes of their keys, as `delete.DELETES`.
 
-    `ordering`: the columns whose values the deletes carry. `is_commit_time`: those that carry none and win over all.
+    `ordering`: the columns whose values the deletes carry. `is_commit_time`: the deletes that carry none and win over
+    all.
     """
     columns = [one_array(rows.column(name)) for name in ordering]
     if is_commit_time.any():

@@ -25,7 +25,7 @@ from pyhudi.write.handles.target import WriteTarget
 
 BATCH_ROWS = 131_072
 _SPARSE = 256
-"""Where one row in so many is replaced, or fewer, the rows between are passed on as they are, uncopied."""
+"""If at most one in this many rows is replaced, the rows between are passed on as they are, without a copy."""
 
 AsStored = Callable[[pa.RecordBatch, int], pa.RecordBatch]
 OpenWriter = Callable[[KeyFilter | None, tuple[str, str] | None], AbstractContextManager[BaseFileWriter]]
@@ -33,7 +33,7 @@ OpenWriter = Callable[[KeyFilter | None, tuple[str, str] | None], AbstractContex
 
 @dataclass(frozen=True, slots=True)
 class MergeOutcome:
-    """Rows of the new file, and of them or against it: inserted, updated, deleted."""
+    """How many rows the new file has, and how many were inserted, updated and deleted."""
 
     writes: int
     inserts: int
@@ -43,9 +43,9 @@ class MergeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What becomes of each stored row: `take` is the incoming row that replaces it, or -1; `drop`: deleted.
+    """What becomes of each stored row. `take`: the incoming row that replaces it, or -1. `drop`: whether it is deleted.
 
-    `new`: indices of the incoming rows that no stored row met and that are not deletes.
+    `new`: positions of the incoming rows that are no deletes and whose key no stored row has.
     """
 
     take: np.ndarray
@@ -63,12 +63,12 @@ def merge_base_file(
     schema: pa.Schema,
     target: WriteTarget,
 ) -> MergeOutcome | None:
-    """Existing rows in their old order, replaced, changed or dropped where the table's rules say so, then the inserts.
+    """The stored rows in their order, replaced, changed or dropped as the table's rules say; then the inserts.
 
-    None, and no file, when no row changes. `schema`: the stored columns without those that the writer knows to be
-    the same in every row; of these, untouched rows keep every value.
-    Memory: key and ordering columns of the old file, the incoming rows, one row group; the incoming rows twice where
-    values of two rows make one.
+    None if no row changes; then no file is written. `schema`: the stored columns, without those that have one value in
+    all rows of the new file. Rows that do not change keep their values of these columns.
+    Memory: key and ordering columns of the old file, the incoming rows, and one row group; the incoming rows twice
+    where one row is made of two.
 
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
@@ -88,7 +88,7 @@ class _OldFile:
     schema: pa.Schema
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """All rows in order, as columns of this schema; null in those that the file does not have."""
+        """All rows in order, with the columns of this schema. Columns that the file lacks are null."""
         present = [name for name in schema.names if name in self.file.schema_arrow.names]
         for batch in self.file.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
             yield conform_batch(batch, schema, path=self.path)
@@ -101,13 +101,18 @@ def _merge_whole(
     settled = _settle(
         old.file, rows.table, rows.is_delete, path=old.path, ordering=ordering, matches_keys=target.matches_keys
     )
+
     updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
     if not updates and not deletes and not len(settled.new):
         return None
+
+    # A key that leaves the file cannot be taken out of the old filter: then a new one is made.
     keys = old.file.metadata.num_rows + len(settled.new)
     bloom, key_range = _known_keys(old.file, target.settings, keys) if not deletes else (None, None)
     knows_old_keys = key_range is not None
+
     incoming = _one_batch(rows.table)
+
     with open_writer(bloom, key_range) as writer:
         start = 0
         taken = 0
@@ -118,23 +123,32 @@ def _merge_whole(
             for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken):
                 writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
             taken += int((take >= 0).sum())
+
         if len(settled.new):
             inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
             writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
+
     return MergeOutcome(writer.rows, len(settled.new), updates, deletes)
 
 
 def _merge_by_rules(
     old: _OldFile, rows: IncomingRows, as_stored: AsStored, open_writer: OpenWriter, target: WriteTarget
 ) -> MergeOutcome | None:
-    """As a query merges a base file with its log, which the incoming rows are here; what changes is this write's."""
+    """Merge as a query merges a base file with its log; here the incoming rows stand in for the log.
+
+    Rows that change are stamped as this write's.
+    """
     folded = _as_log(old, rows, as_stored, target)
+
     changes, may_drop, inserts = _foresee(old, folded)
     if not changes:
         return None
+
     keys = old.file.metadata.num_rows + inserts
     bloom, key_range = (None, None) if may_drop else _known_keys(old.file, target.settings, keys)
+
     merge = BaseMerge(folded, stamps_changes=True)
+
     with open_writer(bloom, key_range) as writer:
         start = 0
         for stored in old.batches(old.schema):
@@ -143,6 +157,7 @@ def _merge_by_rules(
             writer.write(merged, new_keys=None if key_range is not None else merged.column(RECORD_KEY))
         for inserted in merge.remaining():
             writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
+
     counts = merge.counts
     return MergeOutcome(writer.rows, counts.inserted, counts.updated, counts.deleted)
 
@@ -153,6 +168,7 @@ def _as_log(old: _OldFile, rows: IncomingRows, as_stored: AsStored, target: Writ
     for batch in rows.living.to_batches():
         fold.add_rows(as_stored(batch, start))
         start += len(batch)
+
     gone = rows.gone
     if len(gone):
         given = set(target.rules.ordering) <= set(gone.column_names)
@@ -161,17 +177,21 @@ def _as_log(old: _OldFile, rows: IncomingRows, as_stored: AsStored, target: Writ
             for name, kind in zip(target.rules.ordering, fold.ordering_types, strict=True)
         ]
         fold.add_deletes(one_array(gone.column(RECORD_KEY)), ordering)
+
     return fold.finish()
 
 
 def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
-    """Whether a row may change, whether one may be dropped, and how many are inserted. Reads the key and what orders
-    rows.
+    """Whether a row may change, whether one may be dropped, and how many are inserted.
+
+    Reads the key and the ordering columns.
     """
     rules = folded.rules
     needed = {rules.key, *(name.partition(".")[0] for name in rules.ordering)}
     schema = pa.schema([field for field in old.schema if field.name in needed])
+
     merge = BaseMerge(folded)
+
     start, changes, drops = 0, False, False
     for stored in old.batches(schema):
         met = merge.meet(stored, start)
@@ -179,6 +199,7 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
         is_made_of_both = ~met.is_delete & (rules.merger is not None or rules.fill is not None)
         changes |= bool((met.wins | is_made_of_both).any())
         drops |= bool(len(met.dropped)) or (rules.merger is not None and bool(is_made_of_both.any()))
+
     inserts = merge.counts.inserted
     return changes or inserts > 0, drops, inserts
 
@@ -192,16 +213,20 @@ def _settle(
     ordering: Sequence[str],
     matches_keys: bool,
 ) -> _Settled:
+
     stored_count = old.metadata.num_rows
     if not matches_keys:
         nothing = np.full(stored_count, -1, dtype=np.int32)
         return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.flatnonzero(~is_delete))
+
     present = [name for name in ordering if name in old.schema_arrow.names and name in rows.column_names]
     stored = old.read([RECORD_KEY, *present], use_threads=False)
     match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))
+
     met = np.zeros(len(rows), dtype=bool)
     met[match[match >= 0]] = True
     at = np.flatnonzero(match >= 0)
+    # Where the table orders by event time, a stored row that is newer stays.
     if present and len(present) == len(ordering) and len(at):
         incoming = [one_array(rows.column(name)).take(pa.array(match[at])) for name in present]
         before = [
@@ -209,6 +234,7 @@ def _settle(
             for name, new in zip(present, incoming, strict=True)
         ]
         match[at[~incoming_wins(incoming, before)]] = -1
+
     drop = np.zeros(stored_count, dtype=bool)
     drop[match >= 0] = is_delete[match[match >= 0]]
     return _Settled(np.where(drop, -1, match).astype(np.int32), drop, np.flatnonzero(~met & ~is_delete))
@@ -223,39 +249,45 @@ def _merge_batch(
     start: int,
 ) -> list[pa.RecordBatch]:
     replaced = np.flatnonzero(take >= 0)
+
     if not len(replaced):
         return [stored.filter(pa.array(~drop)) if drop.any() else stored]
+
     fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
+
+    # Few rows are replaced: cutting the batch at these rows is cheaper than building new columns.
     if not drop.any() and len(replaced) * _SPARSE <= len(stored):
         return _interleaved(stored, replaced, fresh)
+
     columns = [replace_values(old, replaced, new) for old, new in zip(stored.columns, fresh.columns, strict=True)]
     merged = pa.RecordBatch.from_arrays(columns, schema=stored.schema)
     return [merged.filter(pa.array(~drop)) if drop.any() else merged]
 
 
 def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """The stored rows, those at `positions` (ascending) replaced by `fresh` in order. Copies nothing."""
-    pieces, start = [], 0
+    """The stored rows, with those at `positions` (ascending) replaced by `fresh` in order. Copies nothing."""
+    parts, start = [], 0
     for number, position in enumerate(positions.tolist()):
         if position > start:
-            pieces.append(stored.slice(start, position - start))
-        pieces.append(fresh.slice(number, 1))
+            parts.append(stored.slice(start, position - start))
+        parts.append(fresh.slice(number, 1))
         start = position + 1
-    return [*pieces, stored.slice(start)] if start < len(stored) else pieces
+    return [*parts, stored.slice(start)] if start < len(stored) else parts
 
 
 def _known_keys(
     old: pq.ParquetFile, settings: BaseFileSettings, keys: int
 ) -> tuple[KeyFilter | None, tuple[str, str] | None]:
-    """The old file's Bloom filter and key range, to go on with up to so many keys; none where it is of another make or
-    size, or damaged.
+    """The old file's Bloom filter and key range, for the new file to continue. `keys`: how many it will have at most.
 
-    Sound while no key leaves the file: the new filter is then the old one with the new keys added,
-    bit for bit what adding all of them gives.
+    None where the old filter is damaged, of another kind or of another size.
+    Sound as long as no key leaves the file: then the old filter with the new keys added is bit for bit the filter of
+    all keys.
     """
     footer = KeyFooter.parse(old.metadata.metadata)
     if settings.bloom is None or footer.key_range is None or footer.bloom_kind != settings.bloom.kind:
         return None, None
+
     known, _ = footer.usable_bloom(path="")
     if known is None or known.parameters != settings.bloom.empty(keys).parameters:
         return None, None

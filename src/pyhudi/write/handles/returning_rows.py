@@ -1,9 +1,9 @@
-"""Deleted rows that an append would bring back: the file group's next base file is written instead.
+"""Deleted rows that an append would bring back. The file group's next base file is written instead.
 
-Example, by event time: a base row has ordering value 10, a delete in the log has none, and a row of the key comes with
-5. Readers settle the log first, where the row wins over the delete; then the base row, which is greater, wins over the
-row: the row that was deleted shows again. The same way values of a deleted row come back where a merge makes one row
-of two. Seen: Apache Hudi 1.0.2 and 1.2.0 read such a log so, and write it.
+Example, by event time: a base row has ordering value 10, a delete in the log has none, and a new row of the key has 5.
+Readers merge the log first, where the new row wins over the delete. Then they merge the base row, which wins with its
+10 over the 5 of the new row: the deleted row shows again. Values of a deleted row come back in the same way where a
+merge makes one row of two. Seen: Apache Hudi 1.0.2 and 1.2.0 read such a log so, and write it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,26 +34,30 @@ _NO_KEYS: Final = pa.array([], pa.string())
 def returning_keys(
     storage: Storage, target: WriteTarget, task: FileGroupTask, keys: pa.Array, own: Callable[[], Sequence[LogBlock]]
 ) -> pa.Array:
-    """The keys of deleted base rows that readers would show again, or of which they would show values, after `own`.
+    """The keys of deleted base rows that, after `own`, readers would show again, or would show values of.
 
-    `keys`: of the rows in `own`, which gives the blocks that this write would append to the group's log.
-    Requests: none where rows win by the time of their commit; otherwise one for each log of the slice, and where its
-    deletes are of these keys the columns of its base file that merging needs. Memory: as `read_merged`.
+    `own`: gives the blocks that this write would append to the group's log. `keys`: of the rows in these blocks.
+    Requests: none if rows win by the time of their commit; else one for each log of the slice, and, if its deletes have
+    one of these keys, the columns of its base file that merging needs. Memory: as `read_merged`.
     """
-    piece, reading = task.piece, target.reading
-    if piece is None or reading is None or not len(keys) or not _may_return(target):
+    file_slice, reading = task.file_slice, target.reading
+    if file_slice is None or reading is None or not len(keys) or not _may_return(target):
         return _NO_KEYS
-    suspects = _maybe_deleted(storage, piece, reading, keys, target.schema.names)
+    suspects = _maybe_deleted(storage, file_slice, reading, keys, target.schema.names)
     if not len(suspects):
         return _NO_KEYS
-    stored = _living(storage, piece, target, reading, suspects, [])
+
+    # Dead keys: the log names them in a delete, and a query shows no row of them.
+    stored = _living(storage, file_slice, target, reading, suspects, [])
     dead = suspects.filter(pc.invert(pc.is_in(suspects, one_array(stored.column(RECORD_KEY)))))
     if not len(dead):
         return _NO_KEYS
-    shown = _living(storage, piece, target, reading, dead, own())
+
+    shown = _living(storage, file_slice, target, reading, dead, own())
     if reading.rules.keeps_rows_whole and not target.is_partial:
         shown = shown.filter(pc.not_equal(shown.column(COMMIT_TIME), target.requested))
-    else:  # of a key without a base row nothing can come back; telling which have one is not worth another read
+    else:
+        # A key without a base row brings nothing back, but finding these keys is not worth another read.
         shown = shown.filter(pc.is_in(shown.column(RECORD_KEY), dead))
     return one_array(shown.column(RECORD_KEY))
 
@@ -68,28 +72,31 @@ def rewrite_without(
     counts: tuple[int, int, int],
     write_token: str,
 ) -> WriteStatus:
-    """Write the slice's next base file: its rows as they stand with `own`, as if those of `keys` had never been in its
-    base file. `counts`: the rows that the write inserts, updates and deletes.
+    """Write the slice's next base file: its rows merged with `own`, without the base rows of `keys`.
 
+    `counts`: the rows that the write inserts, updates and deletes.
     Memory: as `read_merged`, and one row group. Raises: Conflict while a log compaction of the group is pending: its
-    log would come to lie upon the new base file.
+    log would end up upon the new base file.
     """
-    piece, reading = task.piece, target.reading
-    assert piece is not None
+    file_slice, reading = task.file_slice, target.reading
+    assert file_slice is not None
     assert reading is not None
+
     if task.log_compaction is not None:
         raise Conflict(
             f"file group '{task.file_id}' in partition '{task.partition}': the key '{keys[0]}' was deleted from it and "
             f"comes back, so that it has to be compacted, which the pending logcompaction '{task.log_compaction}' "
             "forbids; call log_compact(), which carries that out, then retry"
         )
+
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
     file = AttemptedFile(storage, target.requested, join(task.partition, name), "MERGE")
     batches = read_merged(
-        storage, slice_files(piece), reading, target.schema, target.schema.names,
+        storage, slice_files(file_slice), reading, target.schema, target.schema.names,
         use_threads=False, more=own, choose=_without(keys),
     )  # fmt: skip
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
+
     inserts, updates, deletes = counts
     return WriteStatus(
         task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
@@ -98,31 +105,31 @@ def rewrite_without(
 
 
 def _may_return(target: WriteTarget) -> bool:
-    """Whether a row may be shown otherwise than it was written, for a base row of its key."""
+    """Whether a base row of the same key can make a written row show in another way than it was written."""
     rules = target.rules
     return target.is_partial or not rules.keeps_rows_whole or rules.base_by_ordering
 
 
 def _maybe_deleted(
-    storage: Storage, piece: FileSlice, reading: LogReading, keys: pa.Array, columns: Sequence[str]
+    storage: Storage, file_slice: FileSlice, reading: LogReading, keys: pa.Array, columns: Sequence[str]
 ) -> pa.Array:
-    """Those of the keys that the slice's log may delete: that it names in delete blocks; all where rows may say so."""
+    """The keys that the slice's log may delete: the keys in its delete blocks; all keys if rows may mark deletes."""
     if any(name in columns for name in reading.rules.mark_columns):
         return pc.unique(keys)
-    blocks = stored_blocks(storage, slice_files(piece), reading)
+    blocks = stored_blocks(storage, slice_files(file_slice), reading)
     deleted = [read_deletes(block).column("record_key") for block in blocks if block.type is BlockType.DELETE]
     return pc.unique(keys.filter(pc.is_in(keys, pa.concat_arrays([_NO_KEYS, *deleted]))))
 
 
 def _living(
     storage: Storage,
-    piece: FileSlice,
+    file_slice: FileSlice,
     target: WriteTarget,
     reading: LogReading,
     keys: pa.Array,
     own: Sequence[LogBlock],
 ) -> pa.Table:
-    """Key and commit time of the rows of these keys that a query shows once `own` is part of the slice's log."""
+    """Key and commit time of the rows that a query shows of these keys once `own` is part of the slice's log."""
     columns = [RECORD_KEY, COMMIT_TIME]
 
     def of_keys(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -130,7 +137,14 @@ def _living(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in read_merged(
-            storage, slice_files(piece), reading, target.schema, columns, use_threads=False, more=own, choose=of_keys
+            storage,
+            slice_files(file_slice),
+            reading,
+            target.schema,
+            columns,
+            use_threads=False,
+            more=own,
+            choose=of_keys,
         ):
             yield of_keys(batch).select(columns)
 

@@ -17,7 +17,7 @@ _NUMBERS_KEPT, _NUMBERS_WORTH_KEEPING = 1 << 18, 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Where rows are stored: by which write, as whose task of it, and in which file of which partition."""
+    """Where rows are stored: the write, its task, the partition, and the file."""
 
     requested: str
     task: int
@@ -31,9 +31,9 @@ class RowPlace:
 
 
 def stored_rows(place: RowPlace, rows: pa.RecordBatch, schema: pa.Schema, start: int) -> pa.RecordBatch:
-    """The rows as columns of `schema`, with those of the meta fields that it has.
+    """The rows with the columns of `schema`, and with those meta fields that it has.
 
-    `start`: how many rows of this task came before; it numbers them. Seen: the sequence number is
+    `start`: how many rows of this task came before; it numbers the rows. Seen: the sequence number is
     `<instant>_<task>_<n>`.
     """
     count = len(rows)
@@ -51,7 +51,7 @@ def stored_rows(place: RowPlace, rows: pa.RecordBatch, schema: pa.Schema, start:
 
 
 def with_all_columns(rows: Rows, schema: pa.Schema) -> Rows:
-    """New rows that came with some of the columns: the others are null."""
+    """New rows that came with only some of the columns. The other columns get nulls."""
     for field in schema:
         if field.name not in META_FIELDS and field.name not in rows.schema.names:
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
@@ -59,8 +59,10 @@ def with_all_columns(rows: Rows, schema: pa.Schema) -> Rows:
 
 
 def _number_texts(start: int, count: int) -> pa.Array:
-    """The numbers from `start` on as texts. The first of them are kept once a task has many
-    rows: each counts its rows from 0."""
+    """The numbers from `start` on, as texts.
+
+    The first of them are kept once a task has many rows, because each task counts its rows from 0.
+    """
     if count >= _NUMBERS_WORTH_KEEPING and start + count <= _NUMBERS_KEPT:
         return _first_number_texts().slice(start, count)
     return pa.array(np.arange(start, start + count)).cast(pa.string())

@@ -1,4 +1,4 @@
-"""What all file groups of one write share, and what each of them reports. Frozen and picklable: it travels to tasks."""
+"""What all file groups of one write share, and what each of them reports. Frozen and picklable, to be sent to tasks."""
 
 from dataclasses import dataclass, field
 
@@ -16,17 +16,16 @@ from pyhudi.write.log_settings import LogSettings
 class WriteTarget:
     """What all file groups of one write share. Picklable.
 
-    `schema`, `avro_schema`: rows as stored, meta fields included. `ordering`: the columns that settle
-    rows of one key; empty: the last to arrive wins. `compares_stored`: ordering also decides against
-    the stored row (event-time ordering). `combines`: one row a key within the input. `matches_keys`:
-    rows of a key that is stored replace it (upsert, delete); otherwise all are new (insert). `drops_marked`: rows that
-    `_hoodie_is_deleted` marks are not stored, and take what is stored of their key along. `sorts_rows`: a new
-    file group's rows go by record key; otherwise they stay as they come. `made_keys_prefix`: goes before record
-    keys that the writer makes up; empty where columns are the key. `logs`: how logs are written. `log_marker`: the
-    kind of their markers. `is_partial`: the rows hold some of the columns only; where a row is stored, its other
-    columns keep their values. `rules`: how the table settles rows of one key, and what marks a row as deleted; where a
-    row wins whole, `ordering` and `compares_stored` say as much. `reading`: how the logs of slices are read; None for a
-    table without logs.
+    `schema`, `avro_schema`: rows as stored, with meta fields. `ordering`: the columns that decide between rows of one
+    key; empty: the last to arrive wins. `compares_stored`: ordering also decides against the stored row (event-time
+    ordering). `combines`: one row a key remains of the input. `matches_keys`: a row replaces the stored row of its key
+    (upsert, delete); if off, all rows are new (insert). `drops_marked`: rows that `_hoodie_is_deleted` marks are not
+    stored, and delete the stored row of their key. `sorts_rows`: the rows of a new file group are sorted by record key;
+    if off, they stay as they come. `made_keys_prefix`: begins the record keys that the writer makes up; empty where
+    columns are the key. `logs`: how logs are written. `log_marker`: the kind of their markers. `is_partial`: the rows
+    hold only some of the columns; a stored row keeps its values in the others. `rules`: how the table merges rows of
+    one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored` say as much.
+    `reading`: how the logs of slices are read; None for a table without logs.
     """
 
     location: StorageLocation
@@ -52,10 +51,10 @@ class WriteTarget:
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
-    """What became of one file: names and counts, the only thing that returns from a task.
+    """What became of one file: names and counts. A task returns nothing else.
 
-    `previous_instant`, `previous_file`: of the base file that it was rewritten from. `log_version`: of a log file,
-    whose `writes` are the rows in it and `inserts` those that were planned as new; None for a base file.
+    `previous_instant`, `previous_file`: of the base file that was rewritten. `log_version`: of a log file; None for a
+    base file. The `writes` of a log file are the rows in it, its `inserts` the rows that were planned as new.
     """
 
     bucket: int

@@ -1,4 +1,4 @@
-"""How new rows are taken in: in which order they lie, and what becomes of keys that are stored already."""
+"""How new rows are taken in: the order in which they are stored, and what happens to keys that are stored already."""
 
 from typing import assert_never
 
@@ -12,10 +12,10 @@ POLICY = "hoodie.datasource.insert.dup.policy"
 
 
 def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> RowOrder:
-    """How the rows of new file groups lie. Keys that are made up number the rows as they arrive: they are in order.
+    """How the rows of new file groups are ordered. Made-up keys number the rows as they arrive, so they are in order.
 
-    The modes that repartition by path ask for no more than what is so anyhow: a file holds rows of one partition, and
-    a partition gets no more files than its rows fill.
+    The modes that repartition by path ask for nothing more: a file holds rows of one partition anyhow, and a partition
+    gets no more files than its rows fill.
     """
     if operation is not Operation.BULK_INSERT or keys.makes_keys:
         return RowOrder.AS_ARRIVED
@@ -31,7 +31,7 @@ def row_order(operation: Operation, keys: KeySpec, settings: WriteSettings) -> R
 
 
 def combines_rows(operation: Operation, settings: WriteSettings) -> bool:
-    """Whether an operation keeps one row a key of its input."""
+    """Whether an operation keeps only one row a key of its input."""
     match operation:
         case Operation.UPSERT:
             return settings.combine_before_upsert
@@ -44,7 +44,7 @@ def combines_rows(operation: Operation, settings: WriteSettings) -> bool:
 
 
 def as_deletes(operation: Operation) -> Operation:
-    """What becomes of an operation whose rows are deletes by their payload class. Raises: Invalid for an insert."""
+    """The operation that is carried out if its payload class makes all rows deletes. Raises: Invalid for an insert."""
     if operation not in (Operation.UPSERT, Operation.DELETE):
         raise Invalid(
             f"{operation.value.lower()}: expected an upsert or a delete with the payload class {DELETE_PAYLOAD}, whose "
@@ -54,7 +54,7 @@ def as_deletes(operation: Operation) -> Operation:
 
 
 def refuse_unchecked(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:
-    """Refuse a bulk insert that is to drop or refuse stored keys, none of which it looks up. Raises: Invalid."""
+    """Refuse a bulk insert that must drop or refuse stored keys: it looks up no keys. Raises: Invalid."""
     if operation is Operation.BULK_INSERT and settings.insert_duplicates != "none":
         raise Invalid(
             f"bulk insert into table '{table_name}': expected '{POLICY}'='none', found '{settings.insert_duplicates}' "

@@ -1,4 +1,4 @@
-"""How a write spells partition paths that are made of times: options of the key generators, held against the table."""
+"""How a write spells partition paths that are made of times: the key generators' options, compared with the table."""
 
 import re
 from collections.abc import Mapping
@@ -40,10 +40,10 @@ _UNIT_OF: dict[TimestampType, TimeUnit] = {
 
 @dataclass(frozen=True, slots=True)
 class KeySettings:
-    """`times`: how time-based partition columns become paths; None where no option says.
+    """`times`: how time-based partition columns become paths; None if no option says.
 
-    `kinds`: partition column -> SIMPLE or TIMESTAMP, as the write's own options state them.
-    `has_logical_timestamps`: timestamps in keys are text, not numbers. `stated`: the options that say so, as texts.
+    `kinds`: partition column -> SIMPLE or TIMESTAMP, as the write's own options state it.
+    `has_logical_timestamps`: timestamps in keys are text, not numbers. `stated`: the options for all this, as texts.
     """
 
     times: TimestampSpec | None = None
@@ -53,7 +53,7 @@ class KeySettings:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """What options say of keys. Raises: Invalid, Unsupported for values that cannot be, naming the option."""
+        """What the options say of keys. Raises: Invalid, Unsupported for values that cannot be, naming the option."""
         is_logical = OptionValues(options).flag(LOGICAL_TIMESTAMP, False)
         fields = [field.partition(":") for field in split_fields(options.get(PARTITION_FIELDS, ""))]
         return cls(
@@ -68,8 +68,8 @@ class KeySettings:
     def spec(self, of_table: KeySpec, config: TableConfig) -> KeySpec:
         """How this write spells keys and paths.
 
-        Raises: Invalid for an option that contradicts what the table stores, and where it takes an option to tell
-        how the paths of the table are made, and there is none.
+        Raises: Invalid for an option that contradicts what the table stores, and where no option tells how the table's
+        time-based paths are made.
         """
         properties = {canonical_name(name): text for name, text in config.properties.items()}
         for name, text in self.stated:
@@ -79,6 +79,7 @@ class KeySettings:
                     f"option '{name}'='{text}': table '{config.name}' stores '{stored}', by which its rows are placed; "
                     "leave the option out, or make another table"
                 )
+
         time_based = self._time_based(config)
         if time_based and self.times is None:
             stated = ", ".join(name for name, _ in self.stated)
@@ -86,6 +87,7 @@ class KeySettings:
                 f"table '{config.name}': its partition column '{time_based[0]}' is time-based: expected {TYPE} and "
                 f"{OUTPUT} among the table's properties or the options, found {stated or 'none'}"
             )
+
         times = self.times if time_based else None
         return replace(of_table, time_based=time_based, times=times, has_logical_timestamps=self.has_logical_timestamps)
 
@@ -103,23 +105,26 @@ class KeySettings:
 
 
 def refuse_unplaceable(spec: KeySpec, schema: pa.Schema, *, is_custom: bool) -> None:
-    """Refuse columns that the generator cannot read, and paths that Apache Hudi could not read afterwards.
+    """Refuse columns that the key generator cannot read, and paths that Apache Hudi could not read afterwards.
 
-    Seen: readers of 0.15 to 1.2 fail on custom partitions whose levels they cannot count, or cannot cast to the
-    type of the column. Raises: Invalid, Unsupported.
+    Seen: readers of 0.15 to 1.2 fail on custom partitions if they cannot count the path's levels, or cannot cast a
+    level to the column's type. Raises: Invalid, Unsupported.
     """
     for name in spec.time_based:
         assert spec.times is not None
         if name not in schema.names:
             continue  # said elsewhere
+
         kind = schema.field(name).type
         refuse_type(spec.times, kind, name)
+
         pattern = spec.times.output
         if is_custom and len(spec.partition_by) > 1 and "/" in _literals(pattern) and not spec.is_url_encoded:
             raise Unsupported(
                 f"option '{OUTPUT}'='{pattern.pattern}': a '/' beside other partition columns: Apache Hudi cannot tell "
                 "the levels apart; take another character, or hoodie.datasource.write.partitionpath.urlencode=true"
             )
+
         if is_custom and pa.types.is_integer(kind) and not _is_all_digits(pattern):
             raise Unsupported(
                 f"option '{OUTPUT}'='{pattern.pattern}': column '{name}' of type {kind}: Apache Hudi cannot read such "
@@ -132,7 +137,10 @@ def _times(options: Mapping[str, str], is_logical: bool) -> TimestampSpec:
     kind = TimestampType(values.choice(TYPE, "", tuple(TimestampType)))
     unit = _UNIT_OF.get(kind) or cast(TimeUnit, values.choice(UNIT, "SECONDS", get_args(TimeUnit)))
     inputs = _input_patterns(options) if kind.is_text else ()
-    zones = [options.get(BOTH_ZONES if BOTH_ZONES in options else of, "").strip() for of in (INPUT_ZONE, OUTPUT_ZONE)]
+
+    zones = [
+        options.get(BOTH_ZONES if BOTH_ZONES in options else option, "").strip() for option in (INPUT_ZONE, OUTPUT_ZONE)
+    ]
     for zone in filter(None, zones):
         zone_of(zone)
     if kind.is_text and not zones[0] and zones[1] and not all(pattern.has_offset for pattern in inputs):
@@ -140,6 +148,7 @@ def _times(options: Mapping[str, str], is_logical: bool) -> TimestampSpec:
             f"option '{OUTPUT_ZONE}'='{zones[1]}': expected {INPUT_ZONE}, too, found none; times without an offset "
             "would depend on the machine that writes"
         )
+
     output = output_pattern(options[OUTPUT], option=OUTPUT)
     return TimestampSpec(kind, unit, inputs, output, zones[0] or None, zones[1] or None, is_logical)
 
@@ -169,7 +178,7 @@ def _is_all_digits(pattern: DatePattern) -> bool:
 
 
 def refuse_unwritable_keys(properties: Mapping[str, str], schema: pa.Schema | None) -> None:
-    """Refuse properties of a new table by which no row could be placed. Raises: Invalid, Unsupported."""
+    """Refuse properties of a new table that give rows no partition path. Raises: Invalid, Unsupported."""
     config = table_facts(properties, path="hoodie.properties")
     spec = KeySettings.from_options(properties).spec(key_spec(config), config)
     if schema is not None:

@@ -25,17 +25,17 @@ from pyhudi.merge.rules import IS_DELETED, MergeRules
 from pyhudi.write.settings import WriteSettings
 
 SPELLING = {pa.int32(): (pa.int64(),)}
-"""What a key or partition column may become: types that spell every value as before."""
+"""What a key or partition column may become: types that spell every old value as before."""
 
 EXACT = {pa.int32(): (pa.int64(), pa.float64()), pa.float32(): (pa.float64(),)}
-"""What an ordering column may become: types in which no two values become one."""
+"""What an ordering column may become: types in which two different values stay different."""
 
 _MILLIS = ("timestamp-millis", "local-timestamp-millis")
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What the input is held against. `keys`: record key and partition columns; `ordering`: ordering columns."""
+    """The table that the input must fit. `keys`: record key and partition columns; `ordering`: ordering columns."""
 
     name: str
     schema_text: str
@@ -45,14 +45,16 @@ class TableColumns:
 
     @property
     def marks_deletes(self) -> str | None:
-        """The column that says of a row whether it is a delete, in every table that has it."""
+        """The column that marks a row as a delete. Its name alone gives it this meaning, in every table."""
         at = self.schema.get_field_index(IS_DELETED)
         return IS_DELETED if at >= 0 and pa.types.is_boolean(self.schema.field(at).type) else None
 
 
 def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
-    """Whether an input has the key, partition and ordering columns, those that are never null, only some of the others,
-    and no new one: a new one beside missing ones may be one of those, misspelled.
+    """Whether an input has only some of the table's columns, and may be written so.
+
+    It must have the key, partition and ordering columns, and the columns that are never null. It must have no new
+    column: beside a missing column, a new one may be the same column misspelled.
     """
     if settings.fills_missing_columns:
         return False
@@ -62,12 +64,14 @@ def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: Wri
 
 
 def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: MergeRules) -> None:
-    """Refuse rows with some columns in a table that makes one row of two by other rules, or marks deletes by a column.
+    """Refuse rows with only some columns where they could not be merged as they should.
 
-    Seen: where rows have some columns only, 1.2.0 passes over the table's partial-update mode.
+    This concerns a table whose rules make one row of two, and a table that marks deletes by a column.
 
-    Seen: 1.0.2 and 1.2.0 look for the mark of such rows at the place that it has in whole rows: their compactions lose
-    rows of Parquet blocks and fail on Avro blocks, of those that their own MERGE INTO writes too.
+    Seen: where rows have only some columns, 1.2.0 passes over the table's partial-update mode.
+
+    Seen: 1.0.2 and 1.2.0 look for the mark of such rows at its position in whole rows. Their compactions lose rows of
+    Parquet blocks and fail on Avro blocks, also of blocks that their own MERGE INTO wrote.
     Raises: Unsupported.
     """
     if not rules.wins_whole:
@@ -75,9 +79,11 @@ def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: Mer
             f"table '{table.name}': expected all columns in an upsert, as its rules of merging make one row of two "
             "whole ones, found some; give whole rows, or hoodie.write.set.null.for.missing.columns for nulls"
         )
+
     mark = table.marks_deletes or next((mark.column for mark in rules.marks), None)
     if mark is None:
         return
+
     missing = ", ".join(f"'{name}'" for name in table.schema.names if name not in incoming.names)
     raise Unsupported(
         f"table '{table.name}': expected all columns in an upsert, as the table has '{mark}', found {missing} "
@@ -89,19 +95,21 @@ def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: Mer
 def evolved_schema(
     incoming: pa.Schema, table: TableColumns, settings: WriteSettings, *, is_partial: bool = False
 ) -> str:
-    """The table's schema, as Avro text, once this input is in it: the text as it is where nothing changes.
+    """The table's schema with this input's columns in it, as Avro text. The text stays as it is where nothing changes.
 
     Meta fields in the input are passed over. `is_partial`: missing columns are left as they are.
-    Raises: Invalid for columns that are missing, of a type that neither widens to the table's nor from it, or new and
-    never null; all of them named.
+    Raises: Invalid for columns that are missing; for columns whose type neither widens to the table's nor from it; for
+    new columns that are never null. The message names all of them.
     """
     refuse_doubled(incoming)
     given = canonical_arrow(typed_nulls(without_meta(incoming), table.schema))
+
     check = _Comparison(table, settings)
     stored = [field for field in table.schema if not is_partial or field.name in given.names]
     columns = {field.name: field for field in check.members(list(given), stored, "")}
     if is_partial:
         columns = {field.name: columns.get(field.name, field) for field in table.schema}
+
     if check.problems:
         raise Invalid(
             f"input does not fit table '{table.name}': {'; '.join(check.problems)}; cast or select its columns"
@@ -116,12 +124,14 @@ def columns_for_delete(
     refuse_doubled(incoming)
     extra = [name for name in ordering if name not in needed]
     names = [*needed, *(extra if all(name in incoming.names for name in ordering) else ())]
+
     missing = [name for name in needed if name not in incoming.names]
     if missing:
         raise Invalid(
             f"delete from table '{table_name}': expected the key and partition columns ({', '.join(needed)}), "
             f"found no '{missing[0]}' among {', '.join(incoming.names)}"
         )
+
     wanted = pa.schema([table.field(name) for name in names])
     given = canonical_arrow(typed_nulls(pa.schema([incoming.field(name) for name in names]), table))
     problems = [
@@ -135,7 +145,7 @@ def columns_for_delete(
 
 
 def first_schema(incoming: pa.Schema) -> pa.Schema:
-    """The columns that the first write of a table gives it."""
+    """The columns that a table gets by its first write."""
     refuse_doubled(incoming)
     schema = canonical_arrow(without_meta(incoming))
     if not schema.names:
@@ -151,7 +161,7 @@ def refuse_doubled(incoming: pa.Schema) -> None:
 
 
 def refuse_unordered_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
-    """Raises: Invalid for an ordering column of lists, structs or maps: of two such values none is the greater."""
+    """Raises: Invalid for an ordering column of lists, structs or maps: none of two such values is the greater."""
     for name in ordering:
         if name in schema.names and pa.types.is_nested(schema.field(name).type):
             raise Invalid(
@@ -167,7 +177,7 @@ def without_meta(schema: pa.Schema) -> pa.Schema:
 def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of one type can be stored as the other: by Avro's promotions, or as a decimal of more digits.
 
-    Bytes are no text: not all of them could be read back.
+    Bytes do not fit text: some bytes could not be read back from it.
     """
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         given = {field.name: field.type for field in found}
@@ -187,8 +197,8 @@ def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 def widens(stored: pa.DataType, found: pa.DataType) -> bool:
     """Whether a column may become what the input has: by the promotions of numbers, or text to bytes.
 
-    Seen: Apache Hudi 1.0.2 makes text of numbers too, so that one input of texts changes a column of numbers
-    for good; here that takes a cast.
+    Seen: Apache Hudi 1.0.2 also turns numbers into text, so that one input of texts changes a column of numbers for
+    good. Here that takes a cast.
     """
     return not pa.types.is_nested(stored) and not pa.types.is_decimal(stored) and fits(stored, found)
 
@@ -196,14 +206,17 @@ def widens(stored: pa.DataType, found: pa.DataType) -> bool:
 def is_within_another(path: str) -> bool:
     """Whether a field lies in a struct, list or map.
 
-    Seen: Apache Hudi 1.0.2 takes such a field in a wider type, and then fails on the files of before, its own too
-    ("Nested types with type changes cannot be read in vectorized mode"). So no type changes there; new fields do.
+    Seen: Apache Hudi 1.0.2 takes a wider type for such a field, and then fails on older files, its own too ("Nested
+    types with type changes cannot be read in vectorized mode"). So types do not change there; new fields are taken.
     """
     return "." in path
 
 
 class _Comparison:
-    """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional."""
+    """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional.
+
+    `problems`: what does not fit, one text each.
+    """
 
     def __init__(self, table: TableColumns, settings: WriteSettings) -> None:
         self._settings = settings
@@ -216,12 +229,13 @@ class _Comparison:
         self.missing: list[str] = []
 
     def members(self, found: list[pa.Field], stored: list[pa.Field], path: str) -> list[pa.Field]:
-        """The fields of the table, or of a struct in it, with the input's taken in."""
+        """The fields of the table, or of a struct in it, changed so that the input's fields fit in."""
         given = {field.name: field for field in found}
         lacking = [field for field in stored if field.name not in given]
         added = [field for field in found if field.name not in {one.name for one in stored}]
         for field in lacking:
             self._note_missing(field, path, [one.name for one in added])
+
         made = [
             field.with_type(self._type(given[field.name].type, field.type, f"{path}{field.name}"))
             if field.name in given
@@ -244,9 +258,13 @@ class _Comparison:
     def _added(
         self, added: list[pa.Field], stored: list[pa.Field], path: str, *, beside_missing: bool
     ) -> list[pa.Field]:
-        """New fields; with fields missing beside them they are named too, for they may be those under a new name."""
+        """The new fields.
+
+        If fields are missing beside them, they are a problem: they may be these under another name.
+        """
         folded = {field.name.lower(): field.name for field in stored}
         refuse_names_alike(pa.schema(added), path)
+
         for field in added:
             where = f"{path}{field.name}"
             alike = folded.setdefault(field.name.lower(), field.name)
@@ -261,6 +279,7 @@ class _Comparison:
                     f"column '{where}' ({field.type}, never null) is not in the table, whose rows have no value for "
                     "it: expected a new column that may be null, or hoodie.datasource.write.new.columns.nullable=true"
                 )
+
         return [field.with_nullable(True) for field in added]
 
     def _type(self, found: pa.DataType, stored: pa.DataType, path: str) -> pa.DataType:
@@ -273,8 +292,10 @@ class _Comparison:
         if pa.types.is_map(found) and pa.types.is_map(stored):
             item = stored.item_field
             return pa.map_(stored.key_type, item.with_type(self._type(found.item_type, item.type, f"{path}.value")))
+
         if fits(found, stored):
             return stored
+
         reason = ""
         if widens(stored, found):
             if found not in self._pinned.get(path, {stored: (found,)}).get(stored, ()):
@@ -288,7 +309,7 @@ class _Comparison:
 
 
 def refuse_unwritable_types(schema_text: str, *, table_name: str) -> None:
-    """Raises: Unsupported for a table whose timestamps count milliseconds: files of ours count microseconds."""
+    """Raises: Unsupported for a table whose timestamps count milliseconds: this release writes microseconds only."""
     for logical in _MILLIS:
         if f'"{logical}"' in schema_text:
             raise Unsupported(

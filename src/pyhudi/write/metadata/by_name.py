@@ -1,6 +1,7 @@
-"""The metadata table of table versions up to 6, where it differs: instants of its own have suffixes, logs are called
-after their slice, what is undone is voided by command blocks, and it has fewer indexes, which no file defines.
+"""What is different in the metadata table of table versions up to 6.
 
+Its own instants have suffixes. Logs are named after their slice. An undone block is voided by a command block. There
+are fewer indexes, and no file defines them.
 Spec: format/metadata-table.md sections 1, 7, 8 and 11. Seen: 0.15.0.
 """
 
@@ -42,13 +43,13 @@ _INIT = re.compile(r"(?:0{14}|\d{17})(?:0[1-9]\d|[1-9]\d\d)")
 
 
 def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str]:
-    """Those of the partitions that tables of this version have."""
+    """The partitions among these that tables of this version have."""
     return registry.partitions_of_version(partitions, config.version)
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
-    """Raises: Unsupported for indexes that tables of this version do not have. `is_partitioned`: of the record index
-    that is asked for.
+    """Raises: Unsupported for indexes that tables of this version do not have. `is_partitioned`: the record index that
+    is asked for is kept by partition.
     """
     unknown = registry.absent_forms(partitions, config.version, is_partitioned=is_partitioned)
     if unknown:
@@ -59,9 +60,10 @@ def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_parti
 
 
 def init_instant(data: Timeline, table: MetadataTable | None = None) -> str:
-    """The instant at which a metadata table is made over what is committed; the next one for a partition in `table`.
+    """The instant at which a metadata table is made over what is committed, or a partition in `table`.
 
-    The first that no action has, archived ones included.
+    The first such instant that no action has, not even an archived one. Example: the data table's newest completed
+    instant, followed by 010.
     """
     base = max((i.requested for i in data if i.is_completed), default=INIT_BASE)
     taken: set[str] = set()
@@ -69,7 +71,7 @@ def init_instant(data: Timeline, table: MetadataTable | None = None) -> str:
         taken = {i.requested for i in table.timeline}
         archived = table.timeline.archived_writes(requested_from=base, requested_until=f"{base}999")
         taken |= {i.requested for i in archived}
-    return next(of for of in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if of not in taken)
+    return next(instant for instant in (f"{base}{suffix:03d}" for suffix in _INIT_SUFFIXES) if instant not in taken)
 
 
 def is_init(requested: str) -> bool:
@@ -78,12 +80,12 @@ def is_init(requested: str) -> bool:
 
 
 def indexing_instant(table: MetadataTable, requested: str) -> str:
-    """The instant here of an index that is built beside writers; `requested`: of its plan in the data table."""
+    """The instant here of an index that is built beside writers. `requested`: of its plan in the data table."""
     return f"{requested}{INDEXING_SUFFIX}" if _has_suffixes(table) else requested
 
 
 def sync_instant(table: MetadataTable, issued: str) -> str:
-    """That of the delta commit that follows a restore; `issued`: a new time."""
+    """The instant of the delta commit that follows a restore. `issued`: a new time."""
     return f"{issued}{RESTORE_SUFFIX}" if _has_suffixes(table) else issued
 
 
@@ -92,16 +94,18 @@ def _has_suffixes(table: MetadataTable) -> bool:
 
 
 def compaction_instant(table: MetadataTable) -> str | None:
-    """That of its next compaction: its newest delta commit's, with a suffix. None after a log compaction, which has one
-    itself: there is nothing new to compact.
+    """The instant of the table's next compaction: that of its newest delta commit, with a suffix.
+
+    None after a log compaction, which has a suffix itself: there is nothing new to compact.
     """
     newest = _newest_deltacommit(table)
     return None if newest in table.timeline.log_compactions else f"{newest}{COMPACTION_SUFFIX}"
 
 
 def log_compaction_instant(table: MetadataTable) -> str | None:
-    """That of its next log compaction, likewise. None after a delta commit of its own: readers would not know two
-    suffixes.
+    """The instant of the table's next log compaction: that of its newest delta commit, with a suffix.
+
+    None after a delta commit that has a suffix: readers would not know two suffixes.
     """
     newest = _newest_deltacommit(table)
     return f"{newest}{LOG_COMPACTION_SUFFIX}" if _OF_DATA.fullmatch(newest) else None
@@ -112,9 +116,9 @@ def _newest_deltacommit(table: MetadataTable) -> str:
 
 
 def new_logs(table: MetadataTable, partition: str) -> dict[str, tuple[NewLog, str]]:
-    """Of each file group what its next log is called, and the name of its slice's base file, empty without one.
+    """File group -> the name of its next log, and the name of its slice's base file, empty if there is none.
 
-    Two list requests, and a get a pending compaction.
+    Two list requests, and a get for each pending compaction.
     """
     pending = read_pending_groups(table.storage, table.timeline)
     names: dict[str, list[str]] = {}
@@ -122,18 +126,20 @@ def new_logs(table: MetadataTable, partition: str) -> dict[str, tuple[NewLog, st
         log = LogFileName.parse(file.name)
         if log is not None:
             names.setdefault(log.file_id, []).append(file.name)
+
     found = {}
-    for piece in table.slices(partition):
-        upon = slice_of_new_logs(piece.base_instant, pending.get((partition, piece.file_id)))
-        base_file = piece.base_file.name.format() if piece.base_file is not None else ""
-        found[piece.file_id] = next_log(names.get(piece.file_id, ()), piece.file_id, upon), base_file
+    for file_slice in table.slices(partition):
+        upon = slice_of_new_logs(file_slice.base_instant, pending.get((partition, file_slice.file_id)))
+        base_file = file_slice.base_file.name.format() if file_slice.base_file is not None else ""
+        found[file_slice.file_id] = next_log(names.get(file_slice.file_id, ()), file_slice.file_id, upon), base_file
+
     return found
 
 
 def has_logs_upon(table: MetadataTable, compaction: Instant) -> bool:
-    """Whether logs are called after a pending compaction: then it must be carried out, or readers miss what is before.
+    """Whether logs are named after a pending compaction. Then it must be carried out, or readers miss what is older.
 
-    A list request a partition, where names say the slice.
+    One list request for each partition, in versions whose log names tell the slice.
     """
     if table.config.version.log_naming is LogNaming.AFTER_WRITE:
         return False
@@ -141,8 +147,10 @@ def has_logs_upon(table: MetadataTable, compaction: Instant) -> bool:
 
 
 def remove_blocks(table: MetadataTable, requested: str, *, rollback: str) -> None:
-    """Take what a delta commit has logged away, so that it can be logged anew under its instant: files in which
-    nothing else is go, others get a command block. A list request a partition, and a get a log.
+    """Take away what a delta commit has logged, so that it can be logged anew under its instant.
+
+    A file that holds nothing else is deleted; any other gets a command block. A list request for each partition, and a
+    get for each log.
     """
     shared = []
     for partition, log, size_bytes, instants in _logs_with(table, requested):
@@ -161,7 +169,7 @@ def void_deltacommit(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """Roll a delta commit back by command blocks, as a rollback with a suffix to that of the data table.
+    """Roll back a delta commit by command blocks, as a rollback whose instant is the data table's with a suffix.
 
     Order: the completed file goes first, so that no reader takes the delta commit for whole meanwhile.
     """
@@ -169,8 +177,12 @@ def void_deltacommit(
     confirm()
     if target.is_completed:
         storage.delete(layout.path(target))
+
     info = InstantInfo(target.requested, "deltacommit")
-    requests = tuple(_request(table, of, log, size) for of, log, size, _ in _logs_with(table, target.requested))
+    requests = tuple(
+        _request(table, partition, log, size) for partition, log, size, _ in _logs_with(table, target.requested)
+    )
+
     actions = ActionTable(storage, layout, issue_instant, confirm)
     run = actions.begin(rollback, "rollback", request=encode_rollback_plan(RollbackPlan(info, requests)))
 
@@ -185,28 +197,32 @@ def void_deltacommit(
 def void_deltacommits(
     table: MetadataTable, targets: Mapping[str, InstantInfo], *, rollback: str
 ) -> dict[str, RollbackMetadata]:
-    """Put command blocks of the instant `rollback` behind what several delta commits have logged, the newest first;
-    what was done by target. Can be repeated. A get a log, and a list request a partition and target.
+    """Void what several delta commits have logged by command blocks of the instant `rollback`, newest commit first.
+
+    Returns what was done, by target. Can be repeated. A get for each log, and a list request for each partition and
+    target.
     """
     requests: dict[str, list[RollbackRequest]] = {target: [] for target in sorted(targets, reverse=True)}
     for partition, log, size_bytes, instants in _logs_by_instants(table):
         for target in instants & set(targets):
             requests[target].append(_request(table, partition, log, size_bytes))
+
     done = {}
-    for target, of in requests.items():
-        voided = put_command_blocks(table.storage, of, rollback=rollback, target=target)
-        done[target] = rollback_metadata(RollbackPlan(targets[target], tuple(of)), rollback, voided)
+    for target, own_requests in requests.items():
+        voided = put_command_blocks(table.storage, own_requests, rollback=rollback, target=target)
+        done[target] = rollback_metadata(RollbackPlan(targets[target], tuple(own_requests)), rollback, voided)
     return done
 
 
 def logs_of_rollback(metadata: RollbackMetadata) -> dict[str, dict[str, int]]:
-    """The logs that a rollback of the data table leaves, by partition: those with its blocks, and those that they void.
+    """The logs that a rollback of the data table leaves, by partition: the logs with its blocks, and the logs they
+    void.
 
-    Which no commit lists, and readers must find.
+    No commit lists these logs, but readers must find them.
     """
     found = {}
-    for partition, of in metadata.partition_metadata.items():
-        logs = {**(of.log_files_from_failed_commit or {}), **(of.rollback_log_files or {})}
+    for partition, rolled_back in metadata.partition_metadata.items():
+        logs = {**(rolled_back.log_files_from_failed_commit or {}), **(rolled_back.rollback_log_files or {})}
         if logs:
             found[partition] = {path.rpartition("/")[2]: size for path, size in logs.items()}
     return found
@@ -232,7 +248,7 @@ def _logs_with(table: MetadataTable, requested: str) -> Iterator[tuple[str, LogF
 
 
 def _logs_by_instants(table: MetadataTable) -> Iterator[tuple[str, LogFileName, int, frozenset[str]]]:
-    """Every log with its partition, its bytes and the instants of its blocks. A get a log."""
+    """Every log with its partition, its bytes and the instants of its blocks. A get for each log."""
     for partition, log, size_bytes in _logs(table):
         path = join(partition, log.format())
         blocks = scan_log(*log_source(table.storage, path, size_bytes)[1:], path=path)

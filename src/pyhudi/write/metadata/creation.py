@@ -43,16 +43,19 @@ def create_metadata_table(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """A new metadata table with the `files` partition, holding the given committed files.
+    """A new metadata table with the `files` partition, which holds the given committed files.
 
-    Leftovers of an earlier one go first. The caller then names `files` in the data table's properties; until
-    then nobody reads it. Spec: format/metadata-table.md sections 1, 7 and 13.
+    Leftovers of an earlier table are deleted first. The caller then names `files` in the data table's properties;
+    until then nobody reads the new table. Spec: format/metadata-table.md sections 1, 7 and 13.
     """
     own = metadata_storage(storage)
-    confirm()  # whoever took the table meanwhile may have made one and rely on it
+
+    # If another writer took the table meanwhile, it may rely on a metadata table that it made.
+    confirm()
     own.delete_prefix("")
     own.put(PROPERTIES, encode_table_properties(metadata_properties(config), epoch_ms=epoch_ms, is_update=False))
     table = open_metadata_table(storage, zone)
+
     has_suffixes = config.version.metadata_instants is MetadataInstants.SUFFIXED
     init = by_name.init_instant(data_timeline) if has_suffixes else INIT_INSTANT
     change = initial_files_change(files, table_version=config.version, base_file=base_file_name(FILES_GROUP, init))
@@ -72,15 +75,17 @@ def create_partition(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """A new partition in a metadata table, under the first init instant that is free. Leftovers of an earlier one go.
+    """A new partition in a metadata table, under the first init instant that is free.
 
-    `data_timeline`: of the data table; up to version 6 init instants are called after its newest one.
-    The caller then names it in the data table's properties; until then nobody reads it.
+    Leftovers of an earlier partition are deleted first. `data_timeline`: of the data table; up to version 6 an init
+    instant is its newest completed instant with a suffix.
+    The caller then names the partition in the data table's properties; until then nobody reads it.
     Memory: a change and its files. Spec: format/metadata-table.md section 7.
     """
     assert not is_listing(initial.partition)
     confirm()
     table.storage.delete_prefix(initial.partition)
+
     has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
     requested = by_name.init_instant(data_timeline, table) if has_suffixes else free_init_instant(table)
     _write_partition(
@@ -89,16 +94,17 @@ def create_partition(
 
 
 def free_init_instant(table: MetadataTable) -> str:
-    """The first of the instants `00000000000000000`, `…001` and so on that no action has, archived ones included."""
+    """The first of the instants `00000000000000000`, `…001` and so on that no action has, not even an archived one."""
     taken = {i.requested for i in table.timeline}
     taken |= {i.requested for i in table.timeline.archived_writes(requested_until=_LAST_INIT_INSTANT)}
-    return next(of for of in (f"{number:017d}" for number in range(len(taken) + 1)) if of not in taken)
+    return next(instant for instant in (f"{number:017d}" for number in range(len(taken) + 1)) if instant not in taken)
 
 
 def remove_pending_creations(table: MetadataTable, partitions: Collection[str], *, confirm: Callable[[], None]) -> bool:
-    """Undo creations of partitions that died, whose files nobody reads. Whether there were any.
+    """Undo creations of partitions whose writers died. Returns whether there were any. Nobody reads their files.
 
-    `partitions`: that the data table names; folders of others go. The instants go last: they stay known until then.
+    `partitions`: those that the data table names; folders of all others are deleted. The instants go last, so that a
+    crash in between leaves them to be found.
     """
     has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
     dead = [
@@ -109,10 +115,12 @@ def remove_pending_creations(table: MetadataTable, partitions: Collection[str], 
     ]
     if not dead:
         return False
+
     confirm()
     for folder in list(table.storage.list_folders("")):
         if not folder.startswith(".") and folder not in partitions:
             table.storage.delete_prefix(folder)
+
     for instant in dead:
         delete_pending_states(table.storage, table.timeline.layout, instant)
     return True
@@ -128,9 +136,10 @@ def open_partition(
     executor: Executor,
     confirm: Callable[[], None],
 ) -> None:
-    """File groups without records, which writers can log to while the base files are being built. Leftovers go.
+    """Make file groups without records, so that writers can log to them while the base files are being built.
 
-    A log that writers put there belongs to the slice of a base file at `requested`, for it completes later.
+    Leftovers are deleted first. A log that writers put there belongs to the slice of a base file at `requested`,
+    because it completes later.
     """
     confirm()
     table.storage.delete_prefix(partition)
@@ -139,16 +148,16 @@ def open_partition(
 
 
 def write_bases(table: MetadataTable, requested: str, initial: InitialPartition, executor: Executor) -> list[WriteStat]:
-    """The base files of a partition whose file groups were opened; how many there are is what is stored.
+    """The base files of a partition whose file groups were opened. The storage says how many groups there are.
 
     Readers find them once a deltacommit at `requested` is complete. Memory: a change and its files.
     """
     stats: list[WriteStat] = []
     for change in initial.changes:
-        of = change.data_partition
-        counts = {of: len(list_groups(table, initial.partition, of))}
-        if not counts[of]:
-            where = initial.partition if of is None else f"{initial.partition} of '{of}'"
+        data_partition = change.data_partition
+        counts = {data_partition: len(list_groups(table, initial.partition, data_partition))}
+        if not counts[data_partition]:
+            where = initial.partition if data_partition is None else f"{initial.partition} of '{data_partition}'"
             raise Conflict(f"metadata partition '{where}': expected its file groups, found none: it was dropped")
         stats += executor.run(_write_base, _bases(table, requested, change, replace(initial, group_counts=counts)))
     return stats
@@ -164,8 +173,8 @@ def _groups(
 ) -> list[GroupTarget]:
     return [
         GroupTarget(table.storage, partition, file_id, requested, table.record_schema)
-        for of, count in group_counts.items()
-        for file_id in group_ids(partition, count, of)
+        for data_partition, count in group_counts.items()
+        for file_id in group_ids(partition, count, data_partition)
     ]
 
 
@@ -201,7 +210,7 @@ class _BaseTask:
 def _bases(
     table: MetadataTable, requested: str, change: PartitionChange, initial: InitialPartition
 ) -> Sequence[_BaseTask]:
-    """The base files of a change; none for a group without records."""
+    """The base files of a change. A group without records has none."""
     assert not len(change.deletes)
     groups = group_ids(change.partition, initial.group_counts[change.data_partition], change.data_partition)
     rows_of = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), initial.hashing)
@@ -236,13 +245,16 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
         "hoodie.table.timeline.timezone": "UTC" if config.is_utc else "LOCAL",
     }
+
     version = config.version
     if version.key_generator is KeyGeneratorForm.KIND:
         keys = {"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}
     else:
         keys = {"hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator"}
+
     if version.merging is Merging.PAYLOAD:
         merging = {version.strategy_property: EVENT_TIME_ID}
     else:
         merging = {"hoodie.record.merge.mode": "CUSTOM", version.strategy_property: PAYLOAD_ID}
+
     return {**common, **version.new_timeline_properties(), **keys, **merging}

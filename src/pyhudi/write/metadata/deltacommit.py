@@ -25,8 +25,8 @@ from pyhudi.write.metadata.group_files import GroupTarget, write_group_log
 class Spreading:
     """How changes reach their file groups.
 
-    `hashings`: of each partition how keys are spread; one without an entry spreads whole keys. `new_groups`: how many
-    file groups a data partition gets that a partitioned record index has none for yet.
+    `hashings`: partition -> how its keys are spread; a partition without an entry spreads whole keys. `new_groups`: in
+    a partitioned record index, how many file groups a data partition gets that has none yet.
     """
 
     executor: Executor
@@ -45,7 +45,7 @@ class _LogTask:
 
 
 class GroupsGone(Conflict):
-    """A partition of the metadata table is named, and has no file groups. `partition`: which."""
+    """A partition of the metadata table is named but has no file groups. `partition`: its name."""
 
     def __init__(self, table: str, partition: str) -> None:
         self.partition = partition
@@ -64,14 +64,15 @@ def write_deltacommit(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """One log file for each file group that a change touches, between requested and completed.
+    """Write one log file for each file group that a change touches, between requested and completed.
 
-    `changes`: taken one after the other; one that is empty writes nothing.
-    `confirm` raises where the table is no longer ours: the write may be rolled back by now, and a deltacommit that
-    completes after that would name files that are gone.
-    Cost: a put a file group, a list request a partition beside `files`, up to version 6 two more.
+    `changes`: taken one after the other. An empty change writes nothing.
+    `confirm` raises if the table is no longer ours. The write may be rolled back by then, and a deltacommit that
+    completes afterwards would name files that are gone.
+    Cost: a put for each file group; a list request for each partition except `files`; up to version 6 two more.
     Memory: one change and its files.
     """
+
     actions = ActionTable(table.storage, table.timeline.layout, issue_instant, confirm)
     run = actions.begin(requested, "deltacommit", request=b"")
     stats: dict[str, list[WriteStat]] = {}
@@ -83,18 +84,21 @@ def write_deltacommit(
 
 
 def _spread(table: MetadataTable, requested: str, change: PartitionChange, spreading: Spreading) -> list[_LogTask]:
-    """What each file group gets. Groups that a data partition has none of yet are made, the empty ones too."""
+    """What each file group gets. A data partition without file groups gets new ones, even if they stay empty."""
     groups = list_groups(table, change.partition, change.data_partition)
     makes_groups = not groups and change.data_partition is not None and table.has_partition(change.partition)
     if makes_groups:
         groups = group_ids(change.partition, spreading.new_groups, change.data_partition)
     if not groups:
         raise GroupsGone(table.storage.location.uri, change.partition)
+
     is_after_slice = table.config.version.log_naming is LogNaming.AFTER_SLICE
     logs = by_name.new_logs(table, change.partition) if is_after_slice else {}
+
     hashing = spreading.hashing(change.partition)
     cells = rows_by_group(change.cells.column("key").combine_chunks(), len(groups), hashing)
     deletes = rows_by_group(change.deletes, len(groups), hashing)
+
     return [
         _LogTask(
             GroupTarget(
@@ -122,7 +126,7 @@ def complete_deltacommit(
 ) -> None:
     """Complete a deltacommit, or a compaction, of the metadata table."""
     metadata = CommitMetadata(
-        {partition: tuple(of) for partition, of in stats.items()},
+        {partition: tuple(written) for partition, written in stats.items()},
         operation,
         {"schema": without_meta_fields(table.record_schema)},
         compacted=is_compaction,
@@ -131,7 +135,8 @@ def complete_deltacommit(
 
 
 def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[[], None]) -> None:
-    """Take a deltacommit of an action that is pending back to inflight, its log files deleted; nothing for others.
+    """Take a deltacommit of a pending action back to inflight, and delete its log files. Does nothing to other
+    instants.
 
     Order: the completed file goes first, so that no reader misses a log file of a deltacommit that looks whole.
     """
@@ -145,7 +150,7 @@ def undo_deltacommit(table: MetadataTable, requested: str, *, confirm: Callable[
 
 
 def remove_logs(table: MetadataTable, requested: str) -> None:
-    """Take away what an action that is not complete has logged, so that it can be logged anew under its time."""
+    """Take away what a pending action has logged, so that it can be logged anew under the action's time."""
     if table.timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
         by_name.remove_blocks(table, requested, rollback=requested)
         return
@@ -154,9 +159,10 @@ def remove_logs(table: MetadataTable, requested: str) -> None:
 
 
 def undo_log_compactions(table: MetadataTable, *, since: str, confirm: Callable[[], None]) -> bool:
-    """Take back log compactions that came after a deltacommit, which may hold what it logged. Whether there were any.
+    """Take back log compactions that came after a deltacommit: they may hold what it logged. Returns whether there
+    were any.
 
-    What they merged is still there, in the same slices, and counts again.
+    The blocks that they merged are still there, in the same slices, and count again.
     """
     later = [i for i in table.timeline if i.requested > since and i.requested in table.timeline.log_compactions]
     layout = table.timeline.layout
@@ -170,9 +176,9 @@ def undo_log_compactions(table: MetadataTable, *, since: str, confirm: Callable[
 
 
 def written_logs(table: MetadataTable, requested: str) -> Sequence[tuple[str, list[str]]]:
-    """Partition and paths of the log files that a deltacommit wrote, of partitions that it wrote to.
+    """Partition and paths of the log files that a deltacommit wrote, for the partitions that it wrote to.
 
-    Cost: a list request a partition.
+    Cost: a list request for each partition.
     """
     found = []
     for partition in table.storage.list_folders(""):

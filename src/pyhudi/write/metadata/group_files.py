@@ -1,4 +1,4 @@
-"""The files of a file group of the metadata table: what a deltacommit puts there, and what a compaction does."""
+"""The files of a file group of the metadata table, as a deltacommit and a compaction write them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ WRITE_TOKEN = "0-0-0"
 
 @dataclass(frozen=True, slots=True)
 class GroupTarget:
-    """Where a file goes: `partition` of the metadata table, its file group, the instant that writes it.
+    """Where a file goes: the partition of the metadata table, its file group, and the instant that writes it.
 
-    `log`: what a log is called where it is not called after its deltacommit; `base_file`: that it lies upon, there.
+    `log`: the log's name, if its deltacommit does not name it; then `base_file` is the base file that it lies upon.
     """
 
     storage: Storage
@@ -36,11 +36,12 @@ class GroupTarget:
 def write_group_log(
     target: GroupTarget, cells: pa.Table, deletes: pa.Array, *, compacted: Sequence[str] = ()
 ) -> WriteStat:
-    """A log file with the cells and, behind them, the deletes; with an empty delete block where there are neither.
+    """Write a log file with the cells and, behind them, the deletes. If there are neither, it has an empty delete
+    block.
 
     `cells`: as `changes.CELLS`, in any order. A delete entry names its metadata partition and has the ordering value 0.
-    `compacted`: the instants whose blocks a log compaction merged into these; then the deletes come first, for a key
-    may have been deleted and put again, and none of what its base file has may come back.
+    `compacted`: the instants whose blocks a log compaction merged into these. Then the deletes come first: a key may
+    have been deleted and put again, and nothing that the base file has of it may come back.
     Memory: the cells and the file. Spec: format/metadata-table.md section 8.
     """
     blocks = []
@@ -50,10 +51,12 @@ def write_group_log(
         blocks.insert(0 if compacted else len(blocks), _delete_block(target, deletes, compacted))
     if not blocks:
         blocks.append(encode_delete_block(no_deletes(), instant_time=target.requested, compacted_instants=compacted))
+
     log = target.log or NewLog(target.requested, 1)
     name = LogFileName(target.file_id, log.instant, log.version, WRITE_TOKEN).format()
     content = b"".join(blocks)
     target.storage.put(join(target.partition, name), content)
+
     return WriteStat(
         file_id=target.file_id, path=join(target.partition, name), prev_commit=log.instant, num_writes=len(cells),
         num_deletes=len(deletes), num_update_writes=len(cells), total_write_bytes=len(content),

@@ -1,4 +1,4 @@
-"""The metadata table's writer: what it takes over from each action of its data table."""
+"""The metadata table's writer: it takes each action of the data table over into the metadata table."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from pyhudi.write.metadata.rollback import roll_back_deltacommit
 
 @dataclass(frozen=True)
 class MetadataTableWriter:
-    """Keeps the metadata table true with its data table.
+    """Keeps the metadata table true to its data table.
 
-    `issue_instant`: new times, later than any on either timeline. The caller holds the guard: `hold`, which is
-    confirmed before files are deleted and before a deltacommit or a rollback completes.
+    `issue_instant`: gives new times, later than any on either timeline. The caller holds the guard `hold`. It is
+    confirmed before files are deleted, and before a deltacommit or a rollback completes.
     """
 
     storage: Storage
@@ -31,11 +31,11 @@ class MetadataTableWriter:
     spreading: Spreading
 
     def apply(self, requested: str, changes: Iterable[PartitionChange]) -> None:
-        """One deltacommit at the action's own time, complete before the action is.
+        """Write one deltacommit at the action's own time. It is complete before the action is.
 
-        A compaction, or a clean, that died after this is done anew under its time, a compaction with other files: then
-        what is there under that time is written anew too. While the action is pending nobody reads it, and no
-        compaction takes it in. Spec: format/metadata-table.md section 8.
+        A compaction or a clean that dies after this is done anew under its time, a compaction with other files. Then
+        the deltacommit under that time is written anew, too. While the action is pending, nobody reads the deltacommit,
+        and no compaction takes it in. Spec: format/metadata-table.md section 8.
         """
         table = open_metadata_table(self.storage, self.zone)
         confirm = self.hold.confirm
@@ -43,17 +43,19 @@ class MetadataTableWriter:
         write_deltacommit(table, requested, changes, self.spreading, issue_instant=self.issue_instant, confirm=confirm)
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
-        """Roll the target's deltacommit back, at the same time as the data table's rollback; take in what logs that
-        leaves.
+        """Roll back the target's deltacommit, at the same time as the data table's rollback. Then take in the logs that
+        this rollback leaves.
         """
         table = open_metadata_table(self.storage, self.zone)
         if any(i.requested == target and i.is_completed for i in table.timeline) and undo_log_compactions(
             table, since=target, confirm=self.hold.confirm
         ):
             table = open_metadata_table(self.storage, self.zone)
+
         if table.timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
             self._roll_back_by_blocks(table, target, rollback, metadata)
             return
+
         theirs = [i for i in table.timeline if i.requested == target and i.action == "deltacommit"]
         if theirs:
             roll_back_deltacommit(
@@ -67,6 +69,7 @@ class MetadataTableWriter:
         theirs = next((i for i in table.timeline if i.requested == target and i.action == "deltacommit"), None)
         if theirs is not None:
             by_name.void_deltacommit(table, theirs, rollback, issue_instant=self.issue_instant, confirm=confirm)
+
         logs = by_name.logs_of_rollback(metadata)
         if logs:
             change = files_change(listing_records(logs), schema_text=table.record_schema)

@@ -1,4 +1,4 @@
-"""Rolling a deltacommit of the metadata table back, as its data action is rolled back."""
+"""Rolling back a deltacommit of the metadata table when its data action is rolled back."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def roll_back_deltacommit(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """Delete what a deltacommit wrote, in every partition, and its instant, leaving a rollback in its place.
+    """Delete what a deltacommit wrote in every partition, and its instant. A rollback takes its place on the timeline.
 
     Order: the completed file goes first, so that no reader takes the deltacommit for whole meanwhile.
     """
@@ -32,26 +32,30 @@ def roll_back_deltacommit(
     confirm()
     if target.is_completed:
         storage.delete(layout.path(target))
+
     names = dict(written_logs(table, target.requested))
     root = storage.location.uri.rstrip("/")
-    paths = {partition: tuple(f"{root}/{name}" for name in of) for partition, of in names.items()}
+    paths = {partition: tuple(f"{root}/{name}" for name in files) for partition, files in names.items()}
+
     info = InstantInfo(target.requested, "deltacommit")
     plan = RollbackPlan(
-        info, tuple(RollbackRequest(partition, files_to_be_deleted=of) for partition, of in paths.items())
+        info, tuple(RollbackRequest(partition, files_to_be_deleted=files) for partition, files in paths.items())
     )
     run = ActionTable(storage, layout, issue_instant, confirm).begin(
         rollback, "rollback", request=encode_rollback_plan(plan)
     )  # fmt: skip
 
     confirm()
-    for of in names.values():
-        storage.delete_many(of)
+    for files in names.values():
+        storage.delete_many(files)
+
     done = RollbackMetadata(
         start_rollback_time=rollback, time_taken_in_millis=0, total_files_deleted=sum(map(len, paths.values())),
         commits_rollback=(target.requested,),
-        partition_metadata={p: RollbackPartitionMetadata(p, of) for p, of in paths.items()},
+        partition_metadata={p: RollbackPartitionMetadata(p, files) for p, files in paths.items()},
         instants_rollback=(info,),
     )  # fmt: skip
+
     already = any(i.requested == rollback and i.is_completed for i in table.timeline)
     if not already:
         run.complete(Ending(encode_rollback_metadata(done)))

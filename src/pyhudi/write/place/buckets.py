@@ -1,4 +1,4 @@
-"""Writing by buckets: a row's key says which file group it belongs to, whether it is stored or not.
+"""Writing by buckets: the key of a row tells its file group, whether the row is stored or not.
 
 Spec: format/indexes.md sections 4 and 5.
 """
@@ -31,7 +31,7 @@ from pyhudi.write.settings import WriteSettings
 
 @dataclass(frozen=True, slots=True)
 class PartitionBuckets:
-    """The buckets of a partition that rows of a write lie in.
+    """The buckets of a partition that a write has rows for.
 
     `live`: the newest slice of each bucket that has one. `is_new`: the table has no such partition yet.
     """
@@ -41,11 +41,11 @@ class PartitionBuckets:
     is_new: bool
 
     def emptied(self) -> "PartitionBuckets":
-        """As where all of its file groups are replaced."""
+        """The same, with no live slice: as if all file groups of the partition were replaced."""
         return replace(self, live={})
 
     def refuse_resizing(self, partition: str, frozen: Mapping[FileGroup, Instant]) -> None:
-        """Raises: Conflict while a clustering is about to give the partition another ring."""
+        """Raises: Conflict while a pending clustering may give the partition another ring."""
         if not isinstance(self.rule, RingBuckets):
             return
         clash = min((group for group in frozen if group[0] == partition), default=None)
@@ -65,11 +65,11 @@ def open_buckets(
     adds_rows: bool,
     executor: Executor,
 ) -> dict[str, PartitionBuckets]:
-    """The buckets of the partitions that a write's rows lie in; where it adds rows, new partitions get their rings.
+    """The buckets of the partitions that a write has rows for. If it adds rows, new partitions get their rings.
 
-    `slices`: the newest slices of those that exist. Requests: none where the table stores its facts, but for rings
-    what `open_rings` says; where it does not, also a look at stored keys of each partition.
-    Raises: Invalid where other facts, or another index, placed the rows that are there.
+    `slices`: the newest slices of the partitions that exist. Requests: none if the table stores its facts, except what
+    `open_rings` says for rings; otherwise also a look at stored keys of each partition.
+    Raises: Invalid where other facts, or another index, placed the stored rows.
     """
     by_partition = f"{snapshot.storage.location.uri}/{COUNTS_BY_PARTITION}"
     if any(True for _ in snapshot.storage.list(COUNTS_BY_PARTITION, recursive=True)):
@@ -77,6 +77,7 @@ def open_buckets(
             f"{by_partition}: partitions have buckets by rules of their own; expected as many in each; write with "
             "Apache Hudi"
         )
+
     rules = _rules(snapshot, facts, partitions, slices, adds_rows=adds_rows, executor=executor)
 
     def open_one(partition: str) -> PartitionBuckets:
@@ -97,39 +98,43 @@ def plan_buckets(
     searches: bool,
     new_uuid: Callable[[], str],
 ) -> WritePlan:
-    """All rows of a bucket to its file group; to a new one where it has none and the write adds rows.
+    """All rows of a bucket go to its file group; if it has none and the write adds rows, to a new one.
 
-    `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that are there. `searches`: tasks
+    `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that exist. `searches`: the tasks
     find out which of the rows are new.
     Sizes play no part: a bucket is one group. Pure but for `new_uuid`.
     Seen: Apache Hudi makes a base file for a new bucket of a merge-on-read table, too (1.0.2, 1.2.0).
     """
     tasks: list[FileGroupTask] = []
     for (partition, bucket), count in sorted(counts.items()):
-        of = buckets[partition]
-        piece = of.live.get(bucket)
-        if piece is not None:
+        own = buckets[partition]
+        file_slice = own.live.get(bucket)
+
+        if file_slice is not None:
             kind = TaskKind.APPEND if appends else TaskKind.REWRITE
             task = FileGroupTask(
-                len(tasks), kind, partition, piece.file_id,
-                piece.base_file.name.format() if piece.base_file is not None else None, piece.base_instant,
-                0, count, is_new_partition=False, index_bucket=bucket, searched=piece if searches else None,
-                piece=logged(piece, kind),
+                len(tasks), kind, partition, file_slice.file_id,
+                file_slice.base_file.name.format() if file_slice.base_file is not None else None,
+                file_slice.base_instant, 0, count,
+                is_new_partition=False, index_bucket=bucket, searched=file_slice if searches else None,
+                file_slice=logged(file_slice, kind),
             )  # fmt: skip
         elif adds_rows:
             task = FileGroupTask(
-                len(tasks), TaskKind.CREATE, partition, of.rule.file_id_of(bucket, new_uuid), None, None,
-                count, 0, is_new_partition=of.is_new, index_bucket=bucket,
+                len(tasks), TaskKind.CREATE, partition, own.rule.file_id_of(bucket, new_uuid), None, None,
+                count, 0, is_new_partition=own.is_new, index_bucket=bucket,
             )  # fmt: skip
         else:
             continue
+
         tasks.append(task)
     return WritePlan(tuple(tasks))
 
 
 def refuse_unfit_for_buckets(operation: Operation, settings: WriteSettings, *, table_name: str) -> None:
-    """Refuse what takes knowing which keys are stored before any is written: by buckets that is found by then. Raises:
-    Invalid.
+    """Refuse a write that must know which keys are stored before it writes any. By buckets that is known only later.
+
+    Raises: Invalid.
     """
     if operation is Operation.INSERT and settings.insert_duplicates == "fail":
         raise Invalid(
@@ -139,20 +144,23 @@ def refuse_unfit_for_buckets(operation: Operation, settings: WriteSettings, *, t
 
 
 def refuse_hidden_buckets(snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]]) -> None:
-    """Refuse a write by another index to a table that stores no index, but has buckets: no write by bucket would find
-    its rows.
+    """Refuse a write by another index to a table that has buckets but stores no index.
 
-    `slices`: of the partitions that it touches. Requests: the listing of another partition where these have no file
-    group, and on a merge-on-read table one list. None where the table stores its index. Raises: Invalid.
+    No later write by bucket would find the rows.
+    `slices`: of the partitions that the write touches. Requests: the listing of another partition if these have no
+    file group, and one list on a merge-on-read table. None if the table stores its index. Raises: Invalid.
     """
     config = snapshot.config
     if any(canonical_name(name) == INDEX_TYPE and text.strip() for name, text in config.properties.items()):
         return
-    known = [piece for of in slices.values() for piece in of]
+
+    known = [file_slice for existing in slices.values() for file_slice in existing]
     if not known:
         others = (partition for partition in snapshot.listing.partitions() if partition not in slices)
         known = next(filter(None, map(snapshot.slices, others)), [])
+
     refuse_unsaid_buckets(config.name, known)
+
     if config.is_merge_on_read and any(True for _ in snapshot.storage.list(BUCKET_INDEX, recursive=True)):
         raise Invalid(
             f"table '{config.name}': it has files of the bucket index ('{BUCKET_INDEX}'), and its properties do not "
@@ -164,7 +172,7 @@ def refuse_hidden_buckets(snapshot: Snapshot, slices: Mapping[str, Sequence[File
 def refuse_replacing_rings(snapshot: Snapshot, partitions: Iterable[str]) -> None:
     """Refuse to replace file groups that a ring names: its next rows would go to groups that no reader looks at.
 
-    Requests: on a merge-on-read table a list a partition. Raises: Unsupported.
+    Requests: a list for each partition, on a merge-on-read table. Raises: Unsupported.
     """
     if not snapshot.config.is_merge_on_read:
         return
@@ -189,6 +197,7 @@ def _rules(
         is_empty = facts.bucket_count is None and not _has_groups(snapshot)
         rule = fixed_buckets(facts, table=snapshot.config.name, is_empty=is_empty)
         return dict.fromkeys(partitions, rule)
+
     count = facts.bucket_count or BUCKET_COUNT_DEFAULT
 
     def check(ring: HashingMetadata) -> None:
@@ -198,8 +207,9 @@ def _rules(
     wanted = [partition for partition in partitions if adds_rows or partition in slices]
     rings = open_rings(
         snapshot.storage, wanted, bucket_count=count, timeline=snapshot.timeline, check=check, executor=executor,
-        live_file_ids=lambda partition: [piece.file_id for piece in slices.get(partition, ())],
+        live_file_ids=lambda partition: [file_slice.file_id for file_slice in slices.get(partition, ())],
     )  # fmt: skip
+
     absent = {p: HashingMetadata.initial(p, count) for p in partitions if p not in rings}  # nothing of them is live
     return {partition: RingBuckets(ring, facts.hash_fields) for partition, ring in {**rings, **absent}.items()}
 

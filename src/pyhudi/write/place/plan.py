@@ -1,4 +1,4 @@
-"""Where each row goes: the plan of a write, pure."""
+"""Where each row of a write goes. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from pyhudi.format.names import file_group_id
 from pyhudi.table.view.file_system_view import FileSlice, NewLog
 
 FILE_OVERHEAD_BYTES = 16_000
-"""What a base file weighs beside its rows: the footer. The Bloom filter goes by the rows."""
+"""What a base file weighs beside its rows: the footer. The size of the Bloom filter depends on the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadProfile:
-    """What the input asks for: rows to insert by partition, rows to update or delete by file group."""
+    """What a write brings: rows to insert by partition, rows to update or delete by file group."""
 
     inserts: Mapping[str, int]
     updates: Mapping[tuple[str, str], int]
 
 
 class TaskKind(Enum):
-    """What becomes of a file group: it is new, its base file is rewritten, or rows are appended to its log."""
+    """What becomes of a file group: it is made, its base file is rewritten, or rows are appended to its log."""
 
     CREATE = "create"
     REWRITE = "rewrite"
@@ -29,14 +29,15 @@ class TaskKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileGroupTask:
-    """One file group to write. `bucket` counts from 0.
+    """One file group to write. `bucket`: the task's number, from 0.
 
-    `base_file`, `base_instant`: of its newest slice; None for a new group, the file also where there are logs only.
-    `inserts`: rows planned to be new in it; `updates`: rows tagged with it. `index_bucket`: of the bucket index, whose
-    group it is: all rows of that bucket, new or not, are its own, however many; None where keys are looked up.
-    `log`: what its new log is called; None where logs are called after their write. `searched`: the slice whose keys
-    tell which of the rows are new, where that is only found as they are written. `piece`: the slice to whose log rows
-    are appended, where it has logs upon a base file. `log_compaction`: a pending one of the group.
+    `base_file`, `base_instant`: of the group's newest slice. Both are None for a new group; a slice of logs only has no
+    base file. `inserts`: rows planned to be new in the group. `updates`: rows tagged with it.
+    `index_bucket`: the bucket whose group it is, with a bucket index. All rows of the bucket belong to the group, new
+    or not, however many. None where keys are looked up.
+    `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
+    which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
+    to, if it has a base file with logs upon it. `log_compaction`: a pending log compaction of the group.
     """
 
     bucket: int
@@ -51,16 +52,17 @@ class FileGroupTask:
     index_bucket: int | None = None
     log: NewLog | None = None
     searched: FileSlice | None = None
-    piece: FileSlice | None = None
+    file_slice: FileSlice | None = None
     log_compaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How large file groups become, in bytes, and which of the existing ones take new rows.
+    """How large file groups become, in bytes, and which existing groups take new rows.
 
-    `small_file_limit_bytes`: base files below it do; 0: none. `small_groups_max`: so many of a partition; None: all.
-    `new_rows_max`: new rows that a group takes at most, where more are not to be held at a time.
+    `small_file_limit_bytes`: base files below this limit take new rows; 0: none does. `small_groups_max`: at most so
+    many groups of a partition; None: all. `new_rows_max`: a group takes at most so many new rows; None: no limit. The
+    limit is for writes that may not hold more rows at a time.
     """
 
     record_size_bytes: int
@@ -72,16 +74,16 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """The file groups of a write, by bucket number."""
+    """The file groups of a write, by task number."""
 
     tasks: tuple[FileGroupTask, ...]
 
     def update_buckets(self) -> dict[tuple[str, str], int]:
-        """(partition, file id) -> bucket, for the file groups in which rows are to be updated or deleted."""
+        """(partition, file id) -> task number, for the file groups in which rows are updated or deleted."""
         return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.updates}
 
     def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
-        """Partition -> (bucket, planned rows), for the file groups that take new rows."""
+        """Partition -> (task number, planned rows), for the file groups that take new rows."""
         bins: dict[str, list[tuple[int, int]]] = {}
         for task in self.tasks:
             if task.inserts:
@@ -97,16 +99,17 @@ def plan_write(
     appends: bool,
     new_uuid: Callable[[], str],
 ) -> WritePlan:
-    """Rewrite the file groups that hold updates, or append to their logs; put inserts into small files first, then
-    into new groups.
+    """Rewrite the file groups that hold updates, or append to their logs. Inserts go to small files first, then to new
+    groups.
 
-    `slices`: the newest slices by existing partition. `appends`: updates go to logs; only small file groups
-    without logs are rewritten then, to take new rows. New groups of a partition get equal shares, as many as the
-    target size asks for. Pure but for `new_uuid`; ties are broken by (partition, file id).
+    `slices`: the newest slices, by existing partition. `appends`: updates go to logs. Then only small file groups
+    without logs are rewritten, to take new rows. New groups of a partition get equal shares, and there are as many as
+    the target size asks for. Pure but for `new_uuid`. Ties are broken by (partition, file id).
     """
     assert sizing.record_size_bytes >= 1
     assert sizing.file_size_max_bytes >= 1
     assert sizing.new_rows_max is None or sizing.new_rows_max >= 1
+
     tasks: list[FileGroupTask] = []
     partitions = sorted(set(profile.inserts) | {partition for partition, _ in profile.updates})
     for partition in partitions:
@@ -114,24 +117,14 @@ def plan_write(
         left = profile.inserts.get(partition, 0)
         filled = _fill_small_files(existing, left, sizing)
         left -= sum(filled.values())
-        for piece in sorted(existing, key=lambda piece: piece.file_id):
-            updates = profile.updates.get((partition, piece.file_id), 0)
-            if updates or piece.file_id in filled:
-                kind = TaskKind.APPEND if appends and piece.file_id not in filled else TaskKind.REWRITE
-                tasks.append(
-                    FileGroupTask(
-                        bucket=len(tasks),
-                        kind=kind,
-                        partition=partition,
-                        file_id=piece.file_id,
-                        base_file=piece.base_file.name.format() if piece.base_file is not None else None,
-                        base_instant=piece.base_instant,
-                        inserts=filled.get(piece.file_id, 0),
-                        updates=updates,
-                        is_new_partition=False,
-                        piece=logged(piece, kind),
-                    )
-                )
+
+        for file_slice in sorted(existing, key=lambda file_slice: file_slice.file_id):
+            updates = profile.updates.get((partition, file_slice.file_id), 0)
+            if updates or file_slice.file_id in filled:
+                kind = TaskKind.APPEND if appends and file_slice.file_id not in filled else TaskKind.REWRITE
+                inserts = filled.get(file_slice.file_id, 0)
+                tasks.append(_group_task(len(tasks), kind, file_slice, inserts=inserts, updates=updates))
+
         rows_max = _new_group_rows_max(sizing)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
@@ -151,6 +144,22 @@ def plan_write(
     return WritePlan(tuple(tasks))
 
 
+def _group_task(bucket: int, kind: TaskKind, file_slice: FileSlice, *, inserts: int, updates: int) -> FileGroupTask:
+    """The task of a file group that is there."""
+    return FileGroupTask(
+        bucket=bucket,
+        kind=kind,
+        partition=file_slice.partition,
+        file_id=file_slice.file_id,
+        base_file=file_slice.base_file.name.format() if file_slice.base_file is not None else None,
+        base_instant=file_slice.base_instant,
+        inserts=inserts,
+        updates=updates,
+        is_new_partition=False,
+        file_slice=logged(file_slice, kind),
+    )
+
+
 def _new_group_rows_max(sizing: Sizing) -> int:
     overhead = min(FILE_OVERHEAD_BYTES, sizing.file_size_max_bytes // 2)  # or small sizes mean a file a row
     rows_max = max(1, (sizing.file_size_max_bytes - overhead) // sizing.record_size_bytes)
@@ -158,25 +167,28 @@ def _new_group_rows_max(sizing: Sizing) -> int:
 
 
 def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) -> dict[str, int]:
-    """File id -> new rows, of the existing groups that take some."""
+    """File id -> new rows, for the existing groups that take some."""
     filled: dict[str, int] = {}
-    for piece in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
-        assert piece.base_file is not None
-        room = (sizing.file_size_max_bytes - piece.base_file.size_bytes) // sizing.record_size_bytes
+    for file_slice in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
+        assert file_slice.base_file is not None
+        room = (sizing.file_size_max_bytes - file_slice.base_file.size_bytes) // sizing.record_size_bytes
         take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
         if take:
-            filled[piece.file_id] = take
+            filled[file_slice.file_id] = take
             rows -= take
     return filled
 
 
-def logged(piece: FileSlice, kind: TaskKind) -> FileSlice | None:
-    """The slice as a task's `piece`."""
-    return piece if kind is TaskKind.APPEND and piece.base_file is not None and piece.log_files else None
+def logged(file_slice: FileSlice, kind: TaskKind) -> FileSlice | None:
+    """The slice that a task's `file_slice` holds; None for a task that appends to no log upon a base file."""
+    return file_slice if kind is TaskKind.APPEND and file_slice.base_file is not None and file_slice.log_files else None
 
 
 def equal_shares(total: int, count: int) -> list[int]:
-    """`total` in `count` shares that differ by one at most, the larger ones first."""
+    """`total` in `count` shares that differ by at most one, the larger ones first.
+
+    Example: 5 in 2 shares is 3 and 2.
+    """
     if count == 0:
         return []
     share, rest = divmod(total, count)
@@ -184,7 +196,7 @@ def equal_shares(total: int, count: int) -> list[int]:
 
 
 def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
-    """Groups with logs are none: their base file's size does not say what they hold."""
+    """Groups with logs do not count: the size of their base file does not tell how many rows they hold."""
     small = [
         p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes and not p.log_files
     ]
@@ -192,9 +204,9 @@ def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSl
 
 
 def record_size(rows: int, size_bytes: int, files: int, *, default_bytes: int) -> int:
-    """Bytes a row by what an earlier write measured, the fixed weight of its files set aside.
+    """Bytes of a row, as an earlier write measured them, without the fixed weight of its files.
 
-    `default_bytes` where it wrote too little to tell: fewer than 1,000 rows.
+    `default_bytes` if that write was too small to tell: fewer than 1,000 rows.
     """
     if rows < 1_000:
         return default_bytes

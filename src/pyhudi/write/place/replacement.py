@@ -1,4 +1,4 @@
-"""Replacing file groups as a whole: which ones a write replaces, and what must not stand in its way."""
+"""Replacing whole file groups: which ones a write replaces, and what must not stand in its way."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -18,24 +18,27 @@ _SHOWN_MAX = 5
 def plan_replacement(
     snapshot: Snapshot, operation: Operation, partitions: Iterable[str], pending: Mapping[FileGroup, Instant]
 ) -> dict[str, tuple[str, ...]] | None:
-    """Partition -> ids of the file groups that go; None for an operation that replaces none.
+    """Partition -> ids of the file groups that are replaced; None for an operation that replaces none.
 
-    `partitions`: of the incoming rows, or those to be deleted; overwriting the table takes all the others too.
-    Seen: 1.0.2 names partitions without file groups as well, with an empty list.
+    `partitions`: those of the incoming rows, or those to be deleted. Overwriting the table adds all others.
+    Seen: 1.0.2 also names partitions without file groups, with an empty list.
 
-    Spec: format/actions.md section 4. Raises: Conflict where a pending service is about to rewrite one of the
-    groups: it would bring their rows back.
+    Spec: format/actions.md section 4. Raises: Conflict if a pending service is about to rewrite one of the groups: it
+    would bring the group's rows back.
     """
     if not operation.replaces_groups:
         return None
+
     existing = set(snapshot.listing.partitions())
     chosen = set(partitions) | (existing if operation is Operation.INSERT_OVERWRITE_TABLE else set())
+
     for (partition, file_id), instant in sorted(pending.items()):
         if partition in chosen:
             raise Conflict(
                 f"partition '{partition}': {instant.action} '{instant.requested}' is pending and is about to rewrite "
                 f"its file group '{file_id}'; {_way_out(instant)}, then retry"
             )
+
     return {
         partition: tuple(piece.file_id for piece in snapshot.slices(partition)) if partition in existing else ()
         for partition in sorted(chosen)
@@ -50,13 +53,13 @@ def _way_out(instant: Instant) -> str:
 
 def clustering_groups(pending: Mapping[FileGroup, Instant]) -> dict[FileGroup, Instant]:
     """File groups of pending clusterings, which must not be written to."""
-    return {group: of for group, of in pending.items() if of.action in ("clustering", "replacecommit")}
+    return {group: instant for group, instant in pending.items() if instant.action in ("clustering", "replacecommit")}
 
 
 def requested_content(operation: Operation) -> bytes:
-    """What the requested file of an operation holds: nothing for a commit. Spec: format/actions.md section 4.
+    """The content of an operation's requested file: nothing for a commit. Spec: format/actions.md section 4.
 
-    Seen: 1.0.2 and 1.2.0 leave every field null, the version too, but for a deletion of partitions, which names itself.
+    Seen: 1.0.2 and 1.2.0 leave every field null, even the version. Only a deletion of partitions names itself.
     """
     if not operation.replaces_groups:
         return b""
@@ -68,7 +71,7 @@ def requested_content(operation: Operation) -> bytes:
 
 
 def find_partitions(existing: Sequence[str], wanted: Iterable[str]) -> tuple[str, ...]:
-    """The partition paths that are asked for, each once.
+    """The partition paths that are asked for, each of them once.
 
     Raises: NotFound for a path that is no partition of the table, naming the nearest.
     """
@@ -85,7 +88,8 @@ def find_partitions(existing: Sequence[str], wanted: Iterable[str]) -> tuple[str
 
 
 def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[str, ...]:
-    """The partition paths that patterns name: `*` stands for any text, slashes too; others are paths as they are.
+    """The partition paths that patterns name. `*` stands for any text, with slashes; other patterns are paths as they
+    are.
 
     Seen: 1.0.2 takes `%2A` for `*` where a pattern has no `*`.
     Raises: NotFound for a path or a pattern that is no partition of the table.
@@ -96,6 +100,7 @@ def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[
         if star not in pattern:
             chosen += find_partitions(existing, [pattern])
             continue
+
         parts = pattern.split(star)
         matching = [path for path in existing if _has_in_order(path, parts)]
         if not matching:
@@ -107,9 +112,10 @@ def match_partitions(existing: Sequence[str], patterns: Iterable[str]) -> tuple[
 
 
 def _has_in_order(path: str, parts: Sequence[str]) -> bool:
-    """Whether a path begins with the first of two or more texts, ends with the last and has the others between.
+    """Whether a path begins with the first text, ends with the last, and has the others between them in order.
 
-    Each at its first place: no expression that goes back and tries again, for partitions are named by anybody.
+    Takes each text at its first position. A regular expression might go back and try again for very long, and anybody
+    may name partitions. Example: `a/b/c` has `a`, `b` and `c` in order.
     """
     first, *between, last = parts
     at, end = len(first), len(path) - len(last)

@@ -1,4 +1,4 @@
-"""Which keys a file group holds, found as its rows are written: for a bucket index, which looks none up before."""
+"""Which keys a file group holds, found while its rows are written. A bucket index looks up no keys before."""
 
 from dataclasses import dataclass
 
@@ -15,16 +15,16 @@ from pyhudi.write.handles.target import WriteTarget
 
 @dataclass(frozen=True, slots=True)
 class StoredKeys:
-    """The keys of a slice's rows as they stand; those that its log deleted are none."""
+    """The keys of a slice's merged rows. Keys that its log deleted do not count."""
 
     keys: pa.Array
 
     def holds(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-        """Of each key whether it is stored."""
+        """For each of these keys, whether it is stored."""
         return one_array(pc.is_in(keys, value_set=self.keys))
 
 
-def search_keys(storage: Storage, target: WriteTarget, piece: FileSlice) -> StoredKeys:
-    """Reads the keys of a slice. Requests: the key column of its base file, and its log. Memory: the keys."""
-    rows = RowReading(storage, target.schema, target.reading).rows(piece, [RECORD_KEY])
+def search_keys(storage: Storage, target: WriteTarget, file_slice: FileSlice) -> StoredKeys:
+    """Read the keys of a slice. Requests: the key column of its base file, and its log. Memory: the keys."""
+    rows = RowReading(storage, target.schema, target.reading).rows(file_slice, [RECORD_KEY])
     return StoredKeys(one_array(rows.column(RECORD_KEY)))

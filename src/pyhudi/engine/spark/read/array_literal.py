@@ -1,6 +1,6 @@
-"""An array of the driver as a value in a plan: tasks get it with their code, and no job has to bring it to them.
+"""An array of the driver as a value in a plan. Tasks get it with their code, so no job has to bring it to them.
 
-Spark's own array of fixed-size values goes to the JVM as one piece of bytes; plans show its class and a hash.
+Spark's own array of fixed-size values goes to the JVM as one sequence of bytes. Plans show its class and a hash.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from pyhudi.engine.spark.java import java_class
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 _WORD_BYTES = 8
 _ARRAY_AT = 16
-"""Where the first byte of a Java array lies in it: what Spark's `Platform.BYTE_ARRAY_OFFSET` is."""
+"""Where the first element of a Java byte array lies: Spark's `Platform.BYTE_ARRAY_OFFSET`."""
 
 
 def array_literal(spark: SparkSession, numbers: np.ndarray) -> Column:
-    """The numbers (int64) as a value of type array<bigint>; needs the gateway to the driver's JVM.
+    """The numbers (int64) as a value of type array<bigint>. Needs the gateway to the driver's JVM.
 
     Memory of each task: 8 bytes a number.
-    Seen: `UnsafeArrayData` holds a count, a bit for each element that is null, in words, and the elements.
+    Seen: `UnsafeArrayData` holds a count; a bit for each element that is null, in words; and the elements.
     """
     no_nulls = bytes(-(-len(numbers) // (8 * _WORD_BYTES)) * _WORD_BYTES)
     content = b"".join((len(numbers).to_bytes(_WORD_BYTES, "little"), no_nulls, numbers.astype("<i8").tobytes()))
@@ -30,7 +30,7 @@ def array_literal(spark: SparkSession, numbers: np.ndarray) -> Column:
 
 
 def _column(spark: SparkSession, expression: object) -> Column:
-    """An expression of Catalyst's as a column: from 4.0 on it is wrapped by a helper, before that it was a column's."""
+    """A Catalyst expression as a column. From Spark 4.0 on a helper wraps it; before, the class of columns did."""
     if spark.version.startswith("3."):
         column = java_class(spark, "org.apache.spark.sql.Column")(expression)
     else:

@@ -12,18 +12,19 @@ _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
 def can_take_arrow(spark: SparkSession) -> bool:
-    """Whether `arrow_dataframe` works here: not through Connect, nor where Spark is told to expect large types."""
+    """Whether `arrow_dataframe` works: not through Connect, nor if Spark is told to expect large types."""
     return is_classic(spark) and spark.conf.get(_LARGE_TYPES, "false") == "false"
 
 
 def arrow_dataframe(spark: SparkSession, rows: pa.Table, schema: t.StructType) -> DataFrame:
-    """The rows, as columns of this schema; a partition for each core, or part of the plan where they are few.
+    """The rows as a DataFrame with this schema, with a partition for each core; few rows become part of the plan.
 
-    Memory: the rows, in the driver's JVM, as long as the DataFrame lives; where they came from they may go.
-    Seen: `createDataFrame` does the same with an Arrow table from 4.0 on, in pieces of ten thousand rows.
+    Memory: the rows, in the driver's JVM, as long as the DataFrame lives. The given rows may be released.
+    Seen: from 4.0 on `createDataFrame` does the same with an Arrow table, in pieces of ten thousand rows.
     """
     jvm, context = spark._jvm, spark.sparkContext
     fitting = rows.cast(arrow_schema(schema))
+
     kept = context._serialize_to_jvm(
         fitting.to_batches(max_chunksize=max(1, -(-len(rows) // core_count(spark)))),
         ArrowStreamSerializer(),

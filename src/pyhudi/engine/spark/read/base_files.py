@@ -1,4 +1,4 @@
-"""Base files that are known by path and size, as native Parquet scans."""
+"""Base files whose paths and sizes are known, as native Parquet scans."""
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -21,7 +21,7 @@ from pyhudi.table.prune.partition_values import PathValues
 from pyhudi.table.slices.stored_types import group_by_stored_types
 
 CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-"""Dates are of the calendar in use today where a file does not say: before 4.0 Spark refuses old ones otherwise."""
+"""Dates are of today's calendar if a file does not say. Otherwise Spark before 4.0 refuses old dates."""
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
@@ -34,12 +34,13 @@ def read_as(
     *more: Column,
     values: PathValues | None = None,
 ) -> DataFrame:
-    """These base files' rows as these columns, whatever the files' types are, and as `more` ones of Spark's scan.
+    """These base files' rows with these columns, whatever types the files have, and with the columns `more` of the
+    scan.
 
-    `values`: what partition paths say of the stored rows; files that a query's filters rule out by it are not read.
+    `values`: what partition paths tell of the stored rows. Files that a query's filters rule out by it are not read.
 
-    Files that hold a column in the type that it had before are a scan of their own, with native casts: Spark's
-    vectorized reader knows some of these conversions and fails on others, which ones depends on its release.
+    Files that hold a column in an older type are a scan of their own, with native casts. Spark's vectorized reader
+    makes some of these conversions and fails on others, depending on its release.
     Requests: as `group_by_stored_types`.
     """
     to = spark_schema(wanted)
@@ -48,6 +49,7 @@ def read_as(
         found = spark_schema(group.schema)
         told = None if values is None else values.among(group.schema)
         rows = read_files(spark, location, group.files, found, values=told)
+
         if found != to:
             columns = [
                 cast_column(f.col(quoted(one.name)), stored.dataType, one.dataType).alias(one.name)
@@ -56,6 +58,7 @@ def read_as(
             rows = rows.select(*columns, *more)
         elif more:  # each column that is named to the JVM costs a few calls
             rows = rows.select("*", *more)
+
         parts.append(rows)
     return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
 
@@ -68,10 +71,9 @@ def read_files(
     *,
     values: PathValues | None = None,
 ) -> DataFrame:
-    """These base files (path relative to the table, bytes) and no others, as one native Parquet scan with the given
-    columns. `values`: as for `read_as`.
+    """Exactly these base files (path relative to the table, bytes), as one native Parquet scan with the given columns.
 
-    Under Spark Connect Spark looks at each file, with as many tasks as there are cores.
+    `values`: as for `read_as`. Under Spark Connect, Spark looks at each file, with as many tasks as there are cores.
     """
     if not files:
         return spark.createDataFrame([], schema)
@@ -84,20 +86,20 @@ def read_files(
 
 
 def hides_file(columns: Iterable[str]) -> bool:
-    """Whether one of these columns has the name of what Spark knows of a row's file, however it is spelled: a scan of
-    it tells no more which file a row is of.
+    """Whether one of these columns has the name `_metadata`, in any case. Spark gives a row's file under this name, so
+    a scan with the column no longer tells which file a row is from.
     """
     return any(name.lower() == "_metadata" for name in columns)
 
 
 def hides_place(columns: Iterable[str]) -> bool:
-    """Whether a scan of these columns tells no more which row of which file a row is."""
+    """Whether a scan of these columns no longer tells which row of which file a row is."""
     columns = list(columns)
     return hides_file(columns) or is_overwritten(columns)
 
 
 def is_overwritten(columns: Iterable[str]) -> bool:
-    """Whether Spark's Parquet scan fails at one of these columns or, if it is a long, puts row numbers into it."""
+    """Whether Spark's Parquet scan fails on one of these columns, or puts row numbers into it if it is a long."""
     return any(name.lower() == "_tmp_metadata_row_index" for name in columns)
 
 
@@ -110,5 +112,5 @@ def spark_uri(location: StorageLocation, path: str) -> str:
 
 
 def _without_globs(path: str) -> str:
-    """Glob characters escaped: Spark's reader takes paths as patterns."""
+    """Escape glob characters, because Spark's reader takes paths as patterns."""
     return "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in path)

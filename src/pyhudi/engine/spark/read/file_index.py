@@ -32,8 +32,8 @@ def scan_known_files(
 ) -> DataFrame:
     """The rows of Parquet files. Needs the gateway to the driver's JVM.
 
-    `times_ms`: what `_metadata.file_modification_time` is to say of each file; none: 1970.
-    Filters and projections are pushed down as in any scan of Spark's.
+    `times_ms`: what `_metadata.file_modification_time` shows for each file; empty: 1970.
+    Filters and projections are pushed down as in any Spark scan.
     """
     return scan_index(spark, index_files(spark, files, times_ms), schema, options)
 
@@ -41,8 +41,8 @@ def scan_known_files(
 def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms: Sequence[int] = ()) -> Any:
     """Spark's own index of these files, an `InMemoryFileIndex`.
 
-    It stands under a made-up root named after its content: two scans are equal to Spark only if they read the same
-    files, and no refresh of a path that exists lists them anew.
+    Its root is made up, and named after its content. So two scans are equal to Spark only if they read the same files,
+    and refreshing a path that exists does not list them anew.
     """
     content = encode_statuses(files, times_ms or [0] * len(files))
     index = _in_memory_index(spark, _root(content), content, len(files), _ALL_FILES, None)
@@ -61,13 +61,13 @@ def _root(content: bytes) -> str:
 
 
 def index_folders(spark: SparkSession, folders: Sequence[str], columns: t.StructType) -> Any:
-    """Spark's own index of made-up folders `a=1/b=2`, with a made-up file each; it knows these partition columns."""
+    """Spark's own index of made-up folders `a=1/b=2`, each with a made-up file. It knows these partition columns."""
     content = encode_statuses([(f"file:///pyhudi-folders/{folder}/file", 1) for folder in folders], [0] * len(folders))
     return _in_memory_index(spark, "file:///pyhudi-folders", content, len(folders), {}, columns)
 
 
 def scan_index(spark: SparkSession, index: Any, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
-    """The rows of the Parquet files that an index lists, which is a `FileIndex` of Spark's."""
+    """The rows of the Parquet files in an index. `index`: a `FileIndex` of Spark."""
     session = spark._jsparkSession
     relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
@@ -84,14 +84,16 @@ def scan_index(spark: SparkSession, index: Any, schema: t.StructType, options: M
 def _in_memory_index(
     spark: SparkSession, root: str, content: bytes, count: int, options: Mapping[str, str], columns: t.StructType | None
 ) -> Any:
-    """An index of files whose statuses these are. `columns`: the partition columns that folders below the root say."""
+    """An index of files with these statuses. `columns`: the partition columns that the folders below the root state."""
     session = spark._jsparkSession
     python = java_class(spark, "org.apache.spark.api.python.PythonUtils")
     option = java_class(spark, "scala.Option")
     nothing = option.empty()
+
     path = java_class(spark, "org.apache.hadoop.fs.Path")(root)
     cache = java_class(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
     cache.putLeafFiles(path, _decoded(spark, content, count))
+
     known = nothing if columns is None else option.apply(session.parseDataType(columns.json()))
     index = java_class(spark, f"{_SOURCES}.InMemoryFileIndex")(
         session, python.toSeq([path]), python.toScalaMap(dict(options)), known, cache, nothing, nothing

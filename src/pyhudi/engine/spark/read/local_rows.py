@@ -1,7 +1,7 @@
-"""Arrow rows of the driver as Parquet files of this machine, which Spark's own reader scans: a column that a query does
-not name costs nothing, where rows in the JVM cost what all their columns do.
+"""Arrow rows of the driver as Parquet files of this machine, which Spark's own reader scans.
 
-A file stays for as long as a plan in the JVM may scan it.
+A column that a query does not name costs nothing. Rows in the JVM would cost what all of their columns do.
+A file stays as long as a plan in the JVM may scan it.
 """
 
 import atexit
@@ -24,15 +24,15 @@ from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_fold
 from pyhudi.storage.scratch import ScratchFolder
 
 FILES_BYTES_MAX: Final = 2 << 30
-"""Bytes of all files of a process: rows beyond are not written."""
+"""The most bytes of all files of a process. Rows beyond it are not written to files."""
 
 KEPT_S: Final = 600.0
-"""Seconds that a file stays at least: what a job still reads may have no plan any more."""
+"""Seconds that a file stays at least, because a running job may read it when its plan is gone already."""
 
 
 @dataclass(eq=False)
 class _Kept:
-    """Files that a plan may scan. `scan`: a weak reference within this JVM to what only such plans refer to."""
+    """Files that a plan may scan. `scan`: a weak reference in the JVM to an object that only such plans refer to."""
 
     folder: ScratchFolder
     size_bytes: int
@@ -48,13 +48,13 @@ class _Kept:
 
 @dataclass(eq=False)
 class _Files:
-    """Those of this process, of all its sessions."""
+    """The files of this process, over all of its sessions."""
 
     kept: list[_Kept] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sweep(self, jvm: Any, now_s: float) -> int:
-        """Delete what no plan can scan any more. Bytes that are left."""
+        """Delete files that no plan can scan any more. Returns the bytes of those that are left."""
         with self.lock:
             going = [one for one in self.kept if one.may_go(jvm, now_s)]
             for one in going:
@@ -76,14 +76,14 @@ atexit.register(_OWN.delete)
 
 
 def takes_files(spark: SparkSession, size_bytes: int) -> bool:
-    """Whether files of so many bytes may be written for this session: Spark runs here, and they fit."""
+    """Whether files of so many bytes may be written for this session: Spark runs on this machine, and they fit."""
     return runs_on_this_machine(spark) and _OWN.sweep(spark._jvm, time.monotonic()) + size_bytes <= FILES_BYTES_MAX
 
 
 def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str]) -> DataFrame:
-    """The rows, in a file for each core, as a native scan with these options of Spark's Parquet reader.
+    """The rows as a native scan with these options of Spark's Parquet reader. There is a file for each core.
 
-    Disk: about the rows' bytes, where Spark puts what it spills, until no DataFrame of these rows is left.
+    Disk: about the rows' bytes, in Spark's folder for spilled data, until no DataFrame of these rows is left.
     """
     schema = spark_schema(rows.schema)
     fitting = rows.cast(arrow_schema(schema))
@@ -102,7 +102,7 @@ def file_dataframe(spark: SparkSession, rows: pa.Table, options: dict[str, str])
 
 
 class KeptFiles:
-    """A folder for files that a scan is to read: there for as long as a plan may need the scan, or gone at once."""
+    """A folder for files that a scan will read. It stays as long as a plan may need the scan; without one it goes."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -121,14 +121,17 @@ class KeptFiles:
             self._scratch.discard()
 
     def keep(self, scan: DataFrame, size_bytes: int) -> None:
-        """The scan reads the files, which have so many bytes: they stay. `scan`: as `scan_known_files` gives it."""
+        """Keep the files, because the scan reads them.
+
+        `size_bytes`: of all files. `scan`: made by `scan_known_files`.
+        """
         columns = scan._jdf.queryExecution().analyzed().relation().dataSchema()  # an object of this relation alone
         seen = java_class(self._spark, "java.lang.ref.WeakReference")(columns)
         self._entry = _Kept(self._scratch, size_bytes, time.monotonic(), self._spark._jvm, seen)
         _OWN.keep(self._entry)
 
     def grow(self, size_bytes: int) -> None:
-        """The files came to so many more bytes, after `keep`."""
+        """Note that the files have grown by so many bytes since `keep`."""
         assert self._entry is not None
         self._entry.size_bytes += size_bytes
         self._entry.written_s = time.monotonic()

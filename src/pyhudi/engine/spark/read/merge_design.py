@@ -6,45 +6,52 @@ from typing import Final
 from pyhudi.table.read.plan import PlannedFile
 
 LOG_SHARE_MAX: Final = 0.2
-"""Bytes of logs for each byte of base files up to which it pays to read untouched rows apart."""
+"""Untouched rows are read apart if logs have at most this many bytes for each byte of base files."""
 
 NATIVE_BYTES_MIN: Final = 32 << 20
-"""Bytes of base files from which it pays: below, finding the touched rows takes longer than it spares."""
+"""Untouched rows are read apart from this many bytes of base files on. Below, finding the touched rows takes longer
+than it saves.
+"""
 
 NATIVE_BYTES_MAX: Final = 32 << 30
-"""Bytes of base files up to which the places of touched rows, a bit a row, are sent to every task."""
+"""Positions of touched rows, a bit a row, are sent to every task for at most this many bytes of base files."""
 
 DRIVER_BYTES_MAX: Final = 512 << 20
-"""Bytes of base files and logs up to which the driver finds the touched rows: a stage of tasks is slower to start."""
+"""The driver finds the touched rows in at most this many bytes of base files and logs.
+
+A stage of tasks starts slower.
+"""
 
 DRIVER_LOG_BYTES_MAX: Final = 64 << 20
-"""Bytes of logs up to which the driver merges the touched rows, too: starting Python tasks takes a second."""
+"""The driver also merges the touched rows in at most this many bytes of logs. Starting Python tasks takes a second."""
 
 BASE_BYTES_A_BLOCK: Final = 3 << 20
-"""Bytes of a base file for each data block of its log from which it pays to scan the blocks as files: opening one takes
-as long as merging the rows of so much.
+"""Blocks are scanned as files if the base file has at least this many bytes for each data block of its log. Opening a
+block takes as long as merging the rows of so many bytes.
 """
 
 WHOLE_ON_DRIVER_BYTES_MAX: Final = 512 << 20
-"""Bytes of base files and logs of slices read whole, up to which the driver merges those that a query needs."""
+"""The driver merges whole slices that a query needs if all of them have at most this many bytes."""
 
 MERGED_BYTES_A_BYTE: Final = 4
-"""Bytes of a merged file for each byte of its slice, about: its rows are not compressed."""
+"""About how many bytes a merged file has for each byte of its slice. Its rows are not compressed."""
 
 FILE_ROWS_BYTES_MIN: Final = 4 << 20
-"""Bytes of rows of the driver below which they get to Spark sooner as Arrow than as files."""
+"""Rows of the driver with fewer bytes reach Spark sooner as Arrow than as files."""
 
 
 def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], list[PlannedFile]]:
-    """The slices of which Spark's own reader takes the untouched rows, and those that tasks merge whole.
+    """The slices of which Spark's own reader takes the untouched rows, and the slices that are merged whole.
 
-    Pure. The former have a base file, and logs of up to `LOG_SHARE_MAX` of its size: the smallest share first, as far
-    as `NATIVE_BYTES_MAX` goes; none where they come to less than `NATIVE_BYTES_MIN`. Both keep the order of `slices`.
-    Files go by their names where places are sent: of slices whose base files share a name one at most is chosen.
+    Pure. The former have a base file, and logs of at most `LOG_SHARE_MAX` of its size. The smallest share comes first,
+    up to `NATIVE_BYTES_MAX` in all. If they have less than `NATIVE_BYTES_MIN` in all, none is chosen. Both lists keep
+    the order of `slices`. Positions are sent by file name, so of slices whose base files share a name at most one is
+    chosen.
     """
     chosen: set[int] = set()
     names: set[str] = set()
     total_bytes = 0
+
     for at in sorted(range(len(slices)), key=lambda at: (_log_share(slices[at]), at)):
         name, size_bytes = slices[at].path.rpartition("/")[2], base_size_bytes(slices[at])
         if _log_share(slices[at]) > LOG_SHARE_MAX or name in names or total_bytes + size_bytes > NATIVE_BYTES_MAX:
@@ -52,6 +59,7 @@ def split_by_design(slices: Sequence[PlannedFile]) -> tuple[list[PlannedFile], l
         chosen.add(at)
         names.add(name)
         total_bytes += size_bytes
+
     if total_bytes < NATIVE_BYTES_MIN:
         chosen = set()
     whole = [planned_file for at, planned_file in enumerate(slices) if at not in chosen]
@@ -85,7 +93,7 @@ def data_blocks_max(planned_file: PlannedFile) -> int:
 
 
 def pays_as_files(rows_bytes: int) -> bool:
-    """Whether rows of the driver are worth files of this machine, of which Spark reads the columns that it needs."""
+    """Whether it pays to write rows of the driver to files of this machine, where Spark reads needed columns only."""
     return rows_bytes >= FILE_ROWS_BYTES_MIN
 
 

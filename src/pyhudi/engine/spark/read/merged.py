@@ -1,4 +1,4 @@
-"""Slices with logs as Spark reads them: tasks merge them as this process would, and hand over Arrow batches."""
+"""Slices with logs as Spark reads them: tasks merge them as this process would, and return Arrow batches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from pyhudi.table.view.file_system_view import FileSlice
 _TASKS_A_CORE = 4
 _PARTITIONS_MAX = 16
 _SHARE_BYTES = 64 << 20
-"""Bytes of base files and logs that are worth a task: each takes a tenth of a second before it reads anything."""
+"""Bytes of base files and logs that are worth a task. Each task takes a tenth of a second before it reads anything."""
 
 
 def read_merged_slices(
@@ -31,13 +31,14 @@ def read_merged_slices(
     *,
     touched_only: bool = False,
 ) -> DataFrame:
-    """The plan's rows of these slices, filtered and projected; each task merges a share of them, one at a time.
+    """The plan's rows of these slices, filtered and projected. Each task merges a share of the slices, one at a time.
 
-    Slices of up to `_PARTITIONS_MAX` partitions are a plan for each partition, with what its path tells as literals: no
-    filter reaches the rows of a task, but Spark leaves out a plan whose literals a query's filters rule out.
+    Slices of up to `_PARTITIONS_MAX` partitions get a plan for each partition. The values that its path tells are
+    literals in that plan. No filter reaches the rows of a task, but Spark leaves out a plan whose literals the query's
+    filters rule out. Example: `where city = 'oslo'` skips the plan of `city=rome`.
 
     `touched_only`: without the base rows that the logs do not touch.
-    Memory of a task: what the log of one slice comes to, of the columns that are read.
+    Memory of a task: the merged log of one slice, with the columns that are read.
     """
     lean = replace(plan, files=())  # each task is told its own files only by number; the rest of the plan is small
     read = partial(read_planned, plan=lean, use_threads=False, touched_only=touched_only)
@@ -51,6 +52,7 @@ def read_merged_slices(
     told = plan.told_as_shown
     if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
         return map_slices(spark, location, slices, run, plan.schema)
+
     most = _share_count(slices, core_count(spark))
     total_bytes = sum(planned_file.size_bytes for planned_file in slices)
     parts = []
@@ -72,7 +74,10 @@ def map_slices(
     *,
     tasks_max: int | None = None,
 ) -> DataFrame:
-    """What `read` gives of each slice, in tasks that take a share of them each. `tasks_max`: None: as the bytes say."""
+    """The batches that `read` gives for each slice, read by tasks that take a share of the slices each.
+
+    `tasks_max`: None: as many tasks as the bytes to read are worth.
+    """
     use_running_interpreter(spark)
     shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
     numbers = spark.range(0, len(shares), 1, len(shares))
@@ -95,7 +100,7 @@ def read_standing_rows(
     columns: Sequence[str],
     number: str,
 ) -> DataFrame:
-    """These columns of the rows of numbered slices with logs, as they stand, and the slice's number under `number`."""
+    """These columns of the merged rows of numbered slices with logs. `number`: the column with the slice's number."""
     use_running_interpreter(spark)
     schema = pa.schema([*(reader.stored.field(name) for name in columns), pa.field(number, pa.int32())])
 
@@ -118,7 +123,7 @@ def _share_count(slices: Sequence[PlannedFile], cores: int) -> int:
 
 
 def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]:
-    """So many lists of slices at most, of about as many bytes each."""
+    """At most so many lists of slices, each with about the same number of bytes."""
     shares: list[list[PlannedFile]] = [[] for _ in range(min(most, len(slices)))]
     sizes = [0] * len(shares)
     for planned_file in sorted(slices, key=lambda planned_file: planned_file.size_bytes, reverse=True):

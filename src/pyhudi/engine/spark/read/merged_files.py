@@ -1,7 +1,7 @@
-"""Slices with logs that this process merges once a query needs them: into Parquet files of this machine.
+"""Slices with logs that this process merges into Parquet files of this machine, once a query needs them.
 
-Spark's own reader scans the files, so a query's filters and its choice of columns reach them as they reach base files.
-A slice of a partition that the query's filters rule out is not merged, and none of its files is opened.
+Spark's own reader scans the files. So a query's filters and columns are pushed down as into base files. A slice of a
+partition that the query's filters rule out is not merged, and none of its files is opened.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,16 +23,16 @@ from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
 
 _GROUP_ROWS = 128 * 1024
-"""Rows of a row group: Spark reads several of one file at once."""
+"""Rows of a row group. Spark reads several row groups of one file at the same time."""
 
 
 def scan_merged_files(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
 ) -> DataFrame:
-    """The plan's rows of these slices, filtered and projected. Each slice is merged once, as a query first needs it.
+    """The plan's rows of these slices, filtered and projected. Each slice is merged once, when a query first needs it.
 
-    Disk: the rows of the slices that were merged, where Spark puts what it spills, until no DataFrame of these rows is
-    left. Memory: for each processor what the log of one slice comes to, and a row group.
+    Disk: the rows of the merged slices, in Spark's folder for spilled data, until no DataFrame of these rows is left.
+    Memory: for each processor the merged log of one slice, and a row group.
     """
     schema = spark_schema(plan.schema)
     inputs = [
@@ -49,7 +49,7 @@ def scan_merged_files(
 
 
 class _MergedFiles:
-    """The files of slices that were merged so far."""
+    """The files of the slices that were merged so far."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class _MergedFiles:
         self._found: dict[int, ScanFile | None] = {}
 
     def of(self, numbers: Sequence[int]) -> list[ScanFile]:
-        """A file for each of these slices that has a row. One caller at a time."""
+        """A file for each of these slices that has a row. Must be called by one thread at a time."""
         missing = [number for number in numbers if number not in self._found]
         if missing:
             storage = open_storage(self._location)
@@ -85,7 +85,7 @@ class _MergedFiles:
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches in tables of `_GROUP_ROWS` rows or more each, but for the last."""
+    """The batches in tables of at least `_GROUP_ROWS` rows; the last table may have fewer."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -1,7 +1,7 @@
-"""Slices with logs whose untouched base rows Spark's own reader takes; tasks merge the others.
+"""Slices with logs whose untouched base rows Spark's own reader takes, while tasks merge the touched rows.
 
-Which rows those are is found out first: a bit for each base row, sent to every task of the native scan. So the rules of
-merging stay in one place, whatever they are, and what is known to be untouched is filtered and pruned natively.
+The touched rows are found first: a bit for each base row, sent to every task of the native scan. So the rules of
+merging stay in one place, and untouched rows are filtered and pruned natively.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,14 +36,15 @@ def untouched_rows(
     scan: Callable[..., DataFrame],
     touched: Callable[[], Sequence[np.ndarray]] | None = None,
 ) -> DataFrame:
-    """Base rows of these slices without those that the logs touch. `scan` gives the base rows, with more columns.
+    """Base rows of these slices, without the rows that the logs touch. `scan`: gives the base rows, with more columns.
 
-    `touched`: which these are, as `find_touched`, asked for once Spark has planned the scan; None: that is found out.
-    Memory of each executor, and of the driver on the way: a bit for each base row.
+    `touched`: gives the positions of the touched rows, as `find_touched` does, and is asked once Spark has planned the
+    scan; None: they are looked up. Memory of each executor, and of the driver on the way: a bit for each base row.
     """
     files = [(planned_file.path, base_size_bytes(planned_file)) for planned_file in slices]
     by_size = go_by_size(files)
     rows = scan(*_file_and_place(by_size))
+
     if touched is not None:
         return _rows_without(rows, _gone(spark, files, touched(), by_size), by_size)
     return _rows_without(rows, _touched(spark, location, plan, slices, by_size), by_size)
@@ -52,7 +53,7 @@ def untouched_rows(
 def _gone(
     spark: SparkSession, files: Sequence[tuple[str, int]], gone: Sequence[np.ndarray], by_size: bool
 ) -> DataFrame:
-    """What each file goes by, and the bits of its rows that are gone."""
+    """For each file, its size or name, and the bits of its rows that are gone."""
     bits = [
         (_goes_by(path, size_bytes, by_size), pack_places(places))
         for (path, size_bytes), places in zip(files, gone, strict=True)
@@ -61,28 +62,31 @@ def _gone(
 
 
 def _rows_without(rows: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
-    """Rows with their file and place but for those with a bit in `gone`. A file of which it says nothing fails as it is
-    read.
+    """The rows with their file and position, except those with a bit in `gone`.
+
+    Reading fails for a file that `gone` says nothing of.
     """
-    # A lookup by a number takes a fifth of the time that one by the name takes; names are compared after it.
+    # A lookup by number takes a fifth of the time of a lookup by name. Names are compared after it.
     is_same = f"{FILE} = {_OF}"
     found = is_same if by_size else f"xxhash64({FILE}) = xxhash64({_OF})"
     joined = rows.join(f.broadcast(gone), f.expr(found), "left")
+
     word = f"get({_BITS}, CAST(shiftright({PLACE}, 6) AS INT))"  # null behind the last row that is gone
     bit = f"coalesce(shiftright({word}, CAST({PLACE} & 63 AS INT)) & 1, 0)"
     unknown = f"raise_error(concat('pyhudi: nobody looked which rows of this file logs touch: ', {FILE}))"
     is_gone = f"CASE WHEN {is_same} THEN {bit} ELSE CAST({unknown} AS BIGINT) END"
+
     return joined.where(f"{is_gone} = 0").drop(FILE, PLACE, _OF, _BITS)
 
 
 def _file_and_place(by_size: bool) -> tuple[Column, Column]:
-    """What tells each row's file apart, and where it stands there."""
+    """The columns that tell each row's file apart, and the row's position in it."""
     file = "_metadata.file_size" if by_size else "_metadata.file_name"
     return f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {PLACE}")
 
 
 def go_by_size(files: Sequence[tuple[str, int]]) -> bool:
-    """Whether files (path, bytes) are told apart by their sizes: text takes longer in each row."""
+    """Whether files (path, bytes) are told apart by their sizes. Text would take longer in each row."""
     return len({size_bytes for _, size_bytes in files}) == len(files)
 
 
@@ -93,7 +97,7 @@ def _goes_by(path: str, size_bytes: int, by_size: bool) -> int | str:
 def _touched(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile], by_size: bool
 ) -> DataFrame:
-    """What each slice's base file goes by, and the bits of the rows that are touched."""
+    """For each slice, the size or name of its base file, and the bits of the touched rows."""
     reading, stored = plan.log_reading, plan.stored_schema
     assert reading is not None
 
@@ -130,14 +134,17 @@ def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndar
 
 
 def pack_places(places: np.ndarray) -> np.ndarray:
-    """Words of bits set at these places, which ascend: up to the last of them."""
+    """Words with bits set at these positions, up to the last one.
+
+    `places`: ascending. Example: 0 and 2 give the word 5.
+    """
     bits = np.zeros(int(places[-1]) + 1 if len(places) else 0, np.bool_)
     bits[places] = True
     return pack_bits(bits)
 
 
 def pack_bits(bits: np.ndarray) -> np.ndarray:
-    """Words of `WORD_BITS` bits, the first one the lowest of the first word."""
+    """The bits in words of `WORD_BITS` bits. The first bit is the lowest of the first word."""
     padded = np.zeros(-(-len(bits) // WORD_BITS) * WORD_BITS, np.bool_)
     padded[: len(bits)] = bits
     return np.packbits(padded, bitorder="little").view("<i8")

@@ -1,7 +1,7 @@
-"""Slices whose log says of each record where it belongs: all their rows by one native scan.
+"""Slices whose rows are known without merging, as stored rows: one native scan reads all of them.
 
-It reads the base files, and each Parquet block of the logs as a file of this machine; what does not count of either is
-left out by its number. So no value of a row passes through Python, and a query pays for the columns that it names.
+The scan reads the base files, and each Parquet block of the logs as a file of this machine. Rows that do not count are
+left out by their position. So no value of a row passes through Python, and a query pays only for the columns it names.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,14 @@ PlacedSlice = tuple[PlannedFile, PlacedRows]
 def find_placed_slices(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
 ) -> list[PlacedSlice]:
-    """Those of the slices that `placed_scan` can read, in their order; none where Spark does not run on this machine.
+    """The slices among these that `placed_scan` can read, in order. None of them if Spark is not on this machine.
 
     Cost: as `find_placed`, by threads of this process.
     """
     log_bytes = sum(planned_file.size_bytes - base_size_bytes(planned_file) for planned_file in slices)
     if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
         return []
+
     reading, wanted, storage = plan.log_reading, plan.schema_read, open_storage(location)
     assert reading is not None
     by_path = {
@@ -63,9 +64,9 @@ def find_placed_slices(
 def placed_scan(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlacedSlice]
 ) -> DataFrame:
-    """The rows of these slices as they are stored, of the columns that reading needs.
+    """The rows of these slices as they are stored, with the columns that reading needs.
 
-    Disk: the data blocks, where Spark puts what it spills, until no DataFrame of these rows is left.
+    Disk: the data blocks, in Spark's folder for spilled data, until no DataFrame of these rows is left.
     Memory of each task, and of the driver: a bit for each stored row.
     """
     schema = spark_schema(plan.schema_read)
@@ -84,6 +85,7 @@ def placed_scan(
             for at, path, (block, _) in zip(partitions, paths, blocks, strict=True)
         ]
         files = [ScanFile(*file, start) for file, start in zip([*base, *copies], starts, strict=True)]
+
         scan = scan_pruned_files(spark, files, plan.told_as_stored, schema, CALENDAR)
         standing = scan.where(_stands(array_literal(spark, words)))
         writing.result()
@@ -92,7 +94,7 @@ def placed_scan(
 
 
 def _write(paths: Sequence[Path], blocks: Sequence[LogBlock]) -> None:
-    """The content of each block as a file."""
+    """Write the content of each block to a file."""
     for path, block in zip(paths, blocks, strict=True):
         path.write_bytes(block.read_content())
 
@@ -105,9 +107,10 @@ def _pack(gone: Sequence[np.ndarray]) -> tuple[np.ndarray, list[int]]:
 
 
 def _stands(words: Column) -> Column:
-    """Whether a row of the scan is none of those that are gone. The time of its file is the number of its first word.
+    """Whether a row of the scan counts: its bit is not set. The time of its file is the number of the file's first
+    word.
 
-    Files stay as they were looked at: their scan knows how long they are. A row behind the last word of all fails.
+    Files must stay as they were when the query was planned. A row beyond the last word of all files fails.
     """
     shift = WORD_BITS.bit_length() - 1
     first = "unix_millis(_metadata.file_modification_time)"

@@ -1,8 +1,8 @@
 """A native Parquet scan whose files are chosen once Spark knows a query's filters.
 
-Spark asks a `FileIndex` for its files as it runs a scan, and tells the filters that reach the scan. Here that index is
-an object of this process, which Spark's JVM calls back. It leaves out the partitions that no row of the query can be
-of, by Spark's own evaluation of the filters over what partition paths say.
+When Spark runs a scan, it asks a `FileIndex` for the files, and passes the filters that reach the scan. Here the index
+is an object of this process, which Spark's JVM calls back. It leaves out each partition that can hold no row of the
+query. Spark itself evaluates the filters, on the values that partition paths tell.
 """
 
 import datetime as dt
@@ -31,12 +31,12 @@ _UNSAFE: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
 """Characters that Spark escapes in the folders of partition columns."""
 
 Values = Mapping[str, object]
-"""What is known of all rows of a partition: values by column."""
+"""What is known of all rows of a partition: column -> value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanFile:
-    """A file of a scan. `time_ms`: what `_metadata.file_modification_time` is to say."""
+    """A file of a scan. `time_ms`: what `_metadata.file_modification_time` shows."""
 
     partition: str
     uri: str
@@ -45,7 +45,7 @@ class ScanFile:
 
 
 class KnownPartitions:
-    """What is known of the rows of partitions, and which of these a query's filters leave."""
+    """What is known of the rows of partitions. Finds the partitions that a query's filters leave."""
 
     def __init__(
         self, spark: SparkSession, partitions: Sequence[str], values: PathValues, schema: t.StructType
@@ -56,23 +56,27 @@ class KnownPartitions:
         self._columns = [field for field in schema.fields if field.name in named]
 
     def left_by(self, filters: Any) -> frozenset[int] | None:
-        """The numbers of the partitions that may hold a row for which these hold, a Scala sequence of expressions of
-        Catalyst's; None for all of them.
+        """The numbers of the partitions that may hold a row for which all filters hold; None: all partitions.
 
-        Where a filter fails for a partition none is left out: Spark fails in turn if a row meets the filter.
+        `filters`: a Scala sequence of Catalyst expressions.
+        If a filter fails for a partition, none is left out: Spark fails itself if a row meets the filter.
         """
         if not self._columns:
             return None
+
         python = java_class(self._spark, "org.apache.spark.api.python.PythonUtils")
         usable = python.toSeq([one for one in _elements(filters) if self._is_usable(one)])
         if usable.isEmpty():
             return None
+
         try:
             left = self._folders.listFiles(usable, python.toSeq([]))
         except (PySparkException, Py4JJavaError):
             return None
+
         if left.size() == len(self._told):
             return None
+
         found = frozenset(_number(text) for text in left.mkString(self._between).split(self._between) if text)
         if len(found) != left.size():
             raise Bug(f"Spark left {left.size():,} partitions, of which {len(found):,} could be told by their numbers")
@@ -88,7 +92,7 @@ class KnownPartitions:
 
     @cached_property
     def _told(self) -> list[int]:
-        """The partitions of which every column's value is known."""
+        """The numbers of the partitions for which every column's value is known."""
         return [
             number for number, known in enumerate(self._values) if all(field.name in known for field in self._columns)
         ]
@@ -99,7 +103,7 @@ class KnownPartitions:
 
     @cached_property
     def _paths(self) -> list[str]:
-        """A folder for each of them, as Spark spells partition columns: `number=7/city=oslo`."""
+        """A folder for each of these partitions, as Spark spells partition columns: `number=7/city=oslo`."""
         return [
             "/".join([f"{_NUMBER}={at}", *(_folder(field.name, self._values[at]) for field in self._columns)])
             for at in self._told
@@ -112,14 +116,14 @@ class KnownPartitions:
 
     @cached_property
     def _between(self) -> str:
-        """What stands between partitions where Spark prints several: a hash of the values, which none can contain."""
+        """The text between partitions when Spark prints several: a hash of the values, which no value can contain."""
         return f"\n{sha256(repr(self._paths).encode()).hexdigest()}\n"
 
 
 class PrunedIndex:
-    """Spark's `FileIndex` over pieces of a table, each of one partition. Methods are named as the JVM calls them.
+    """Spark's `FileIndex` over pieces of a table, each of one partition. The methods have the names that the JVM calls.
 
-    `files_of` gives the files of pieces, by their numbers: it is asked for no others than those that a query needs.
+    `files_of`: gives the files of pieces, by their numbers. It is asked only for pieces that a query needs.
     """
 
     class Java:
@@ -135,8 +139,8 @@ class PrunedIndex:
         schema: t.StructType,
         files_of: Callable[[Sequence[int]], Sequence[ScanFile]],
     ) -> None:
-        """`root`: what tells the index from others. `inputs`: the files of the table behind it, as (URI, bytes).
-        `partitions`: each piece's. `schema`: the columns of the scan.
+        """`root`: tells the index from others. `inputs`: the files of the table behind it, as (URI, bytes).
+        `partitions`: of each piece. `schema`: the columns of the scan.
         """
         self._spark, self._root, self._inputs, self._files_of = spark, root, inputs, files_of
         numbers = {partition: number for number, partition in enumerate(dict.fromkeys(partitions))}
@@ -150,6 +154,7 @@ class PrunedIndex:
         left = self._known.left_by(data_filters)
         numbers = [at for at, partition in enumerate(self._partition_of) if left is None or partition in left]
         nothing = java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([])
+
         with self._lock:
             if self._last is None or self._last[0] != numbers:
                 files = self._files_of(numbers)
@@ -165,7 +170,7 @@ class PrunedIndex:
         return index_files(self._spark, self._inputs).inputFiles()
 
     def refresh(self) -> None:
-        """Nothing: a DataFrame stays what it was as it was made."""
+        """Does nothing: a DataFrame shows the table as it was when the DataFrame was made."""
 
     def sizeInBytes(self) -> int:  # noqa: N802
         return sum(size_bytes for _, size_bytes in self._inputs)
@@ -193,10 +198,14 @@ def scan_pruned_files(
     schema: t.StructType,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """As `scan_known_files`, without the files of partitions that a query's filters rule out. None: all are read."""
+    """As `scan_known_files`, without the files of partitions that a query's filters rule out.
+
+    `values`: what partition paths tell; None: all files are read.
+    """
     named, times = [(file.uri, file.size_bytes) for file in files], [file.time_ms for file in files]
     if values is None or not values.kinds:
         return scan_known_files(spark, named, schema, options, times)
+
     partitions = [file.partition for file in files]
     chosen = lambda numbers: [files[at] for at in numbers]  # noqa: E731
     index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen)
@@ -204,8 +213,9 @@ def scan_pruned_files(
 
 
 def scan_pruned(spark: SparkSession, index: PrunedIndex, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
-    """The rows of the files that the index gives for a query; needs the gateway to the driver's JVM, and that this
-    process lives as long as the DataFrame.
+    """The rows of the files that the index gives for a query.
+
+    Needs the gateway to the driver's JVM. This process must live as long as the DataFrame.
     """
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     return scan_index(spark, index, schema, options)

@@ -1,4 +1,4 @@
-"""Scans as Spark DataFrames: the chosen files, handed to Spark's own Parquet reader."""
+"""Scans as Spark DataFrames: the chosen files are handed to Spark's own Parquet reader."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,44 +40,51 @@ from pyhudi.table.slices.conform import conform_batch
 
 
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
-    """The plan's rows: a native scan of its files, with native filters and projection, and what tasks merge.
+    """The plan's rows: a native scan of its files, with native filters and projection, and the rows that tasks merge.
 
-    Of slices with logs all rows are merged (`_whole`) or, where that pays (`split_by_design`), those that the log
-    touches: the others are a native scan, too; and so are all rows where the log says what it replaces (`placed_scan`).
-    Where a column has the name by which Spark tells rows of a file apart, tasks merge all. Where Spark would put row
-    numbers into that column, tasks read slices without logs, too. A predicate that came as an Arrow expression is
-    evaluated by Arrow on the executors.
+    Base files without logs are scanned natively. A slice with logs is read in one of three ways. If it is known
+    which stored rows are its rows, these are a native scan (`placed_scan`). If it pays (`split_by_design`), only rows
+    that the log touches are merged, and the others are a native scan. Otherwise all rows are merged (`_whole`).
+    If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
+    numbers into that column, tasks read slices without logs, too. An Arrow expression as predicate is evaluated by
+    Arrow on the executors.
     """
     refuse_unshared(location)
+
     is_native = not is_overwritten(plan.schema_read.names)
     plain = [file for file in plan.files if is_native and not file.logs]
     logged = [file for file in plan.files if not is_native or file.logs]
     apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
+
     placed = find_placed_slices(spark, location, plan, apart)
     apart = [file for file in apart if all(file is not one for one, _ in placed)]
     parts = []
     with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
         is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
         merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
+
         if plain or not (placed or apart or whole):
             parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
         if placed:
             parts.append(_native(spark, location, plan, placed_scan(spark, location, plan, placed)))
+
         if apart:
             scan = partial(_scanned, spark, location, plan, apart)
             touched = None if merging is None else lambda: merging.result()[1]
             parts.append(_native(spark, location, plan, untouched_rows(spark, location, plan, apart, scan, touched)))
+
         if merging is not None:
             parts.append(_rows_of_driver(spark, merging.result()[0]))
         elif apart:
             parts.append(read_merged_slices(spark, location, plan, apart, touched_only=True))
         if whole:
             parts.append(_whole(spark, location, plan, whole))
+
     return reduce(DataFrame.union, parts)
 
 
 def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
-    """The rows of slices, merged whole: by this process once a query needs them, where that pays, or by tasks."""
+    """The rows of slices that are merged whole: by this process once a query needs them, if that pays, or by tasks."""
     by_driver = merges_whole_on_driver(slices) and takes_files(spark, merged_bytes(slices))
     if by_driver and not hides_place(plan.schema.names):
         return scan_merged_files(spark, location, plan, slices)
@@ -87,7 +94,7 @@ def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slice
 def _merge_touched(
     location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
 ) -> tuple[pa.Table, list[np.ndarray]]:
-    """What is left of the rows that the logs of these slices touch, and where those stand in each one's base file."""
+    """The merged rows that the logs of these slices touch, and the positions of the touched rows in each base file."""
     storage = open_storage(location)
 
     def merge(planned_file: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
@@ -109,20 +116,23 @@ def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:
 def _scanned(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, files: Sequence[PlannedFile], *more: Column
 ) -> DataFrame:
-    """The base files' rows, of the columns that reading needs, and `more` ones."""
+    """The base files' rows, with the columns that reading needs, and the columns `more`."""
     stored = plan.schema_read
     named = [(file.path, base_size_bytes(file)) for file in files]
     return read_as(spark, location, named, stored, *more, values=plan.told_as_stored)
 
 
 def _native(spark: SparkSession, location: StorageLocation, plan: ReadPlan, rows: DataFrame) -> DataFrame:
-    """Rows as they are stored, filtered and projected natively."""
+    """Filter and project stored rows natively."""
     stored = plan.schema_read
     if plan.commit_times is not None:
         rows = rows.where(f.col(COMMIT_TIME).isin(sorted(plan.commit_times)))
+
     rows = as_shown(rows, stored, plan.shown)
+
     if plan.predicate is not None:
         rows = _filtered(spark, rows, plan.predicate, plan.shown.schema(stored))
+
     if plan.schema.names == stored.names:  # each column that is named to the JVM costs a few calls
         return rows
     return rows.select(*(f.col(quoted(name)) for name in plan.schema.names))

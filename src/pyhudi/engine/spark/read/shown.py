@@ -1,4 +1,4 @@
-"""Columns that a query shows otherwise than they are stored, natively: what `table/read/shown_columns.py` says."""
+"""Columns that a query shows in another way than they are stored, natively. `ShownColumns` says which."""
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -15,7 +15,7 @@ _SECONDS = output_pattern("yyyy-MM-dd HH:mm:ss", option="")
 
 
 def as_shown(rows: DataFrame, stored: pa.Schema, shown: ShownColumns) -> DataFrame:
-    """The rows as the query shows them. `stored` has the partition path where a column is shown by it."""
+    """The rows as the query shows them. `stored`: has the partition path if a column is shown by it."""
     changed = {name: _text(name, stored) for name in shown.texts if name in stored.names}
     for name in shown.from_path:
         if name in stored.names:
@@ -25,7 +25,7 @@ def as_shown(rows: DataFrame, stored: pa.Schema, shown: ShownColumns) -> DataFra
 
 
 def _text(name: str, stored: pa.Schema) -> Column:
-    """A value as Spark casts it to text in UTC, whatever the session's zone and mode are."""
+    """A value as Spark casts it to text in UTC, whatever zone and mode the session has."""
     kind = stored.field(name).type
     if not pa.types.is_timestamp(kind):
         return f.col(quoted(name)).cast("string")
@@ -37,13 +37,15 @@ def _text(name: str, stored: pa.Schema) -> Column:
 
 
 def _from_path(name: str, stored: pa.Schema, keys: KeySpec) -> Column:
-    """The text of a column's level of the partition path; the stored text where the path does not tell levels apart."""
+    """The text of a column's level of the partition path. The stored text, if the path does not tell levels apart."""
     path, at, count = f.col(PARTITION_PATH), keys.partition_by.index(name), len(keys.partition_by)
     levels = f.split(path, "/")
+
     level = path if count == 1 else levels.getItem(at)
     if keys.is_hive_style:
         level = f.regexp_replace(level, "^" + "".join(f"[{c}]" if c not in "^\\" else f"\\{c}" for c in f"{name}="), "")
     if keys.is_url_encoded:
         level = url_decoded(level)
+
     level = f.when(level != DEFAULT_PARTITION, level)
     return level if count == 1 else f.when(f.size(levels) == count, level).otherwise(_text(name, stored))
