@@ -32,9 +32,9 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return lambda function, work=None: Loop(function, work, is_inlined=False)
 
 
-def raw(of: object) -> Any:
-    assert isinstance(of, Loop)
-    return of._source
+def raw(loop: object) -> Any:
+    assert isinstance(loop, Loop)
+    return loop._source
 
 
 def test_few_values_are_interpreted_and_many_compiled(
@@ -61,7 +61,9 @@ def test_many_small_calls_add_up(loops: Callable[..., Any], monkeypatch: pytest.
     pytest.fail("a process interprets for ever")
 
 
-def test_a_loop_that_touches_little_of_a_large_array_says_so() -> None:
+def test_a_loop_that_touches_little_of_a_large_array_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch._Spent, "seconds", 0.0)
+
     @loop_over(lambda table, _at: 1)
     def picked(table: np.ndarray, at: int) -> int:
         return int(table[at])
