@@ -287,13 +287,13 @@ def test_merged_files_are_written_once_and_go_with_the_frame(
     frame = make_table(tmp_path / "t", "few rows in logs").scan().to_spark(spark)
     (folder,) = scratch.iterdir()
 
-    assert not list(folder.iterdir())
+    assert not list(folder.glob("*.parquet"))
     assert frame.where("p = 'p1'").count() == 10
-    (first,) = folder.iterdir()
+    (first,) = folder.glob("*.parquet")
     written = first.stat().st_mtime_ns
     assert pq.read_metadata(first).num_rows == 10
     assert frame.count() == 30
-    assert len(list(folder.iterdir())) == 3
+    assert len(list(folder.glob("*.parquet"))) == 3
     assert first.stat().st_mtime_ns == written
 
     del frame
