@@ -269,7 +269,9 @@ def test_input_that_fails_midway_leaves_table_and_folder_as_they_were(
     table.bulk_insert(rows(0, 100, ts=1))
     before, files = stored(table), sorted(path for path in (tmp_path / "t").rglob("*") if path.suffix != ".crc")
 
-    with pytest.raises(ValueError, match=r"the source is gone"):
+    with pytest.raises(
+        Invalid, match=r"input could not be read to its end, and nothing was written: .*the source is gone"
+    ):
         getattr(table, operation)(failing(rows(0, ROWS, ts=2), ValueError("the source is gone")), options=small)
 
     assert spills(small) == []

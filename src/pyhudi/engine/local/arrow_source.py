@@ -14,6 +14,7 @@ from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
+from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -113,7 +114,15 @@ class ArrowSource:
 
 
 def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
-    return (input_batch(batch, spec.schema) for batch in stream)
+    """The caller's rows in the types in which the table keeps them. Raises: Invalid where the caller's stream fails."""
+    while True:
+        try:
+            batch = next(stream, None)
+        except (pa.ArrowException, OSError) as error:
+            raise Invalid(f"the input could not be read to its end, and nothing was written: {error}") from error
+        if batch is None:
+            return
+        yield input_batch(batch, spec.schema)
 
 
 def _emptied(held: deque[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
