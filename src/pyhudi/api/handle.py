@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def prepare_call(
+    access: TableAccess, opened: Mapping[str, object], options: Mapping[str, object] | None
+) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
+    """The table as it is, and the options and settings of a call that changes it, checked.
+
+    `opened`: the options of the handle. `options`: those of the call.
+    """
+    snapshot = access.snapshot()
+    refuse_unwritable(snapshot.config, access.location.uri)
+
+    merged = merge_options(write=options, opened=opened, table=snapshot.config.properties)
+    check_table_facts(merged, snapshot.config.facts())
+    return snapshot, merged, WriteSettings.from_options(merged)
+
+
 @dataclass(frozen=True)
 class TableHandle:
     """A table that somebody opened.
@@ -31,13 +46,8 @@ class TableHandle:
     name: str
 
     def prepare(self, options: Mapping[str, object] | None) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
-        """The table as it is, and the options and settings of a call that changes it, checked."""
-        snapshot = self.access.snapshot()
-        refuse_unwritable(snapshot.config, self.access.location.uri)
-
-        merged = merge_options(write=options, opened=self.options, table=snapshot.config.properties)
-        check_table_facts(merged, snapshot.config.facts())
-        return snapshot, merged, WriteSettings.from_options(merged)
+        """As `prepare_call`, with this handle's options."""
+        return prepare_call(self.access, self.options, options)
 
     def callers_options(self, options: Mapping[str, object] | None) -> Mapping[str, str]:
         """The options of the call and the handle. The table's properties have no say: anybody may have written them."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.api.access import list_storage, metadata_upkeep, table_access
+from pyhudi.api.handle import prepare_call
 from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
 from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
 from pyhudi.engine.local.executors import LocalExecutor
@@ -21,16 +22,15 @@ from pyhudi.metadata.store.files_partition import MetadataListing, read_files_pa
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.lookup import lookup_records
 from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
-from pyhudi.options.resolve import check_table_facts, merge_options
+from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.listing import FileListing, StorageListing
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.participants import CommitParticipant
-from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, refuse_unwritable, write_session
+from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, write_session
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.hold import Hold
-from pyhudi.write.settings import WriteSettings
 
 ListedBy: TypeAlias = Literal["metadata", "storage"]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -226,11 +226,8 @@ class TableMetadata:
 
         What is to be dropped goes before dead writes are rolled back, which a damaged metadata table would stop.
         """
-        snapshot = self._snapshot()
-        refuse_unwritable(snapshot.config, self._access.location.uri)
-        merged = merge_options(write=options, opened=self._options, table=snapshot.config.properties)
-        check_table_facts(merged, snapshot.config.facts())
-        settings, clean = WriteSettings.from_options(merged), AfterCommitSettings.from_options(merged).clean
+        _, merged, settings = prepare_call(self._access, self._options, options)
+        clean = AfterCommitSettings.from_options(merged).clean
 
         def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:
             upkeep = metadata_upkeep(self._access, current, issue, settings, clean, hold, self._executor)

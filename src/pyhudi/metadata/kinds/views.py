@@ -10,7 +10,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.record import FilesRecord
-from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.names import BaseFileName
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 from pyhudi.metadata.derive.changed_groups import ChangedGroup, changed_groups, reading_after, schema_after
 from pyhudi.metadata.derive.column_bounds import FileBounds, IndexedColumn, read_bounds
@@ -44,10 +44,7 @@ class IndexedTable:
     def groups(self, partition: str) -> list[MetadataGroupId]:
         """The ids of an index's file groups, one for each file. One list request, made once."""
         if partition not in self._groups:
-            names = [file.path.rpartition("/")[2] for file in self.table.storage.list(partition)]
-            parsed = [BaseFileName.parse(name) or LogFileName.parse(name) for name in names]
-            ids = [MetadataGroupId.parse(one.file_id, partition=partition) for one in parsed if one is not None]
-            self._groups[partition] = [one for one in ids if one is not None]
+            self._groups[partition] = self.table.group_ids(partition)
         return self._groups[partition]
 
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.metadata.keys import KeyHashing, file_groups
-from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.metadata.kinds.registry import is_listing
 from pyhudi.metadata.store.table import FILES_GROUP, MetadataTable
 
@@ -26,14 +25,8 @@ def list_groups(table: MetadataTable, partition: str, data_partition: str | None
     if is_listing(partition):
         return [FILES_GROUP]
 
-    found = set()
-    for file in table.storage.list(partition):
-        name = file.path.rpartition("/")[2]
-        parsed = BaseFileName.parse(name) or LogFileName.parse(name)
-        group_id = MetadataGroupId.parse(parsed.file_id, partition=partition) if parsed is not None else None
-        if group_id is not None and group_id.data_partition == data_partition:
-            found.add((group_id.index, group_id.format()))
-    return [file_id for _, file_id in sorted(found)]
+    ids = (one for one in table.group_ids(partition) if one.data_partition == data_partition)
+    return [file_id for _, file_id in sorted({(one.index, one.format()) for one in ids})]
 
 
 def rows_by_group(keys: pa.Array, count: int, hashing: KeyHashing) -> Sequence[npt.NDArray[np.int64]]:

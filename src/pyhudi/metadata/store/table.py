@@ -5,8 +5,9 @@ from datetime import tzinfo
 from functools import cached_property
 
 from pyhudi.errors import NotFound
+from pyhudi.format.metadata.groups import MetadataGroupId
 from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
-from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, join
+from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, BaseFileName, LogFileName, join
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
 from pyhudi.table.facts.config import TableConfig, table_facts
@@ -36,6 +37,13 @@ class MetadataTable:
         """The newest slices of one of its partitions. One list request."""
         files = StorageListing(self.storage).files(partition)
         return latest_slices(partition, files, self.timeline, slicing=log_slicing(self.config))
+
+    def group_ids(self, partition: str) -> list[MetadataGroupId]:
+        """The ids of a partition's file groups, one for each file. One list request."""
+        names = [file.path.rpartition("/")[2] for file in self.storage.list(partition)]
+        parsed = [BaseFileName.parse(name) or LogFileName.parse(name) for name in names]
+        ids = [MetadataGroupId.parse(one.file_id, partition=partition) for one in parsed if one is not None]
+        return [one for one in ids if one is not None]
 
     def has_partition(self, partition: str) -> bool:
         """Whether a partition was made and not deleted since, with file groups or without. One head request.
