@@ -336,10 +336,6 @@ class _Resolver:
         return Not(node) if tree.args.get("negate") else node
 
 
-def _is_null(node: Node) -> bool:
-    return isinstance(node, Literal) and not node.value.is_valid
-
-
 def _probed(node: Match) -> Match:
     """The node, after its pattern was compiled once: a pattern that RE2 cannot compile fails here, not in a task."""
     fold(Match(Literal(pa.scalar("", pa.string()), pa.string()), node.pattern))
