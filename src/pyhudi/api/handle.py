@@ -64,11 +64,14 @@ class TableHandle:
         takes_over: str | None = None,
         takes_back: str | None = None,
         readers: Executor | None = None,
+        goes_on: bool = False,
+        wait_ms: int | None = None,
     ) -> AbstractContextManager[WriteSession]:
         """A writer's turn at the table. `what`: the operation, for messages. Otherwise as `write_session`.
 
         `access`: how the table is reached where a Spark session reaches it otherwise than this process; None: as the
         handle does. `readers`: read the data files where the turn builds an index; None: the handle's executor.
+        `wait_ms`: how long to wait for the table; None: as the settings say.
         """
         access = access or self.access
         return write_session(
@@ -81,7 +84,8 @@ class TableHandle:
             is_write=is_write,
             takes_over=takes_over,
             takes_back=takes_back,
-            wait_ms=settings.lock_wait_ms,
+            wait_ms=settings.lock_wait_ms if wait_ms is None else wait_ms,
+            goes_on=goes_on,
         )
 
     def access_through(self, spark: "SparkSession | None") -> TableAccess:

@@ -26,7 +26,7 @@ from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.facts.config import TableConfig, table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.txn.locks.guard import LocalGuard, open_guard
-from pyhudi.txn.locks.heartbeat import is_alive_elsewhere
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.locks.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
@@ -34,7 +34,7 @@ log = logging.getLogger("pyhudi")
 _PREFIX = ".pyhudi-overwrite-"
 _PURPOSE = "overwriting the table"
 _HEARTBEAT_EXPIRES_MS = 180_000
-"""How long after its last beat another implementation's writer counts as alive: the default of both."""
+"""How long after its last beat a writer counts as alive that this machine cannot ask: the default of all."""
 
 
 def has_facts_of(old: TableConfig, new: NewTable) -> bool:
@@ -90,7 +90,7 @@ def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
 
         guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
         with awaited_hold(guard, _PURPOSE, clock=SYSTEM_CLOCK, wait_ms=wait_ms) as hold:
-            _refuse_living_writers(path, storage)
+            _refuse_living_writers(path, storage, LifeTerms(guard, SYSTEM_CLOCK.now_ms(), _HEARTBEAT_EXPIRES_MS))
             if _timeline_files(storage) != before:
                 raise Conflict(
                     f"{path}: expected no other writer, found that the table was changed while the new one was "
@@ -145,12 +145,11 @@ def _is_hidden(path: str) -> bool:
     return path.rpartition("/")[2].startswith(".")
 
 
-def _refuse_living_writers(path: str, storage: Storage) -> None:
-    """Raises: Conflict while Apache Hudi, which does not heed the guard, writes to the table."""
-    now_ms = SYSTEM_CLOCK.now_ms()
+def _refuse_living_writers(path: str, storage: Storage, life: LifeTerms) -> None:
+    """Raises: Conflict while a write or a service is running, of pyhudi or of Apache Hudi."""
     for file in storage.list(HEARTBEATS):
         requested = file.path.rpartition("/")[2]
-        if is_alive_elsewhere(storage, requested, now_ms=now_ms, expires_ms=_HEARTBEAT_EXPIRES_MS):
+        if life.living(storage, requested) is not None:
             raise Conflict(
                 f"{path}: expected no other writer, found instant '{requested}' with a living heartbeat; wait for "
                 "it to end, then overwrite again"

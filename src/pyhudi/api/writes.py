@@ -1,7 +1,8 @@
 """Writes of a table: each is checked, run and committed, and followed by the services that are due."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,27 +12,27 @@ from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.services import compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
-from pyhudi.errors import Conflict, Invalid
+from pyhudi.errors import Bug, Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
 from pyhudi.services.compaction.many_logs import tell_of_commits
-from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.service_action import TURN_WAIT_MS
 from pyhudi.txn.action.session import TableAccess, WriteSession
+from pyhudi.txn.action.write import OneTurn, Turns, TwoTurns
+from pyhudi.txn.conflicts.verdict import PlanOutdated
+from pyhudi.versions import LogNaming
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import MemorySettings
-from pyhudi.write.operation import (
-    WriteResult,
-    is_stale,
-    nothing_to_do,
-    prepare_write,
-    run_delete_partitions,
-    run_write,
-)
+from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
 from pyhudi.write.place.replacement import find_partitions, match_partitions
+from pyhudi.write.preparation import prepare_write
 from pyhudi.write.settings import WriteSettings
+
+log = logging.getLogger("pyhudi")
 
 OnCommit = Callable[[WriteResult], None]
 
@@ -55,25 +56,36 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
     extra = _extra(settings, merged, call)
 
     access, source = _source(handle, data, call.options)
+    after = AfterCommitSettings.from_options(merged)
+    last: list[Snapshot] = []
+
+    def finish(session: WriteSession) -> None:
+        run_after_commit(session, after)
+        last[:] = [session.snapshot]
+
     try:
+        writer = _Writer(handle, access, settings, after, operation, handle.readers(frames.cluster_of(data)), snapshot)
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
-        readers = handle.readers(frames.cluster_of(data))
-        with _commit(handle, access, settings, merged, operation, readers) as session:
-            if session.snapshot.config.facts() != snapshot.config.facts():
-                raise Conflict(f"table '{handle.name}' was made anew while the input was read; open it again")
-            if is_stale(prepared, session.snapshot):
-                prepared = prepare_write(session.snapshot, source, operation, settings, is_unordered=deletes)
-            result = run_write(session, prepared, settings, extra_metadata=extra)
-        del prepared  # which holds the rows: a compaction that follows needs the memory
+
+        def attempt(turns: Turns) -> WriteResult:
+            nonlocal prepared
+            while True:
+                try:
+                    return run_write(turns, prepared, settings, extra_metadata=extra, then=finish)
+                except StaleInput:
+                    now = access.snapshot()
+                    prepared = prepare_write(now, source, operation, settings, is_unordered=deletes)
+
+        result = writer.run(attempt)
+        del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
     finally:
         source.close()
 
     _tell(handle, result, callback, call.on_commit)
     if snapshot.config.table_type == "MERGE_ON_READ":
         if result.updated or result.deleted:
-            compaction = CompactionSettings.from_options(merged)
-            tell_of_commits(access.location.uri, session.snapshot.timeline, compaction)
-        _compact_after(handle, access, settings, merged, data)
+            tell_of_commits(access.location.uri, last[0].timeline, after.compaction)
+        _compact_after(handle, access, settings, after, data)
     return result
 
 
@@ -90,8 +102,13 @@ def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: Writ
     if not chosen:
         return nothing_to_do(operation)
 
-    with _commit(handle, handle.access, settings, merged, operation) as session:
-        result = run_delete_partitions(session, chosen, extra_metadata=extra)
+    after = AfterCommitSettings.from_options(merged)
+    writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
+    result = writer.run(
+        lambda turns: run_delete_partitions(
+            turns, chosen, extra_metadata=extra, then=lambda session: run_after_commit(session, after)
+        )
+    )
     _tell(handle, result, callback, call.on_commit)
     return result
 
@@ -112,27 +129,74 @@ def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] 
         source.close()
 
 
-@contextmanager
-def _commit(
-    handle: TableHandle,
-    access: TableAccess,
-    settings: WriteSettings,
-    options: Mapping[str, str],
-    operation: Operation,
-    readers: Executor | None = None,
-) -> Iterator[WriteSession]:
-    """A session for a write, with the services that follow it."""
-    after = AfterCommitSettings.from_options(options)
-    with handle.session(settings, after.clean, operation.value.lower(), access=access, readers=readers) as session:
-        yield session
-        run_after_commit(session, after)
+@dataclass(frozen=True)
+class _Writer:
+    """Gives a write its turns at the table, and tries again where another writer was in its way.
+
+    Where logs are named after their slice, two writers could give the same name, and a compaction that is planned
+    beside a write would lose its log. There a write holds the table throughout.
+    `opened`: the table as it was when the input was checked.
+    """
+
+    handle: TableHandle
+    access: TableAccess
+    settings: WriteSettings
+    after: AfterCommitSettings
+    operation: Operation
+    readers: Executor | None
+    opened: Snapshot
+
+    def run(self, attempt: Callable[[Turns], WriteResult]) -> WriteResult:
+        """The result of an attempt that nothing was in the way of.
+
+        After a conflict the write holds the table from its beginning to its end, so that the next attempt succeeds.
+        Raises: Conflict, once the retries that the settings allow are used up.
+        """
+        config = self.opened.config
+        if config.is_merge_on_read and config.version.log_naming is LogNaming.AFTER_SLICE:
+            return self._alone(attempt)
+        try:
+            return attempt(TwoTurns(self._begin, self._go_on))
+        except PlanOutdated as error:
+            if not self.settings.conflict_retries:
+                raise
+            first = error
+
+        for left in reversed(range(self.settings.conflict_retries)):
+            log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, first)
+            try:
+                return self._alone(attempt)
+            except PlanOutdated:  # by a writer that does not heed our guard
+                if not left:
+                    raise
+        raise Bug("the last retry returns or raises")
+
+    def _alone(self, attempt: Callable[[Turns], WriteResult]) -> WriteResult:
+        """The result of an attempt that holds the table from its beginning to its end."""
+        with self._begin() as session:
+            return attempt(OneTurn(session))
+
+    @contextmanager
+    def _begin(self) -> Iterator[WriteSession]:
+        with self._session(self.settings.lock_wait_ms) as session:
+            if session.snapshot.config.facts() != self.opened.config.facts():
+                raise Conflict(f"table '{self.handle.name}' was made anew while the input was read; open it again")
+            yield session
+
+    def _go_on(self) -> AbstractContextManager[WriteSession]:
+        return self._session(max(TURN_WAIT_MS, self.settings.lock_wait_ms), goes_on=True)
+
+    def _session(self, wait_ms: int, *, goes_on: bool = False) -> AbstractContextManager[WriteSession]:
+        return self.handle.session(
+            self.settings, self.after.clean, self.operation.value.lower(), access=self.access, readers=self.readers,
+            goes_on=goes_on, wait_ms=wait_ms,
+        )  # fmt: skip
 
 
 def _compact_after(
-    handle: TableHandle, access: TableAccess, settings: WriteSettings, options: Mapping[str, str], data: object
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
 ) -> None:
     """Run the compactions that follow a write, once the table is free for others."""
-    after = AfterCommitSettings.from_options(options)
     run_after_turn(
         access.location.uri, after.compaction, access.snapshot,
         lambda kind: compaction_job(

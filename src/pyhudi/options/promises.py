@@ -17,9 +17,10 @@ _EVOLUTION = "an input may add columns and widen types; to rename or drop them c
 
 PROMISES: dict[str, Entry] = {
     "hoodie.write.concurrency.mode": Entry(
-        Kind.PROMISE, accepts=("SINGLE_WRITER",),
-        knows=("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
-        note="a write holds the table alone; more writers at a time come with a later release",
+        Kind.PROMISE, accepts=("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"),
+        knows=("NON_BLOCKING_CONCURRENCY_CONTROL",),
+        note="several writers at a time are safe without it: the later of two that changed one file group is planned "
+        "anew; logs that two writers append to without a check come with a later release",
     ),
     **empty(
         "a write holds the table by its own guard; lock providers come with a later release",

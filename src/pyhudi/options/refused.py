@@ -26,8 +26,6 @@ REFUSED: dict[str, Entry] = {
          "a secondary index"),
         ("hoodie.prewrite.cleaner.policy", ("NONE",), "each write first rolls back what dead writers left; "
          "HudiTable.clean() cleans before a write"),
-        ("hoodie.write.num.retries.on.conflict.failures", ("0",), "a write waits for the table, "
-         "hoodie.write.lock.wait_time_ms long"),
         ("hoodie.write.rolling.metadata.keys", (), "an entry goes into the commit that is given it: extra_metadata"),
         ("hoodie.base.path", (), "the call's path says where the table lies"),
         # Schemas

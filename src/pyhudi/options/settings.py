@@ -125,7 +125,7 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.write.commit.callback.http.api.key", "hoodie.write.commit.callback.http.custom.headers",
             "hoodie.datasource.write.commitmeta.key.prefix",
             "hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses",
-            "hoodie.write.lock.wait_time_ms",
+            "hoodie.write.lock.wait_time_ms", "hoodie.write.num.retries.on.conflict.failures",
             "hoodie.clean.automatic", "hoodie.clean.commits.retained", "hoodie.clean.hours.retained",
             "hoodie.clean.fileversions.retained", "hoodie.clean.trigger.max.commits",
             "hoodie.clean.incremental.enabled", "hoodie.clean.max.commits.to.clean", "hoodie.table.services.enabled",

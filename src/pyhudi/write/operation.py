@@ -1,57 +1,43 @@
-"""One write, from its input to its commit, the same on every engine."""
+"""One write, from its checked input to its commit, the same on every engine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
-import pyarrow as pa
-
-from pyhudi.errors import Conflict, Invalid
-from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.errors import Conflict
 from pyhudi.format.names import LogFileName, join
-from pyhudi.format.schema.arrow_types import refuse_deep_types
 from pyhudi.format.schema.conversion import (
-    RECORD_KEY,
     arrow_from_avro,
-    avro_from_arrow,
-    record_name,
-    required_columns,
     with_meta_fields,
 )
 from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.merge.rules import MergeMode
-from pyhudi.table.facts.bucket_facts import facts_of_table
-from pyhudi.table.facts.config import KeyKind, TableConfig
+from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.pending import read_pending_groups
-from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.conflicts.verdict import judge_write
+from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
+from pyhudi.txn.conflicts.verdict import Judge
+from pyhudi.txn.conflicts.writes import WriteRules, judge_write
 from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.key_filter import FilterSettings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
-from pyhudi.write.input.inserts import combines_rows, refuse_unchecked, row_order
-from pyhudi.write.input.key_settings import refuse_unplaceable
-from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
-from pyhudi.write.input.schema import (
-    TableColumns,
-    carries_some_columns,
-    columns_for_delete,
-    evolved_schema,
-    first_schema,
-    refuse_unordered_types,
-    refuse_unreadable_parts,
-    refuse_unwritable_types,
-)
-from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
-from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
-from pyhudi.write.place.buckets import refuse_replacing_rings, refuse_unfit_for_buckets
+from pyhudi.write.input.inserts import combines_rows
+from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
+from pyhudi.write.input.tagging import looks_keys_up
+from pyhudi.write.place.buckets import refuse_replacing_rings
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import TaskKind, WritePlan
 from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
+from pyhudi.write.preparation import is_stale
 from pyhudi.write.settings import WriteSettings
+
+AfterCommit: TypeAlias = Callable[[WriteSession], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,145 +59,90 @@ class WriteResult:
     replaced: int = 0
 
 
-def prepare_write(
-    snapshot: Snapshot,
-    source: WriteSource,
-    operation: Operation,
-    settings: WriteSettings,
-    *,
-    is_unordered: bool = False,
-) -> PreparedWrite:
-    """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
-
-    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
-    """
-    config = snapshot.config
-    refuse_deep_types(source.schema)
-    refuse_unchecked(operation, settings, table_name=config.name)
-    buckets = facts_of_table(config, settings.bucket_options)
-    refuse_without_keys(config, operation, settings, source.schema.names)
-    keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
-    schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
-    if buckets is not None:
-        refuse_unfit_for_buckets(operation, settings, table_name=config.name)
-    if finds_made_keys(config, operation):
-        keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
-    _refuse_missing_facts(config, keys, schema, operation)
-    refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
-    ordering = tuple(name for name in config.ordering if name in schema.names)
-    required = tuple(name for name in required_columns(text) if name in schema.names)
-    order = row_order(operation, keys, settings)
-    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
-    if buckets is None and operation is Operation.UPSERT and keys.partition_by:
-        refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
-    settles = buckets is None and settles_partitions(operation, spec, settings)
-    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
-    counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
-    return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
-
-
-def _checked_columns(
-    snapshot: Snapshot,
-    incoming: pa.Schema,
-    operation: Operation,
-    keys: KeySpec,
-    settings: WriteSettings,
-    is_unordered: bool,
-) -> tuple[pa.Schema, str, bool]:
-    """The columns to carry, the table's schema from this write on, and whether rows hold some of its columns only."""
-    config = snapshot.config
-    text, is_partial = snapshot.schema_text, False
-    if text is not None:
-        refuse_unwritable_types(text, table_name=config.name)
-    if operation is Operation.DELETE:
-        if text is None:
-            raise Invalid(
-                f"delete from table '{config.name}': expected rows to delete from, found a table without a schema"
-            )
-        schema = columns_for_delete(
-            incoming,
-            snapshot.schema,
-            needed=keys.columns,
-            ordering=() if is_unordered else config.ordering,
-            table_name=config.name,
-        )
-    elif text is None:
-        schema = first_schema(incoming)
-        text = avro_from_arrow(schema, record_name=record_name(config.name))
-        schema = arrow_from_avro(text)
-    else:
-        table = TableColumns(config.name, text, snapshot.schema, keys.columns, config.ordering)
-        is_partial = (
-            operation is Operation.UPSERT
-            and config.is_merge_on_read
-            and config.version.has_partial_blocks
-            and carries_some_columns(incoming, table, settings)
-        )
-        text = evolved_schema(incoming, table, settings, is_partial=is_partial)
-        schema = arrow_from_avro(text)
-        if is_partial:
-            refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))
-            schema = pa.schema([field for field in schema if field.name in incoming.names])
-    return schema, text, is_partial
-
-
-def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
-    """Whether the table's schema has changed since a write was prepared, to another one than the write brings itself.
-
-    The input is then to be checked and counted anew. All else that a write goes by is read when it holds the table.
-    """
-    return snapshot.schema_text not in (prepared.schema_before, prepared.schema_text)
+class StaleInput(Conflict):
+    """The table's schema changed after the input was checked, before the write began. The input can be checked anew."""
 
 
 def run_write(
-    session: WriteSession,
+    turns: Turns,
     prepared: PreparedWrite,
     settings: WriteSettings,
     *,
     extra_metadata: Mapping[str, str],
+    then: AfterCommit,
 ) -> WriteResult:
-    """Place the rows, write, commit, under the session's guard.
+    """Place the rows, write and commit. The guard is held to begin and to complete the write only.
 
+    `then`: what follows the commit in the turn that completed it.
     Requests: one listing, what the index reads of the base files in the input's partitions, or in all of them for
     a global index (upsert and delete; nothing by bucket), one read and write a file group that changes, and a dozen
     small timeline files.
+
+    Raises: StaleInput before anything is written; PlanOutdated where the write may be planned anew from the same input.
     """
-    session = _without_dead_services(session, prepared.operation, prepared.counted.counts)
-    snapshot = session.snapshot
-    if is_stale(prepared, snapshot):
-        raise Conflict(
-            f"table '{snapshot.config.name}': its schema changed while the input was read; run the write again"
-        )
-    placed = place_rows(session, prepared, settings)
-    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
-        return nothing_to_do(prepared.operation)
-    return commit_write(
-        session,
-        prepared.operation,
-        placed.plan,
-        extra_metadata={**extra_metadata, SCHEMA: prepared.schema_text},
-        replaced=placed.replaced,
-        write=lambda requested: placed.rows.write(_target(session, prepared, settings, requested), placed.plan),
-    )
+    operation = prepared.operation
+    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
+    with ExitStack() as life:
+        with turns.first() as turn:
+            session = _without_dead_services(turn, operation, prepared.counted.counts)
+            if is_stale(prepared, session.snapshot):
+                raise StaleInput(
+                    f"table '{session.snapshot.config.name}': its schema changed while the input was read; run the "
+                    "write again"
+                )
+            write = _begin(turns, session, operation, life)
+
+        with rolled_back_on_failure(write):
+            placed = place_rows(session, prepared, settings)
+            if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+                write.withdraw()
+                return nothing_to_do(operation)
+
+            target = _target(session, prepared, settings, write.run.requested)
+            judge = partial(judge_write, rules=_conflict_rules(prepared, settings))
+            work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
+            return _carry_out(write, operation, work, extra, judge, then)
 
 
 def run_delete_partitions(
-    session: WriteSession, partitions: Sequence[str], *, extra_metadata: Mapping[str, str]
+    turns: Turns, partitions: Sequence[str], *, extra_metadata: Mapping[str, str], then: AfterCommit
 ) -> WriteResult:
     """Replace every file group of these partitions by nothing. Their files stay until a clean removes them.
 
     Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
     """
     operation = Operation.DELETE_PARTITION
-    session = _without_dead_services(session, operation, partitions)
-    snapshot = session.snapshot
-    chosen = find_partitions(snapshot.listing.partitions(), partitions)
-    refuse_replacing_rings(snapshot, chosen)
-    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
-    replaced = plan_replacement(snapshot, operation, chosen, pending)
-    extra = {**extra_metadata, **({SCHEMA: snapshot.schema_text} if snapshot.schema_text is not None else {})}
-    return commit_write(
-        session, operation, WritePlan(()), extra_metadata=extra, replaced=replaced, write=lambda requested: []
+    with ExitStack() as life:
+        with turns.first() as turn:
+            session = _without_dead_services(turn, operation, partitions)
+            snapshot = session.snapshot
+            chosen = find_partitions(snapshot.listing.partitions(), partitions)
+            refuse_replacing_rings(snapshot, chosen)
+            write = _begin(turns, session, operation, life)
+
+        with rolled_back_on_failure(write):
+            pending = read_pending_groups(snapshot.storage, snapshot.timeline)
+            work = _Work(WritePlan(()), plan_replacement(snapshot, operation, chosen, pending), lambda: [])
+            text = snapshot.schema_text
+            extra = {**extra_metadata, **({SCHEMA: text} if text is not None else {})}
+            rules = WriteRules(
+                looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False, schemas=frozenset({text})
+            )
+            return _carry_out(write, operation, work, extra, partial(judge_write, rules=rules), then)
+
+
+def _begin(turns: Turns, session: WriteSession, operation: Operation, life: ExitStack) -> RunningWrite:
+    action = _action(session.snapshot.config, operation)
+    return begin_write(turns, session, action, requested_content(operation), life)
+
+
+def _conflict_rules(prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
+    return WriteRules(
+        looks_keys_up=looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE,
+        is_global=settings.has_global_index,
+        by_bucket=prepared.buckets is not None,
+        shares_logs=False,
+        schemas=frozenset({prepared.schema_before, prepared.schema_text}),
     )
 
 
@@ -228,28 +159,31 @@ def nothing_to_do(operation: Operation) -> WriteResult:
     return WriteResult(None, None, operation.value.lower(), 0, 0, 0, files=0, size_bytes=0)
 
 
-def commit_write(
-    session: WriteSession,
-    operation: Operation,
-    plan: WritePlan,
-    *,
-    extra_metadata: Mapping[str, str],
-    replaced: Mapping[str, tuple[str, ...]] | None,
-    write: Callable[[str], list[WriteStatus]],
-) -> WriteResult:
-    """Carry a plan out between requested and completed. `write` does so, given the requested time, where it has tasks.
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a write does between requested and completed.
 
-    `replaced`: partition -> file ids that go; None for a write that replaces none.
+    `replaced`: partition -> file ids that go; None for a write that replaces none. `write`: carries the plan out.
     """
-    layout = session.snapshot.timeline.layout
-    inflight, action = inflight_content(layout, operation, plan), _action(session.snapshot.config, replaced)
-    with session.begin_write(action, request=requested_content(operation), inflight=inflight) as run:
-        statuses = write(run.requested) if plan.tasks else []
-        metadata = CommitMetadata(
-            write_stats(statuses, plan), operation.value, extra_metadata, partition_to_replace_file_ids=replaced
-        )
-        completed = session.complete(run, metadata, judge_write)
-    session.forget(run.target)
+
+    plan: WritePlan
+    replaced: Mapping[str, tuple[str, ...]] | None
+    write: Callable[[], list[WriteStatus]]
+
+
+def _carry_out(
+    write: RunningWrite, operation: Operation, work: _Work, extra: Mapping[str, str], judge: Judge, then: AfterCommit
+) -> WriteResult:
+    """Write the files of a plan and complete the write."""
+    run, replaced = write.run, work.replaced
+    write.put_inflight(inflight_content(run.table.layout, operation, work.plan))
+    statuses = work.write() if work.plan.tasks else []
+
+    metadata = CommitMetadata(
+        write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
+    )
+    with write.completing(metadata, judge) as (session, completed):
+        then(session)
 
     return WriteResult(
         run.requested,
@@ -260,13 +194,13 @@ def commit_write(
         deleted=sum(s.deletes for s in statuses),
         files=len(statuses),
         size_bytes=sum(s.size_bytes for s in statuses),
-        replaced=sum(len(of) for of in (replaced or {}).values()),
+        replaced=sum(len(file_ids) for file_ids in (replaced or {}).values()),
     )
 
 
-def _action(config: TableConfig, replaced: Mapping[str, tuple[str, ...]] | None) -> str:
+def _action(config: TableConfig, operation: Operation) -> str:
     """Spec: format/actions.md section 1, step 2."""
-    if replaced is not None:
+    if operation.replaces_groups:
         return "replacecommit"
     return "deltacommit" if config.is_merge_on_read else "commit"
 
@@ -364,20 +298,3 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
         partition: (WriteStat(file_id="", prev_commit="null", num_inserts=inserts[partition]), *of[1:])
         for partition, of in stats.items()
     }
-
-
-def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema, operation: Operation) -> None:
-    """The key, partition and ordering columns must be among the columns written."""
-    ordering = () if operation is Operation.DELETE else config.ordering
-    refuse_unordered_types(schema, config.ordering)
-    for what, names in (
-        ("record key", keys.record_key),
-        ("partition", keys.partition_by),
-        ("ordering", ordering),
-    ):
-        for name in names:
-            if name not in schema.names:
-                raise Invalid(
-                    f"table '{config.name}': {what} column '{name}' is missing from the input, which has "
-                    f"{', '.join(schema.names)}"
-                )

@@ -55,6 +55,8 @@ class WriteSettings:
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
     `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Most writes end within the
     default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
+    `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
+    Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
@@ -96,6 +98,7 @@ class WriteSettings:
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
     lock_wait_ms: int = 10_000
+    conflict_retries: int = 3
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -149,6 +152,7 @@ class WriteSettings:
             heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
             heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
             lock_wait_ms=o.count("hoodie.write.lock.wait_time_ms", d.lock_wait_ms, least=0),
+            conflict_retries=o.count("hoodie.write.num.retries.on.conflict.failures", d.conflict_retries, least=0),
         )
 
     @property

@@ -192,7 +192,7 @@ REFUSED = [
         "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         "left out",
     ),
-    ("hoodie.write.concurrency.mode", "optimistic_concurrency_control", "SINGLE_WRITER"),
+    ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control", "SINGLE_WRITER"),
     ("hoodie.clustering.inline", "true", "false"),
     ("hoodie.datasource.clustering.inline.enable", "true", "false"),
     ("hoodie.clustering.async.enabled", "true", "false"),

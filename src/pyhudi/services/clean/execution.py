@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Unsupported
 from pyhudi.format.names import PARTITION_METAFILE, join
 from pyhudi.format.timeline.action_files import encode_clean_metadata, encode_cleaner_plan
-from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata, CleanPartitionMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.cleaned import planned_names
@@ -75,7 +75,7 @@ def carry_out_clean(
     table.confirm()
     paths = [join(partition, name) for partition, files in names.items() for name in files]
     storage.delete_many(only_data_files(paths, named_by=f"the plan of clean '{requested}'"))
-    emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(storage, p)}
+    emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(run, p)}
 
     metadata = CleanMetadata(
         start_clean_time=requested,
@@ -114,8 +114,12 @@ def holds_nothing_but(storage: Storage, partition: str, names: Sequence[str]) ->
     return all(path in known or _is_partition_metafile(partition, path) for path in files)
 
 
-def _remove_partition(storage: Storage, partition: str) -> bool:
-    """Delete a partition's folder if it is empty. Returns whether it was deleted."""
+def _remove_partition(run: CleanRun, partition: str) -> bool:
+    """Delete a partition's folder if it is empty and nobody may be about to write to it. Returns whether it is gone."""
+    storage = run.table.storage
+    if any(instant.comparable_action in WRITE_ACTIONS for instant in run.timeline.pending):
+        log.info("partition '%s' stays, empty as it is: other writers are running", partition)
+        return False
     if not holds_nothing_but(storage, partition, ()):
         log.warning("partition '%s' stays: expected it to be empty after the clean, found files", partition)
         return False

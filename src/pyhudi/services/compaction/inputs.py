@@ -10,7 +10,7 @@ from pyhudi.format.log.headers import instant_time, is_partial
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan
-from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import CompactionOperation, CompactionPlan
 from pyhudi.services.compaction.plan import partitions_to_compact, plan_compaction, plan_log_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
@@ -83,6 +83,9 @@ def schedule(
     one get per pending service and, for a log compaction, one get per log file.
     """
     snapshot, now_ms = session.snapshot, session.access.clock.now_ms()
+    if busy := _why_busy(snapshot, kind):
+        return Scheduled(reason=busy)
+
     taken = read_pending_groups(snapshot.storage, snapshot.timeline)
     partitions = snapshot.listing.partitions()
     new_base = base_files.file_size_max_bytes
@@ -112,6 +115,18 @@ def schedule(
     session.table.confirm()
     claim(instant.requested)
     return Scheduled(instant=session.table.request(instant, encode_compaction_plan(plan)), plan=plan)
+
+
+def _why_busy(snapshot: Snapshot, kind: CompactionKind) -> str:
+    """Why no compaction may be planned while writes are running; empty if one may.
+
+    A write that runs may append to a slice after the plan was made. Its log would lie before the merged log, whose
+    records are older. Where logs are named after their slice, its log would belong to the slice before the compaction.
+    """
+    running = [i for i in snapshot.timeline.pending if i.action in WRITE_ACTIONS]
+    if not running or (kind is CompactionKind.BASE and snapshot.config.version.log_naming is LogNaming.AFTER_WRITE):
+        return ""
+    return f"{running[0].action} '{running[0].requested}' is running: expected no write while a {kind.value} is planned"
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:

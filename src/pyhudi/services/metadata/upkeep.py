@@ -221,7 +221,8 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-
+        if not config.has_metadata_table:  # dropped while the write ran; the next write makes it anew
+            return
         commit = CommitView(
             self._read_snapshot, requested, metadata, config.version, self.executor, self.finds_keys
         )  # fmt: skip
@@ -240,7 +241,8 @@ class MetadataTableUpkeep:
         if not self.is_enabled:
             self._drop_all(config)
             return
-
+        if not config.has_metadata_table:
+            return
         clean = CleanView(self._read_snapshot, metadata, config.version)
         indexes = self._kept(config, lambda: clean.schema)
         changes = (change for index in indexes for change in index.clean_changes(clean))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyhudi.errors import Conflict, HudiError, Invalid, NotFound
 from pyhudi.format.names import join
 from pyhudi.format.timeline.action_files import decode_savepoint
-from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.clean.inputs import read_savepoints
 from pyhudi.services.indexing.plans import Life, pending_indexings, undo
@@ -80,7 +80,15 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
 
 
 def refuse_busy(session: WriteSession) -> None:
-    """Refuse while a service runs. Raises: Conflict for a compaction, a clustering or an indexing that is being run."""
+    """Refuse while others are at work. Writes that died have been rolled back when the session began.
+
+    Raises: Conflict while a write, a compaction, a clustering or an indexing runs.
+    """
+    for instant in session.snapshot.timeline.pending:
+        if instant.action in WRITE_ACTIONS and not is_clustering(
+            session.access.storage, session.snapshot.timeline, instant
+        ):
+            raise Conflict(f"{instant.action} '{instant.requested}' is running; wait for it to end, then try again")
     for instant in session.snapshot.timeline.pending_services:
         refuse_running(session, instant)
     for indexing in pending_indexings(session):

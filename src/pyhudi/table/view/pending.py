@@ -10,6 +10,9 @@ from pyhudi.timeline.active import Timeline
 FileGroup = tuple[str, str]
 """Partition path and file id."""
 
+CLUSTERINGS = ("clustering", "replacecommit")
+"""The actions of clusterings. The second is that of other replacements, too, whose plans name no file groups."""
+
 
 def read_pending_groups(storage: Storage, timeline: Timeline) -> dict[FileGroup, Instant]:
     """The file groups in the plans of pending compactions, log compactions and clusterings, each with its instant.
@@ -45,7 +48,7 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
 
 
 def _groups_of(storage: Storage, timeline: Timeline, instant: Instant) -> tuple[FileGroup, ...]:
-    if instant.action in ("clustering", "replacecommit"):
+    if instant.action in CLUSTERINGS:
         return _replace_plan(storage, timeline, instant).file_groups
     if instant.action not in PENDING_SERVICE_ACTIONS:
         return ()

@@ -77,9 +77,9 @@ class ActionTable:
         """
         if request is not None:
             self.storage.put_new(self.layout.path(Instant(requested, action, "REQUESTED")), request)
-        target = Instant(requested, action, "INFLIGHT")
-        self.storage.put_new(self.layout.path(target), inflight)
-        return ActionRun(self, target, upon)
+        run = ActionRun(self, Instant(requested, action, "INFLIGHT"), upon)
+        run.put_inflight(inflight)
+        return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,10 @@ class ActionRun:
     @property
     def requested(self) -> str:
         return self.target.requested
+
+    def put_inflight(self, content: bytes) -> None:
+        """Say on the timeline what the action is about to do."""
+        self.table.storage.put_new(self.table.layout.path(self.target), content)
 
     def on(self, table: ActionTable) -> "ActionRun":
         """The same action, to be completed in another turn at the table."""

@@ -1,13 +1,16 @@
-"""A writer's turn at a table: the writer holds the guard, and what dead writers left has been cleared up."""
+"""A writer's turn at a table: the writer holds the guard, and what dead writers left has been cleared up.
+
+A turn is for beginning an action and for completing one. Most of an action's work goes on between its two turns.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import get_args
 
-from pyhudi.errors import HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
+from pyhudi.errors import Unavailable, Unsupported
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
@@ -16,22 +19,26 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
+from pyhudi.table.view.commits import read_commit
+from pyhudi.table.view.pending import read_pending_groups
 from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_snapshot
-from pyhudi.timeline.active import read_timeline
+from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.outcome import completion_time
 from pyhudi.txn.action.participants import CommitParticipant
 from pyhudi.txn.action.run import ActionRun, ActionTable, Ending
+from pyhudi.txn.conflicts.changes import change_of
 from pyhudi.txn.conflicts.verdict import Judge, Mine, TableState, Verdict
 from pyhudi.txn.locks.guard import Guard
-from pyhudi.txn.locks.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.locks.heartbeat import remove_heartbeat
 from pyhudi.txn.locks.hold import Hold
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.locks.waiting import awaited_hold
-from pyhudi.txn.undo.clear_up import LifeTerms, clear_up
+from pyhudi.txn.undo.clear_up import clear_up
 from pyhudi.txn.undo.restore import RestoreDone
-from pyhudi.txn.undo.rollback import RolledBack, run_rollback
+from pyhudi.txn.undo.rollback import RolledBack
 from pyhudi.versions import WRITABLE_TEXT, Merging
 
 log = logging.getLogger("pyhudi")
@@ -81,33 +88,11 @@ class WriteSession:
     rolled_back: tuple[RolledBack, ...] = ()
     """Rollbacks of dead writes that were done at the beginning of this turn."""
 
-    @contextmanager
-    def begin_write(self, action: str, *, request: bytes, inflight: bytes) -> Iterator[ActionRun]:
-        """Begin a write, with its heartbeat. The `with` block does the work and completes the write.
-
-        `action`: commit, deltacommit or replacecommit. `request`, `inflight`: contents of the files of these states.
-        When the block raises an Exception, the write is rolled back at once and the error is raised again. Nothing
-        is touched after OutcomeUnknown, since the write may have landed, nor after LockLost, since the table is no
-        longer ours; then the next writer finds out what happened.
-        """
-        requested = self.table.issue_instant()
-        try:
-            with beating(self.table.storage, requested, interval_ms=self.heartbeat.interval_ms):
-                yield self.table.begin(requested, action, request=request, inflight=inflight, upon=self.state)
-        except (OutcomeUnknown, LockLost):
-            raise
-        except Exception as error:
-            try:
-                self.hold.confirm()
-                run_rollback(self.table, self.snapshot.timeline, Instant(requested, action, "INFLIGHT"))
-            except HudiError as second:  # the write's own error says more; the next writer does the rollback
-                error.add_note(f"{action} '{requested}' could not be rolled back yet: {second}")
-            raise
-
-    def complete(self, run: ActionRun, metadata: CommitMetadata, judge: Judge) -> str:
+    def complete(self, run: ActionRun, metadata: CommitMetadata, judge: Judge, *, weighs_changes: bool = False) -> str:
         """Complete a write, or a service that rewrites files. Returns its completion time.
 
         `run`: an action begun in this turn or in an earlier one. `judge`: decides by what others did since then.
+        `weighs_changes`: the judge looks at what they changed, which costs a get for each of their commits.
         Raises: as `ActionRun.complete`.
         """
         table, upon = self.table, run.upon
@@ -120,8 +105,13 @@ class WriteSession:
         )
 
         def verdict(marked: frozenset[str]) -> Verdict:
-            now = self._state_now() if run.table is table else self.state
-            return judge(Mine(run.target, upon, written, marked), now)
+            timeline, state = self._now() if run.table is table else (self.snapshot.timeline, self.state)
+            if weighs_changes:
+                state = self._with_changes(state, timeline, upon)
+            requested_file = table.layout.path(Instant(run.requested, run.target.action, "REQUESTED"))
+            is_requested = table.storage.head(requested_file) is not None
+            change = change_of(run.requested, metadata)
+            return judge(Mine(run.target, upon, change, written, marked, is_requested), state)
 
         ending = Ending(
             table.layout.encode_commit(metadata),
@@ -148,24 +138,35 @@ class WriteSession:
 
     @property
     def state(self) -> TableState:
-        """The table's state as of `snapshot`, for the verdict on an action that is planned on this snapshot."""
-        timeline = self.snapshot.timeline
-        return TableState(
-            self.access.location.uri,
-            self.snapshot.config.version.number,
-            timeline.completed_requested_times,
-            timeline.pending,
-        )
+        """The table's state as of `snapshot`, for the verdict on an action that is planned on this snapshot.
 
-    def _state_now(self) -> TableState:
+        Requests: one get for each pending service.
+        """
+        return _state(self.access, self.snapshot.timeline, self.snapshot.config)
+
+    def _now(self) -> tuple[Timeline, TableState]:
         """The table's state now. Writers that ignore our guard may have changed the table during this turn.
 
         Requests: one get and one list.
         """
         storage, uri = self.table.storage, self.access.location.uri
-        version = table_config(read_table_properties(storage), path=uri).version.number
+        config = table_config(read_table_properties(storage), path=uri)
         now = read_timeline(storage, self.table.layout, self.snapshot.zone)
-        return TableState(uri, version, now.completed_requested_times, now.pending)
+        return now, _state(self.access, now, config)
+
+    def _with_changes(self, state: TableState, timeline: Timeline, upon: TableState) -> TableState:
+        """The state with what others completed since the state `upon`. One get for each of their commits."""
+        storage, fresh = self.table.storage, state.committed - upon.committed
+        commits = sorted((i for i in timeline.completed_writes if i.requested in fresh), key=timeline.effective_time)
+        changes = (change_of(instant.requested, read_commit(storage, timeline, instant)) for instant in commits)
+        return replace(state, changes=tuple(changes))
+
+
+def _state(access: TableAccess, timeline: Timeline, config: TableConfig) -> TableState:
+    planned = read_pending_groups(access.storage, timeline) if timeline.pending_services else {}
+    return TableState(
+        access.location.uri, config.version.number, timeline.completed_requested_times, timeline.pending, planned
+    )
 
 
 @contextmanager
@@ -176,13 +177,15 @@ def write_session(
     heartbeat: HeartbeatSettings,
     participants: Participants,
     is_write: bool = True,
+    goes_on: bool = False,
     takes_over: str | None = None,
     takes_back: str | None = None,
     wait_ms: int = 0,
 ) -> Iterator[WriteSession]:
     """Take the table's guard, finish or undo what dead writers left, and give the table in its state after that.
 
-    `is_write`: False for an action that adds no files; then participants need not get ready for a write.
+    `is_write`: False for an action that adds no files; then participants need not get ready for a write. `goes_on`: the
+    turn completes an action that began in an earlier turn; what the dead left since then is for the next that begins.
     `takes_over`: a pending restore of another writer to this instant is finished; any other is refused. `takes_back`:
     the instant that is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
@@ -204,7 +207,11 @@ def write_session(
             snapshot = access.snapshot()
         table = ActionTable(access.storage, snapshot.timeline.layout, issue, hold.confirm, taking_part)
 
-        life = LifeTerms(now_ms, heartbeat.expires_ms)
+        if goes_on:
+            yield WriteSession(access, snapshot, heartbeat, hold, table)
+            return
+
+        life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms)
         cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over)
         for participant in taking_part if is_write else ():
             participant.begin(cleared.snapshot)

@@ -1,14 +1,17 @@
 """The verdict on an action that is about to complete, given what others did since it began.
 
-A judge is a pure function. The caller that begins the action hands it in; `ActionRun.complete` gathers the facts.
+A judge is a pure function. The caller that begins the action hands it in; `WriteSession.complete` gathers the facts.
+The judge of writes is in `writes.py`; those of services are here.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.table.view.pending import FileGroup
+from pyhudi.txn.conflicts.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,27 +19,33 @@ class TableState:
     """The facts about a table that a judge decides by.
 
     `uri`, `version`: the table's. `committed`: requested times of the completed writes. `pending`: the actions that are
-    not complete, each in its highest state.
+    not complete, each in its highest state. `planned`: the file groups in the plans of pending services, each with its
+    service. `changes`: what others completed since the judged action was planned, by completion time.
     """
 
     uri: str
     version: int
     committed: frozenset[str]
     pending: tuple[Instant, ...]
+    planned: Mapping[FileGroup, Instant] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Mine:
     """The action that is judged.
 
-    `target`: its inflight instant. `upon`: the table's state on which it was planned. `written`: the data files that
-    it says it wrote. `marked`: the data files that its markers name.
+    `target`: its inflight instant. `upon`: the table's state on which it was planned. `change`: what it is about to
+    complete with. `written`: the data files that it says it wrote. `marked`: the data files that its markers name.
+    `is_requested`: whether the requested file of its instant is still there.
     """
 
     target: Instant
     upon: TableState
+    change: Change
     written: frozenset[str]
     marked: frozenset[str]
+    is_requested: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +55,13 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The action must not complete. `why`: what another writer did, and what to do now."""
+    """The action must not complete. `why`: what another writer did, and what to do now.
+
+    `is_mendable`: a new plan, made from the same input upon the table as it is now, may succeed.
+    """
 
     why: str
+    is_mendable: bool = False
 
 
 Verdict: TypeAlias = Proceed | Refused
@@ -56,30 +69,8 @@ Judge: TypeAlias = Callable[[Mine, TableState], Verdict]
 """The second argument is the table as it is now."""
 
 
-def judge_write(mine: Mine, now: TableState) -> Verdict:
-    """Judge a write that holds the guard throughout.
-
-    If another write completed meanwhile, its writer ignored the guard.
-    """
-    requested = mine.target.requested
-    others = sorted(now.committed - mine.upon.committed)
-
-    if now.version != mine.upon.version:
-        return Refused(
-            f"{now.uri}: table version {mine.upon.version} when this write began, now {now.version}: it was upgraded "
-            "meanwhile; run the write again"
-        )
-    if others:
-        return Refused(
-            f"{now.uri}: another writer committed '{others[0]}' while this write ran, without heeding its guard; run "
-            "the write again"
-        )
-    if not any(instant.requested == requested for instant in now.pending):
-        return Refused(
-            f"{now.uri}: another writer took this write ('{requested}') for dead and rolled it back; run it again, and "
-            "let only one writer at the table at a time"
-        )
-    return Proceed()
+class PlanOutdated(Conflict):
+    """Another writer changed what this write was planned upon. The write can be planned anew, from the same input."""
 
 
 def judge_service(mine: Mine, now: TableState) -> Verdict:
@@ -113,11 +104,14 @@ def judge_log_compaction(mine: Mine, now: TableState, *, overtaken_by: str | Non
 
 
 def refuse(verdict: Verdict) -> None:
-    """Return for an action that may complete. Raises: Conflict for one that must not."""
+    """Return for an action that may complete.
+
+    Raises: Conflict for an action that must not complete; PlanOutdated if it may be planned anew.
+    """
     match verdict:
         case Proceed():
             return
-        case Refused(why):
-            raise Conflict(why)
+        case Refused(why, is_mendable):
+            raise PlanOutdated(why) if is_mendable else Conflict(why)
         case _:
             assert_never(verdict)

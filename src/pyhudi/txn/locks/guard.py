@@ -2,9 +2,9 @@
 
 This module has the guards of local folders and of memory. The guard of object stores is in `lease.py`.
 
-A lock of the operating system ends with its process. A guard that is held therefore has a living holder, and
-a write that pyhudi left pending is dead once the guard is free. On some systems the lock cannot tell two
-handles of one process apart; a second lock, within the process, does.
+A lock of the operating system ends with its process. A guard that is held therefore has a living holder. Each write
+and service that runs without the guard holds a lock of its own (`RUNNING`), which says that it lives. On some systems
+the lock cannot tell two handles of one process apart; a second lock, within the process, does.
 
 Fork: a forked child holds nothing. The child closes its copy of the locked file at once
 (`os.register_at_fork`), because an open copy would keep the file locked after the parent's end. A guard's `with`
@@ -34,7 +34,7 @@ GUARD_FILE = ".hoodie/.pyhudi_guard"
 LINE_FILE = ".hoodie/.pyhudi_line"
 """Locked by the first of the writers that wait for the guard. Made when a writer waits for the first time."""
 RUNNING = ".hoodie/.pyhudi_running"
-"""The folder with a locked file for each service that runs without the guard. The file's name is the instant."""
+"""The folder with a locked file for each action that runs without the guard. The file's name is the instant."""
 
 _OPEN_GUARD = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_GUARD |= getattr(os, "O_NOFOLLOW", 0)  # or a link's target would be truncated
@@ -65,24 +65,24 @@ class Line(Protocol):
 
 @runtime_checkable
 class Lives(Protocol):
-    """A guard that knows which services are running. A dead service is noticed at once, before its heartbeat ends."""
+    """A guard that knows which actions are running. A dead one is noticed at once, before its heartbeat ends."""
 
     def running(self, requested: str) -> AbstractContextManager[None]:
-        """Run the service of this instant, while the context lasts. Raises: Conflict while another process runs it."""
+        """Run the action of this instant, while the context lasts. Raises: Conflict while another process runs it."""
 
     def is_running(self, requested: str) -> bool | None:
-        """Whether a process runs the service of this instant.
+        """Whether a process runs the action of this instant.
 
-        None when nobody can say, because the service has no locked file here: the service was begun where this
+        None when nobody can say, because the action has no locked file here: the action was begun where this
         machine's locks do not reach, or its file has been removed.
         """
 
 
 @contextmanager
 def running(guard: Guard, requested: str) -> Iterator[None]:
-    """Run the service of an instant while the context lasts, so that others know at once when this process dies.
+    """Run the action of an instant while the context lasts, so that others know at once when this process dies.
 
-    Another process may still hold the service's lock: one that stood still until its heartbeat ran out, so that the
+    Another process may still hold the lock of a service: one that stood still until its heartbeat ran out, so that the
     service is now done anew. In this case the heartbeat alone says that the service runs.
     """
     with ExitStack() as life:
@@ -93,7 +93,7 @@ def running(guard: Guard, requested: str) -> Iterator[None]:
 
 
 def is_surely_dead(guard: Guard, requested: str) -> bool:
-    """Whether the process that began the service of an instant has certainly ended.
+    """Whether the process that began the action of an instant has certainly ended.
 
     False does not mean that the process lives: then only the heartbeat can say.
     """
@@ -101,7 +101,7 @@ def is_surely_dead(guard: Guard, requested: str) -> bool:
 
 
 def forget_running(guard: Guard, requested: str) -> None:
-    """Remove the file in `RUNNING` of a service that was taken off the timeline. A running service keeps its file."""
+    """Remove the file in `RUNNING` of an action that was taken off the timeline. A running one keeps its file."""
     if isinstance(guard, Lives) and guard.is_running(requested) is False:
         with running(guard, requested):
             pass
@@ -123,6 +123,18 @@ class MemoryGuard:
     def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
         with _held_in_process(self._key, Holder.this_process(purpose, now), table=self._key):
             yield CertainHold()
+
+    @contextmanager
+    def running(self, requested: str) -> Iterator[None]:
+        key = f"{self._key}#{requested}"
+        with _held_in_process(key, Holder.this_process(requested, ""), table=self._key):
+            _died.add(key)  # until it ends well
+            yield
+            _died.discard(key)
+
+    def is_running(self, requested: str) -> bool | None:
+        key = f"{self._key}#{requested}"
+        return True if key in _holders else False if key in _died else None
 
 
 class LocalGuard:
@@ -204,6 +216,8 @@ def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[]
 # being written.
 _lock = threading.Lock()
 _holders: dict[str, Holder] = {}
+_died: set[str] = set()
+"""Actions on tables in memory that run, or ended by an error."""
 _descriptors: set[int] = set()
 
 

@@ -1,7 +1,7 @@
 """Signs of life: a file for each running write, renewed while it runs."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from pyhudi.errors import NotFound, Unavailable
@@ -11,24 +11,13 @@ from pyhudi.storage.protocol import Storage
 OURS = b"pyhudi"
 """The content of pyhudi's heartbeat files. Apache Hudi writes heartbeats without content and ignores this one.
 
-The content tells pyhudi's pending writes from those of other writers. A pending write of pyhudi is dead once the
-guard is free; one of another writer may still run.
+The content tells pyhudi's pending writes from those of other writers.
 """
 
 
-def is_alive_elsewhere(storage: Storage, requested: str, *, now_ms: int, expires_ms: int) -> bool:
-    """Whether another kind of writer renewed this instant's heartbeat within `expires_ms`.
-
-    Spec: format/actions.md section 3.
-    """
-    path = heartbeat_path(requested)
-    info = storage.head(path)
-    if info is None or now_ms - info.modified_ms > expires_ms:
-        return False
-    try:
-        return storage.get(path) != OURS
-    except NotFound:
-        return False
+def is_own(content: bytes) -> bool:
+    """Whether a heartbeat file is one of pyhudi's."""
+    return content == OURS
 
 
 def put_heartbeat(storage: Storage, requested: str) -> None:
@@ -60,20 +49,26 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
 
 
 def has_own_heartbeat(storage: Storage, requested: str) -> bool:
-    """Whether pyhudi began a pending action. Who holds the guard then knows that the action is dead. One get."""
+    """Whether pyhudi began a pending action. One get."""
     try:
-        return storage.get(heartbeat_path(requested)) == OURS
+        return is_own(storage.get(heartbeat_path(requested)))
     except NotFound:
         return False
 
 
-def find_own_heartbeats(storage: Storage) -> list[str]:
-    """The requested times with a heartbeat of pyhudi, dead or alive. One list request, and one get per heartbeat."""
+def find_own_heartbeats(storage: Storage, *, other_than: Collection[str]) -> list[str]:
+    """The requested times with a heartbeat of pyhudi, dead or alive, except some.
+
+    One list request, and one get per heartbeat.
+    """
     own = []
     for file in storage.list(HEARTBEATS):
+        requested = file.path.rpartition("/")[2]
+        if requested in other_than:
+            continue
         try:
-            if storage.get(file.path) == OURS:
-                own.append(file.path.rpartition("/")[2])
+            if is_own(storage.get(file.path)):
+                own.append(requested)
         except NotFound:
             continue
     return own

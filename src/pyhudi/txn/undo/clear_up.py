@@ -1,8 +1,8 @@
 """Clearing up after dead writers, at the beginning of a writer's turn.
 
-The writer holds the guard, so no other pyhudi write is running. Pending services may still run, and so may writes of
-other tools that give a sign of life. Every step can be repeated. After a crash between two steps the next writer clears
-up what is left.
+The writer holds the guard, so nobody else begins or completes an action. Writes and services that are pending may be
+running without the guard; those that give a sign of life are left alone. Every step can be repeated. After a crash
+between two steps the next writer clears up what is left.
 """
 
 import logging
@@ -15,21 +15,15 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable
+from pyhudi.txn.locks.guard import forget_running
 from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
 from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
 
 log = logging.getLogger("pyhudi")
-
-
-@dataclass(frozen=True, slots=True)
-class LifeTerms:
-    """When a writer counts as dead: `expires_ms` after its last beat. `now_ms`: the time now."""
-
-    now_ms: int
-    expires_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +58,10 @@ def clear_up(
         if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
             snapshot = read_snapshot()
 
-        undone = tuple(
-            run_rollback(table, snapshot.timeline, dead)
-            for dead in find_dead_writes(
-                table.storage, snapshot.timeline, now_ms=life.now_ms, heartbeat_expires_ms=life.expires_ms
-            )
-        )
+        dead = find_dead_writes(table.storage, snapshot.timeline, life)
+        undone = tuple(run_rollback(table, snapshot.timeline, instant) for instant in dead)
+        for instant in dead:
+            forget_running(life.guard, instant.requested)
 
         if undone:
             snapshot = read_snapshot()
@@ -117,7 +109,7 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     restores = {instant.requested: instant for instant in timeline if instant.action == "restore"}
     pending = {instant.requested for instant in timeline.pending} - making.keys()
 
-    left = [requested for requested in find_own_heartbeats(storage) if requested not in pending]
+    left = find_own_heartbeats(storage, other_than=pending)
     if left:
         table.confirm()
 

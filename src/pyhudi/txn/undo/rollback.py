@@ -11,27 +11,30 @@ from pyhudi.table.view.pending import is_clustering
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
-from pyhudi.txn.locks.heartbeat import is_alive_elsewhere, remove_heartbeat
+from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
 
 
-def find_dead_writes(storage: Storage, timeline: Timeline, *, now_ms: int, heartbeat_expires_ms: int) -> list[Instant]:
+def find_dead_writes(storage: Storage, timeline: Timeline, life: LifeTerms) -> list[Instant]:
     """Pending writes that nobody will complete, newest first. The caller holds the guard.
 
-    Raises: Conflict for a pending write that another writer keeps alive.
+    Raises: Conflict for a pending write of another tool, which does not heed the guard, if it is alive.
     """
     dead = []
     for instant in timeline.pending:
         if instant.action not in WRITE_ACTIONS or is_clustering(storage, timeline, instant):
             continue
 
-        if is_alive_elsewhere(storage, instant.requested, now_ms=now_ms, expires_ms=heartbeat_expires_ms):
+        beat = life.living(storage, instant.requested)
+        if beat is None:
+            dead.append(instant)
+        elif not beat.is_ours:
             raise Conflict(
                 f"{instant.action} '{instant.requested}' of another writer is running (its heartbeat is alive); "
                 "retry when it is done"
             )
-        dead.append(instant)
     return sorted(dead, key=lambda instant: instant.requested, reverse=True)
 
 

@@ -20,6 +20,8 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.view.pending import is_clustering, read_pending_groups
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.layout import timeline_layout
+from pyhudi.txn.locks.guard import MemoryGuard
+from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.rollback import find_dead_writes
 
 CLUSTERING = encode_requested_replace(
@@ -37,7 +39,7 @@ def timeline(storage: MemoryStorage, version: str) -> Timeline:
 
 
 def dead(storage: MemoryStorage, of: Timeline) -> list[str]:
-    return [i.requested for i in find_dead_writes(storage, of, now_ms=0, heartbeat_expires_ms=1)]
+    return [i.requested for i in find_dead_writes(storage, of, LifeTerms(MemoryGuard("t"), now_ms=0, expires_ms=1))]
 
 
 def test_on_layout_1_a_clustering_is_known_by_its_plan() -> None:

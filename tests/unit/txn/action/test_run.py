@@ -194,4 +194,5 @@ def test_states_are_put_here_and_nowhere_else() -> None:
         "txn/action/outcome.py::put_completed",
         "txn/action/run.py::request",
         "txn/action/run.py::begin",
+        "txn/action/run.py::put_inflight",
     ]

@@ -1,6 +1,6 @@
-"""An action could complete upon a table that is not the one it was planned on, or be refused for what does it no harm.
+"""A service could complete although others had ended it, or be refused for what does it no harm.
 
-Each case is one fact about the table now, and the verdict of both judges on it.
+Each case is one fact about the table now, and the verdict of the judge on it. Writes: `test_writes.py`.
 """
 
 from dataclasses import replace
@@ -9,72 +9,71 @@ import pytest
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.txn.conflicts.changes import Change
 from pyhudi.txn.conflicts.verdict import (
     Mine,
+    PlanOutdated,
     Proceed,
     Refused,
     TableState,
     Verdict,
     judge_log_compaction,
     judge_service,
-    judge_write,
     refuse,
 )
 
-MINE = Instant("20260101000000005", "commit", "INFLIGHT")
+MINE = Instant("20260101000000005", "compaction", "INFLIGHT")
 OTHER = Instant("20260101000000006", "commit", "INFLIGHT")
 UPON = TableState("file:///t", 9, frozenset({"20260101000000001"}), ())
 NOW = replace(UPON, pending=(MINE,))
-WRITE = Mine(MINE, UPON, written=frozenset({"x/a"}), marked=frozenset({"x/a", "x/lost"}))
+CHANGE = Change(MINE.requested, "COMPACT", rewritten=frozenset({("x", "a")}))
+SERVICE = Mine(MINE, UPON, CHANGE, written=frozenset({"x/a"}), marked=frozenset({"x/a", "x/lost"}))
 
-COMMITTED = replace(NOW, committed=UPON.committed | {"20260101000000004"})
-UPGRADED = replace(NOW, version=10)
 ROLLED_BACK = replace(NOW, pending=())
-ONLY_REQUESTED = replace(NOW, pending=(replace(MINE, state="REQUESTED"),))
+UNHARMED = {
+    "nobody": NOW,
+    "one begun": replace(NOW, pending=(MINE, OTHER)),
+    "one archived": replace(NOW, committed=frozenset()),
+    "one committed": replace(NOW, committed=UPON.committed | {"20260101000000004"}),
+    "upgraded": replace(NOW, version=10),
+}
+ENDED = {
+    "rolled back": ROLLED_BACK,
+    "another pending": replace(NOW, pending=(OTHER,)),
+    "requested only": replace(NOW, pending=(replace(MINE, state="REQUESTED"),)),
+}
 
 
 def why(verdict: Verdict) -> str:
     return verdict.why if isinstance(verdict, Refused) else ""
 
 
-@pytest.mark.parametrize(
-    "now, of_a_write, of_a_service",
-    [
-        (NOW, "", ""),
-        (replace(NOW, pending=(MINE, OTHER)), "", ""),
-        (replace(NOW, committed=frozenset()), "", ""),
-        (COMMITTED, "another writer committed '20260101000000004'", ""),
-        (UPGRADED, "table version 9 when this write began, now 10", ""),
-        (ROLLED_BACK, "took this write ('20260101000000005') for dead", "completed it, or rolled it back"),
-        (replace(NOW, pending=(OTHER,)), "for dead", "rolled it back"),
-        (ONLY_REQUESTED, "", "completed it, or rolled it back"),
-    ],
-    ids=["nobody", "one begun", "one archived", "committed", "upgraded", "rolled back", "another pending", "requested"],
-)
-def test_what_others_did_meanwhile(now: TableState, of_a_write: str, of_a_service: str) -> None:
-    for judge, expected in ((judge_write, of_a_write), (judge_service, of_a_service)):
-        found = judge(WRITE, now)
+@pytest.mark.parametrize("now", UNHARMED.values(), ids=UNHARMED)
+def test_a_service_completes_whatever_others_did_beside_it(now: TableState) -> None:
+    assert judge_service(SERVICE, now) == Proceed()
 
-        assert bool(why(found)) == bool(expected), judge.__name__
-        assert expected in why(found)
+
+@pytest.mark.parametrize("now", ENDED.values(), ids=ENDED)
+def test_a_service_that_others_ended_does_not_complete(now: TableState) -> None:
+    assert "completed it, or rolled it back" in why(judge_service(SERVICE, now))
 
 
 def test_a_service_whose_file_lost_its_marker_was_given_up() -> None:
-    given_up = replace(WRITE, marked=frozenset({"x/lost"}))
-
-    assert "another process took it for dead" in why(judge_service(given_up, NOW))
-    assert judge_write(given_up, NOW) == Proceed()
+    assert "another process took it for dead" in why(judge_service(replace(SERVICE, marked=frozenset()), NOW))
 
 
 def test_a_log_compaction_is_refused_once_a_compaction_has_overtaken_it() -> None:
-    overtaken = judge_log_compaction(WRITE, NOW, overtaken_by="20260101000000006")
+    overtaken = judge_log_compaction(SERVICE, NOW, overtaken_by="20260101000000006")
 
     assert "the compaction '20260101000000006' took file groups" in why(overtaken)
-    assert judge_log_compaction(WRITE, NOW, overtaken_by=None) == Proceed()
-    assert "rolled it back" in why(judge_log_compaction(WRITE, ROLLED_BACK, overtaken_by=None))
+    assert judge_log_compaction(SERVICE, NOW, overtaken_by=None) == Proceed()
+    assert "rolled it back" in why(judge_log_compaction(SERVICE, ROLLED_BACK, overtaken_by=None))
 
 
 def test_a_refusal_is_a_conflict_that_says_why() -> None:
     refuse(Proceed())
-    with pytest.raises(Conflict, match="run it again"):
+    with pytest.raises(Conflict, match="run it again") as caught:
         refuse(Refused("somebody did something; run it again"))
+    assert not isinstance(caught.value, PlanOutdated)
+    with pytest.raises(PlanOutdated, match="run it again"):
+        refuse(Refused("somebody did something; run it again", is_mendable=True))

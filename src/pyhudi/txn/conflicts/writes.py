@@ -1,0 +1,134 @@
+"""The verdict on a write that worked while others wrote.
+
+A write is planned upon the table as it was when the write began. Others may have completed since then. The write may
+complete if the table is then as if the writes had come one after the other: what the others changed must not be what
+this write was planned upon, or rewrote. Spec: format/actions.md section 11.2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
+from pyhudi.txn.conflicts.changes import Change
+from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
+
+_BUCKET_DIGITS = 8
+"""The digits of the bucket number at the beginning of a file id. Spec: format/layout.md section 4.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRules:
+    """What the judge of a write must know of the write and its table.
+
+    `looks_keys_up`: each incoming key is looked up, and a key that is not stored becomes a new row. `is_global`: a key
+    may lie in any partition. `by_bucket`: a key's bucket says its file group, so that two file groups of one bucket are
+    the same. `shares_logs`: two writers may append to the logs of one file group, each under a name of its own.
+    `schemas`: the table's schema before and after the write.
+    """
+
+    looks_keys_up: bool
+    is_global: bool
+    by_bucket: bool
+    shares_logs: bool
+    schemas: frozenset[str | None]
+
+
+def judge_write(mine: Mine, now: TableState, rules: WriteRules) -> Verdict:
+    """Judge a write. Two writes conflict if one rewrote or replaced a file group that the other touched.
+
+    Of the cases in which nothing conflicts:
+    - compactions of file groups to whose logs the write appended, since the log lies upon the new base file;
+    - new file groups of both in one partition, unless their keys must be looked up.
+    """
+    requested = mine.target.requested
+    if now.version != mine.upon.version:
+        return Refused(
+            f"{now.uri}: table version {mine.upon.version} when this write began, now {now.version}: it was upgraded "
+            "meanwhile; run the write again"
+        )
+    if not mine.is_requested or not any(instant.requested == requested for instant in now.pending):
+        return Refused(
+            f"{now.uri}: another writer took this write ('{requested}') for dead and rolled it back; run it again",
+            is_mendable=True,
+        )
+
+    # Archived writes are older than all that is on the timeline now.
+    oldest = min(now.committed, default="")
+    gone = sorted(commit for commit in mine.upon.committed - now.committed if commit >= oldest)
+    if gone:
+        return Refused(
+            f"{now.uri}: the write '{gone[0]}' was taken back while this write ran; run the write again",
+            is_mendable=True,
+        )
+
+    planned = [group for group in now.planned if group not in mine.upon.planned]
+    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group]))
+    if taken:
+        partition, file_id = taken[0]
+        service = now.planned[taken[0]]
+        return Refused(
+            f"{now.uri}: {service.action} '{service.requested}', which was planned while this write ('{requested}') "
+            f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again"
+        )
+
+    for other in now.changes:
+        why = next(_clashes(mine.change, other, rules), None)
+        if why is not None:
+            return Refused(
+                f"{now.uri}: another writer's {other.operation or 'write'} '{other.requested}' {why} while this write "
+                f"('{requested}') ran; run the write again",
+                is_mendable=True,
+            )
+    return Proceed()
+
+
+def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
+    """The file groups that a write must not have changed if a service has planned to take them.
+
+    A clustering takes the rows elsewhere. A compaction would bring the rows back that the write replaced.
+    """
+    return mine.touched if service.action in CLUSTERINGS else mine.replaced
+
+
+def _clashes(mine: Change, other: Change, rules: WriteRules) -> Iterator[str]:
+    """Why a write cannot complete beside what another did, in words; nothing if it can."""
+    if other.schema is not None and other.schema not in rules.schemas:
+        yield "changed the table's schema"
+
+    if shared := _shared(mine, other, rules):
+        partition, file_id = min(shared)
+        yield f"changed file group '{file_id}' in partition '{partition}', which this write changes, too,"
+    if other.keeps_rows:
+        return
+
+    # What this write replaces as a whole must be all that is there.
+    grown = other.gaining | {partition for partition, _ in other.created}
+    emptied = grown if mine.replaces_table else grown & mine.emptied
+    if emptied:
+        yield f"added rows to partition '{min(emptied)}', which this write replaces,"
+
+    # A key that was new to both would become two rows.
+    if rules.looks_keys_up and not rules.by_bucket and mine.gaining:
+        met = grown if rules.is_global else grown & mine.gaining
+        if met:
+            yield f"added rows to partition '{min(met)}', maybe with keys that this write adds, too,"
+
+
+def _shared(mine: Change, other: Change, rules: WriteRules) -> frozenset[FileGroup]:
+    """The file groups that two actions changed so that one of them would undo the other."""
+    if other.keeps_rows:
+        return (mine.rewritten | mine.replaced) & other.touched
+
+    shared = _named(mine.touched, rules) & _named(other.touched, rules)
+    if rules.shares_logs:
+        only_logs = _named(mine.appended - mine.rewritten, rules) & _named(other.appended - other.rewritten, rules)
+        shared -= only_logs
+    return shared
+
+
+def _named(groups: frozenset[FileGroup], rules: WriteRules) -> frozenset[FileGroup]:
+    """File groups by what says that two are the same: their ids, or the buckets in their ids."""
+    if not rules.by_bucket:
+        return groups
+    return frozenset((partition, file_id[:_BUCKET_DIGITS]) for partition, file_id in groups)

@@ -1,0 +1,144 @@
+"""Checking a write's input against the table and counting it, before the write begins."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pyhudi.errors import Invalid
+from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.schema.arrow_types import refuse_deep_types
+from pyhudi.format.schema.conversion import (
+    RECORD_KEY,
+    arrow_from_avro,
+    avro_from_arrow,
+    record_name,
+    required_columns,
+)
+from pyhudi.table.facts.bucket_facts import facts_of_table
+from pyhudi.table.facts.config import KeyKind, TableConfig
+from pyhudi.table.read.plan import table_rules
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.inserts import refuse_unchecked, row_order
+from pyhudi.write.input.key_settings import refuse_unplaceable
+from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
+from pyhudi.write.input.schema import (
+    TableColumns,
+    carries_some_columns,
+    columns_for_delete,
+    evolved_schema,
+    first_schema,
+    refuse_unordered_types,
+    refuse_unreadable_parts,
+    refuse_unwritable_types,
+)
+from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
+from pyhudi.write.place.buckets import refuse_unfit_for_buckets
+from pyhudi.write.settings import WriteSettings
+
+
+def prepare_write(
+    snapshot: Snapshot,
+    source: WriteSource,
+    operation: Operation,
+    settings: WriteSettings,
+    *,
+    is_unordered: bool = False,
+) -> PreparedWrite:
+    """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
+
+    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
+    """
+    config = snapshot.config
+    refuse_deep_types(source.schema)
+    refuse_unchecked(operation, settings, table_name=config.name)
+    buckets = facts_of_table(config, settings.bucket_options)
+    refuse_without_keys(config, operation, settings, source.schema.names)
+    keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
+    schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
+    if buckets is not None:
+        refuse_unfit_for_buckets(operation, settings, table_name=config.name)
+    if finds_made_keys(config, operation):
+        keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
+    _refuse_missing_facts(config, keys, schema, operation)
+    refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+    ordering = tuple(name for name in config.ordering if name in schema.names)
+    required = tuple(name for name in required_columns(text) if name in schema.names)
+    order = row_order(operation, keys, settings)
+    spec = InputSpec(schema, keys, ordering if operation.is_tagged else (), required, order=order)
+    if buckets is None and operation is Operation.UPSERT and keys.partition_by:
+        refuse_moving_parts(table_rules(snapshot, schema), settings, table_name=config.name)
+    settles = buckets is None and settles_partitions(operation, spec, settings)
+    loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
+    counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
+    return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
+
+
+def _checked_columns(
+    snapshot: Snapshot,
+    incoming: pa.Schema,
+    operation: Operation,
+    keys: KeySpec,
+    settings: WriteSettings,
+    is_unordered: bool,
+) -> tuple[pa.Schema, str, bool]:
+    """The columns to carry, the table's schema from this write on, and whether rows hold some of its columns only."""
+    config = snapshot.config
+    text, is_partial = snapshot.schema_text, False
+    if text is not None:
+        refuse_unwritable_types(text, table_name=config.name)
+    if operation is Operation.DELETE:
+        if text is None:
+            raise Invalid(
+                f"delete from table '{config.name}': expected rows to delete from, found a table without a schema"
+            )
+        schema = columns_for_delete(
+            incoming,
+            snapshot.schema,
+            needed=keys.columns,
+            ordering=() if is_unordered else config.ordering,
+            table_name=config.name,
+        )
+    elif text is None:
+        schema = first_schema(incoming)
+        text = avro_from_arrow(schema, record_name=record_name(config.name))
+        schema = arrow_from_avro(text)
+    else:
+        table = TableColumns(config.name, text, snapshot.schema, keys.columns, config.ordering)
+        is_partial = (
+            operation is Operation.UPSERT
+            and config.is_merge_on_read
+            and config.version.has_partial_blocks
+            and carries_some_columns(incoming, table, settings)
+        )
+        text = evolved_schema(incoming, table, settings, is_partial=is_partial)
+        schema = arrow_from_avro(text)
+        if is_partial:
+            refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))
+            schema = pa.schema([field for field in schema if field.name in incoming.names])
+    return schema, text, is_partial
+
+
+def is_stale(prepared: PreparedWrite, snapshot: Snapshot) -> bool:
+    """Whether the table's schema has changed since a write was prepared, to another one than the write brings itself.
+
+    The input is then to be checked and counted anew. All else that a write goes by is read when it holds the table.
+    """
+    return snapshot.schema_text not in (prepared.schema_before, prepared.schema_text)
+
+
+def _refuse_missing_facts(config: TableConfig, keys: KeySpec, schema: pa.Schema, operation: Operation) -> None:
+    """The key, partition and ordering columns must be among the columns written."""
+    ordering = () if operation is Operation.DELETE else config.ordering
+    refuse_unordered_types(schema, config.ordering)
+    for what, names in (
+        ("record key", keys.record_key),
+        ("partition", keys.partition_by),
+        ("ordering", ordering),
+    ):
+        for name in names:
+            if name not in schema.names:
+                raise Invalid(
+                    f"table '{config.name}': {what} column '{name}' is missing from the input, which has "
+                    f"{', '.join(schema.names)}"
+                )

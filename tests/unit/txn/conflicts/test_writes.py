@@ -1,0 +1,169 @@
+"""Two writes could undo each other, or one could be refused for what does it no harm.
+
+Each case is what a write did and what another did meanwhile, and the verdict on the write.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.txn.conflicts.changes import Change
+from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
+from pyhudi.txn.conflicts.writes import WriteRules, judge_write
+
+TARGET = Instant("20260101000000005", "commit", "INFLIGHT")
+BEFORE, MEANWHILE = "20260101000000001", "20260101000000006"
+UPON = TableState("file:///t", 9, frozenset({BEFORE}), ())
+RULES = WriteRules(
+    looks_keys_up=True, is_global=False, by_bucket=False, shares_logs=False, schemas=frozenset({"old", "new"})
+)
+A, B, C = ("oslo", "a"), ("oslo", "b"), ("rome", "c")
+BUCKET_1, BUCKET_1_TOO = ("oslo", "00000001-aaaa-0"), ("oslo", "00000001-bbbb-0")
+
+
+def change(requested: str = TARGET.requested, operation: str = "UPSERT", **groups: object) -> Change:
+    return Change(requested, operation, **{name: frozenset(own) for name, own in groups.items()})  # type: ignore[call-overload]
+
+
+def other(operation: str = "UPSERT", **groups: object) -> Change:
+    return change(MEANWHILE, operation, **groups)
+
+
+def judged(mine: Change, *others: Change, rules: WriteRules = RULES, **state: Any) -> Verdict:
+    now = replace(UPON, committed=UPON.committed | {o.requested for o in others}, pending=(TARGET,), changes=others)
+    action = Mine(TARGET, UPON, mine, written=frozenset(), marked=frozenset())
+    return judge_write(action, replace(now, **state), rules)
+
+
+CLEAR = {
+    "nobody wrote": (change(rewritten=[A]), ()),
+    "other file groups": (change(rewritten=[A]), (other(rewritten=[B]),)),
+    "new rows in another partition": (change(created=[A], gaining=["oslo"]), (other(created=[C], gaining=["rome"]),)),
+    "updates beside new rows": (change(rewritten=[A]), (other(created=[B], gaining=["oslo"]),)),
+    "a compaction below our log": (change(appended=[A]), (other("COMPACT", rewritten=[A]),)),
+    "a log compaction beside our log": (change(appended=[A]), (other("LOG_COMPACT", appended=[A]),)),
+    "an overwrite of another partition": (
+        change(rewritten=[A]), (other("INSERT_OVERWRITE", replaced=[C], created=[("rome", "d")], emptied=["rome"]),),
+    ),
+    "new rows in a partition that was emptied": (
+        change(created=[B], gaining=["oslo"]), (other("DELETE_PARTITION", replaced=[A], emptied=["oslo"]),),
+    ),
+}  # fmt: skip
+CLASHES = {
+    "one base file": (change(rewritten=[A]), (other(rewritten=[A]),), "changed file group 'a' in partition 'oslo'"),
+    "one log": (change(appended=[A]), (other(appended=[A]),), "changed file group 'a'"),
+    "a base file beside a log": (change(rewritten=[A]), (other(appended=[A]),), "changed file group 'a'"),
+    "a base file that was compacted": (change(rewritten=[A]), (other("COMPACT", rewritten=[A]),), "'a'"),
+    "a compaction of what is replaced": (
+        change(operation="INSERT_OVERWRITE", replaced=[A], emptied=["oslo"]), (other("COMPACT", rewritten=[A]),), "'a'",
+    ),
+    "an update of what was replaced": (
+        change(rewritten=[A]), (other("DELETE_PARTITION", replaced=[A], emptied=["oslo"]),), "changed file group 'a'",
+    ),
+    "new rows of both": (
+        change(created=[A], gaining=["oslo"]), (other(created=[B], gaining=["oslo"]),), "maybe with keys",
+    ),
+    "an overwrite of what has grown": (
+        change(operation="INSERT_OVERWRITE", replaced=[A], emptied=["oslo"]),
+        (other(created=[B], gaining=["oslo"]),), "added rows to partition 'oslo', which this write replaces",
+    ),
+    "two overwrites of an empty partition": (
+        change(operation="INSERT_OVERWRITE", created=[A], emptied=["oslo"]),
+        (other("INSERT_OVERWRITE", created=[B], emptied=["oslo"], gaining=["oslo"]),), "added rows to partition",
+    ),
+    "an overwrite of a table that has grown": (
+        change(operation="INSERT_OVERWRITE_TABLE", replaced=[A], emptied=["oslo"]),
+        (other(created=[C], gaining=["rome"]),), "added rows to partition 'rome'",
+    ),
+    "the second of two others": (
+        change(rewritten=[A]), (other(rewritten=[B]), other(rewritten=[A])), "changed file group 'a'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mine, others", CLEAR.values(), ids=CLEAR)
+def test_what_does_no_harm(mine: Change, others: tuple[Change, ...]) -> None:
+    assert judged(mine, *others) == Proceed()
+
+
+@pytest.mark.parametrize("mine, others, why", CLASHES.values(), ids=CLASHES)
+def test_what_would_undo_the_other(mine: Change, others: tuple[Change, ...], why: str) -> None:
+    found = judged(mine, *others)
+
+    assert isinstance(found, Refused)
+    assert found.is_mendable
+    assert why in found.why
+    assert MEANWHILE in found.why
+    assert TARGET.requested in found.why
+
+
+def test_new_keys_are_no_matter_to_a_write_that_looks_none_up() -> None:
+    mine, theirs = change(created=[A], gaining=["oslo"]), other(created=[B], gaining=["oslo"])
+
+    assert judged(mine, theirs, rules=replace(RULES, looks_keys_up=False)) == Proceed()
+    assert isinstance(judged(mine, other(created=[C], gaining=["rome"]), rules=replace(RULES, is_global=True)), Refused)
+
+
+def test_file_groups_of_one_bucket_are_one() -> None:
+    mine, theirs = change(created=[BUCKET_1]), other(created=[BUCKET_1_TOO], gaining=["oslo"])
+
+    assert judged(mine, theirs) == Proceed()
+    assert isinstance(judged(mine, theirs, rules=replace(RULES, by_bucket=True)), Refused)
+
+
+def test_logs_that_writers_may_share() -> None:
+    both = replace(RULES, shares_logs=True)
+
+    assert judged(change(appended=[A]), other(appended=[A]), rules=both) == Proceed()
+    assert isinstance(judged(change(appended=[A]), other(rewritten=[A]), rules=both), Refused)
+    assert isinstance(judged(change(appended=[A]), other("DELETE_PARTITION", replaced=[A]), rules=both), Refused)
+
+
+def test_a_schema_that_others_changed() -> None:
+    for schema, expected in (("old", ""), ("new", ""), ("third", "changed the table's schema")):
+        found = judged(change(rewritten=[A]), replace(other(rewritten=[B]), schema=schema))
+        assert expected in (found.why if isinstance(found, Refused) else "")
+        assert isinstance(found, Refused) == bool(expected)
+
+
+@pytest.mark.parametrize(
+    "state, why, is_mendable",
+    [
+        ({"version": 10}, "table version 9 when this write began, now 10", False),
+        ({"pending": ()}, "took this write ('20260101000000005') for dead", True),
+        ({"committed": frozenset({"20260101000000000"})}, f"the write '{BEFORE}' was taken back", True),
+        (
+            {"planned": {A: Instant(MEANWHILE, "clustering", "REQUESTED")}},
+            f"clustering '{MEANWHILE}', which was",
+            False,
+        ),
+    ],
+    ids=["upgraded", "rolled back", "its plan rolled back", "clustered"],
+)
+def test_what_happened_to_the_table(state: dict[str, Any], why: str, is_mendable: bool) -> None:
+    found = judged(change(rewritten=[A]), **state)
+
+    assert isinstance(found, Refused)
+    assert why in found.why
+    assert found.is_mendable == is_mendable
+
+
+def test_a_compaction_that_was_planned_meanwhile_stops_whoever_replaced_its_groups() -> None:
+    plan = {A: Instant(MEANWHILE, "compaction", "REQUESTED")}
+
+    assert judged(change(appended=[A]), planned=plan) == Proceed()
+    assert isinstance(judged(change(operation="DELETE_PARTITION", replaced=[A]), planned=plan), Refused)
+
+
+def test_writes_that_were_archived_were_not_taken_back() -> None:
+    assert judged(change(rewritten=[A]), committed=frozenset({MEANWHILE})) == Proceed()
+
+
+def test_a_write_whose_requested_file_is_gone_was_rolled_back() -> None:
+    """Although it has put its inflight file again since then."""
+    state = replace(UPON, pending=(TARGET,))
+    mine = Mine(TARGET, UPON, change(rewritten=[A]), frozenset(), frozenset(), is_requested=False)
+
+    assert "for dead" in getattr(judge_write(mine, state, RULES), "why", "")
