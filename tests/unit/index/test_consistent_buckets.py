@@ -1,6 +1,6 @@
 """Two writers that go by different rings of a partition put one key in two file groups.
 
-Which ring counts is settled by markers, the timeline and, for a resizing that is no longer there, by the files that it
+Which ring counts is told by markers, the timeline and, for a resizing that is no longer there, by the files that it
 left; each of these, and what a dead resizing leaves, is a case here.
 """
 

@@ -59,7 +59,7 @@ def run_file_group(
 
     match task.kind:
         case TaskKind.CREATE:
-            return _create(store, target, task, _settled(target, batches), write_token)
+            return _create(store, target, task, _new_group_rows(target, batches), write_token)
         case TaskKind.REWRITE:
             return _rewrite(store, target, task, collect_rows(target, batches), write_token)
         case TaskKind.APPEND:
@@ -76,7 +76,7 @@ def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[
         yield batch.set_column(at, RECORD_KEY, keys)
 
 
-def _settled(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _new_group_rows(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key if the write combines, and without deletes."""
     stream = _living(target, batches)
     for batch in _sorted(stream) if target.sorts_rows else stream:

@@ -342,7 +342,7 @@ def test_values_survive_avro(value: object) -> None:
 
 
 @given(commits)
-def test_json_settles_after_one_round(metadata: CommitMetadata) -> None:
+def test_json_is_stable_after_one_round(metadata: CommitMetadata) -> None:
     """Counters that are None become 0, as Java has it; nothing changes after that."""
     once = c.decode_commit(c.encode_commit_json(metadata), path="once")
     assert c.decode_commit(c.encode_commit_json(once), path="twice") == once
