@@ -2,7 +2,7 @@
 
 Seen: 0.15.0, 1.0.2 and 1.2.0 write the same texts, with one exception: in the plans of compaction and clustering
 0.15.0 has no `missingSchedulePartitions`. 0.13.1 lacks more trailing fields; readers resolve fields by name.
-The misplaced `default` properties and the copied `doc` texts are in Hudi's own schema files.
+The stray `default` properties and the copied `doc` texts are in Hudi's own schema files.
 
 Spec: format/timeline.md section 4.1.
 """
