@@ -163,7 +163,8 @@ class TableMetadata:
 
         Keys of `files` are partition paths, `.` for the root of an unpartitioned table, and `__all_partitions__`; of
         `record_index` record keys; of a secondary index values of its column, spelled as Java spells them.
-        Raises: NotFound for a metadata partition that the table does not have.
+        Raises: NotFound for a metadata partition that the table does not have; Unsupported for one whose keys are
+        hashes, and for an index that cannot tell.
         """
         if isinstance(keys, str):
             raise Invalid(f"keys='{keys}': expected a sequence of keys, such as ['{keys}']")

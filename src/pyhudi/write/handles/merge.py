@@ -71,8 +71,8 @@ def merge_base_file(
     where one row is made of two.
 
     There are two merges. `_merge_by_rules` could do all of it, but takes 1.5 times as long where a row wins whole: it
-    gathers each batch from both sides, where `_merge_whole` copies few rows or none. Their sequence numbers differ, too:
-    by the order of the input, or of the file.
+    gathers each batch from both sides, where `_merge_whole` copies few rows or none. Their sequence numbers differ,
+    too: by the order of the input, or of the file.
 
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
