@@ -84,7 +84,7 @@ def __dir__() -> list[str]:
 
 
 class _HidesSecrets(logging.Filter):
-    """As errors do: a message of a log names the same places and options."""
+    """As errors do: a message of a log names the same files and options."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()

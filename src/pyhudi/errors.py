@@ -37,7 +37,7 @@ __all__ = [
 _SECRET = r"(?:passw|secret|token|credential|(?:api|access|account)[._-]?key|\bsas\b|_sas_|sas_)"
 
 _HIDDEN = (
-    # user and password of a URL; an Azure container stands in the same place of a URL, and is shown
+    # user and password of a URL; an Azure container stands in the same part of a URL, and is shown
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://)(?![^/\s'\"]*@[^/\s'\"]*\.core\.windows\.net)[^/\s'\"]*@"), r"\1***@"),
     # the query of a URL: signatures and tokens
     (re.compile(r"(\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*[^\s'\":;,)]"), r"\1?***"),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.source import MemoryLog
@@ -31,14 +32,13 @@ from pyhudi.format.metadata.key_records import (
     encode_secondary_entries,
 )
 from pyhudi.format.metadata.record import PARTITIONS_KEY
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.metadata.stats import decode_column_stats, encode_column_stats
 from pyhudi.format.metadata.stats_values import StatsVersion, bounds_of, stored_bounds, value_type_of
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.table.slices.slice_log import slice_blocks
 from tests.support.golden_tables import GoldenTables, golden_names
 
-VERSIONS = {text: version for version, text in METADATA_RECORD_SCHEMAS.items()}
+VERSIONS = {metadata_record_schema(version): version for version in (5, 6, 8, 9)}
 PARTITIONED_KEY_SIZE = 36
 TABLES = tuple(
     name

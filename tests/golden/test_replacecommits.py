@@ -51,15 +51,11 @@ def test_a_replacement_is_inflight_with_the_bytes_of_apache_hudi(golden: GoldenT
     planned = decode_commit(theirs, path=name).partition_to_write_stats
     tasks = [
         FileGroupTask(
-            bucket=at,
+            number=at,
             kind=TaskKind.CREATE,
             partition=partition,
             file_id=f"group-{at}",
-            base_file=None,
-            base_instant=None,
             inserts=stats[0].num_inserts or 0,
-            updates=0,
-            is_new_partition=False,
         )
         for at, (partition, stats) in enumerate(planned.items())
     ]

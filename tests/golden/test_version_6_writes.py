@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported
+from pyhudi.format.avro.schema_files import metadata_record_schema, schema_of
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.metadata.record import decode_files_record, encode_files_record
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.metadata.stats import decode_column_stats
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.timeline.action_files import (
@@ -28,7 +28,6 @@ from pyhudi.format.timeline.action_files import (
     decode_rollback_plan,
     encode_commit_json,
 )
-from pyhudi.format.timeline.archived_schema import archived_schema
 from pyhudi.format.timeline.records import CommitMetadata, RollbackMetadata, WriteStat
 from pyhudi.storage.local import LocalStorage
 from tests.support.compare import assert_same_rows
@@ -45,7 +44,7 @@ COW = [
     if name.startswith("cow_") and "_v6_" in name and not any(no in name for no in REFUSED)
 ]
 MOR = "mor_avro_v6_h0150"
-SCHEMA = METADATA_RECORD_SCHEMAS[6]
+SCHEMA = metadata_record_schema(6)
 NO_METADATA = {"hoodie.metadata.enable": "false"}
 
 
@@ -140,7 +139,8 @@ def test_archived_entries_have_the_fields_of_theirs(tmp_path: Path) -> None:
     theirs = sorted(folder.iterdir(), key=lambda file: int(file.name.split(".")[3].split("_")[0]))
     block = next(iter(read_blocks(theirs[-1].read_bytes(), path=str(theirs[-1]))))
     schema = json.loads(block.header[HeaderKey.SCHEMA])
-    assert [of["name"] for of in schema["fields"]] == [of["name"] for of in json.loads(archived_schema())["fields"]]
+    ours = json.loads(schema_of("HoodieArchivedMetaEntry"))
+    assert [of["name"] for of in schema["fields"]] == [of["name"] for of in ours["fields"]]
 
     table = HudiTable.open(golden.path)
     rows = table.scan(meta_fields=False).to_arrow()

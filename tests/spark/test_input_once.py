@@ -114,8 +114,8 @@ def test_the_payload_is_shuffled_once(
     plans = []
     to_tasks = shuffle.to_tasks
 
-    def noting(rows: Any, bucket: str, task_count: int) -> Any:
-        placed = to_tasks(rows, bucket, task_count)
+    def noting(rows: Any, task_number: str, task_count: int) -> Any:
+        placed = to_tasks(rows, task_number, task_count)
         plans.append(placed._jdf.queryExecution().executedPlan().toString())
         return placed
 

@@ -19,7 +19,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.engine.spark.read import merge_design
 from pyhudi.engine.spark.read.base_files import read_as
 from pyhudi.engine.spark.read.native_merge import pack_bits, untouched_rows
-from pyhudi.engine.spark.read.placed import find_placed_slices
+from pyhudi.engine.spark.read.standing import find_standing_slices
 from pyhudi.storage.protocol import StorageLocation
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
@@ -44,7 +44,7 @@ def finder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Who finds the touched rows; `blocks`: nobody, the blocks of the logs are scanned where that is possible."""
     monkeypatch.setattr(merge_design, "BASE_BYTES_A_BLOCK", 1)
     if request.param == "driver":
-        monkeypatch.setattr("pyhudi.engine.spark.read.scan.find_placed_slices", lambda *arguments: [])
+        monkeypatch.setattr("pyhudi.engine.spark.read.scan.find_standing_slices", lambda *arguments: [])
     if request.param == "tasks":
         monkeypatch.setattr(merge_design, "DRIVER_BYTES_MAX", 0)
     return str(request.param)
@@ -118,7 +118,7 @@ def test_random_tables_have_the_same_rows(
     if finder == "blocks":
         plan = table.scan()._plan
         logged = [file for file in plan.files if file.logs]
-        assert find_placed_slices(spark, StorageLocation(str(tmp_path / "t"), ()), plan, logged)
+        assert find_standing_slices(spark, StorageLocation(str(tmp_path / "t"), ()), plan, logged)
     assert_reads_apart(spark, table.scan())
     assert_reads_apart(spark, table.scan(columns=["n"], where="n > 50 and part = 'p1'"))
 
@@ -207,6 +207,6 @@ def test_a_row_of_which_nobody_knows_whether_it_counts_is_an_error(
     scan = random_table(tmp_path / "t", 6, "ts").scan()
     assert scan.to_spark(spark).collect()
 
-    monkeypatch.setattr("pyhudi.engine.spark.read.placed.pack_bits", lambda of: pack_bits(of[:0]))
+    monkeypatch.setattr("pyhudi.engine.spark.read.standing.pack_bits", lambda of: pack_bits(of[:0]))
     with pytest.raises(Exception, match="more rows than as the query was planned"):
         scan.to_spark(spark).collect()

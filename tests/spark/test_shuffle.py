@@ -45,9 +45,9 @@ class WithoutIds:
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_both_ways_put_a_bucket_into_the_same_task(spark: Any, count: int) -> None:
-    rows = spark.range(250).select(f.col("id").cast("int").alias("bucket"))
+    rows = spark.range(250).select(f.col("id").cast("int").alias("task"))
 
     frames: tuple[Any, ...] = (rows, WithoutIds(rows))
     for frame in frames:
-        placed = to_tasks(frame, "bucket", count).select("bucket", f.spark_partition_id().alias("found"))
-        assert {row["bucket"]: row["found"] for row in placed.collect()} == {n: n % count for n in range(250)}
+        placed = to_tasks(frame, "task", count).select("task", f.spark_partition_id().alias("found"))
+        assert {row["task"]: row["found"] for row in placed.collect()} == {n: n % count for n in range(250)}

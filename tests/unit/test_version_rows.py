@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 
 from pyhudi.errors import CorruptFile, Unsupported
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.properties import parse_properties
 from pyhudi.versions import (
     LAYOUT_1,
@@ -58,7 +58,7 @@ def test_what_versions_6_and_8_have_alike() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS.values(), ids=str)
 def test_traits_of_a_row_go_together(version: TableVersion) -> None:
-    assert version.metadata_schema in METADATA_RECORD_SCHEMAS
+    assert metadata_record_schema(version.metadata_schema)
     assert (version.log_marker == "APPEND") == (version.log_naming is LogNaming.AFTER_SLICE)
     assert version.has_many_orderings or version.merging is not Merging.MODE
     assert version.has_partial_update_modes == (version.merging is Merging.MODE)

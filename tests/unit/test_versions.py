@@ -22,7 +22,6 @@ OTHER_NUMBERS = {
     "format/log/block.py": (2, "the version of a log block's frame"),
     "format/log/data.py": (1, "the version of a data block's content"),
     "format/log/delete.py": (3, "the version of a delete block's content"),
-    "format/metadata/assembly.py": (1, "the record schema that the trait `metadata_schema` names"),
 }
 
 _CALLED_SO = re.compile("version", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The real clock, time zone and randomness: the only place that asks the machine for them."""
+"""The real clock, time zone and randomness: the only module that asks the machine for them."""
 
 import time
 import uuid

@@ -76,7 +76,7 @@ class CommitCallback:
         )
 
     @property
-    def place(self) -> str:
+    def target(self) -> str:
         """The address without its query, which may hold a secret: for the log."""
         return urlsplit(self.url)._replace(query="", fragment="").geturl()
 
@@ -93,10 +93,10 @@ class CommitCallback:
             _hang_up(connection)
         if failure:
             log.warning(
-                "commit '%s' landed, but %s could not be told of it: %s", message["commitTime"], self.place, failure
+                "commit '%s' landed, but %s could not be told of it: %s", message["commitTime"], self.target, failure
             )
         else:
-            log.info("commit '%s': told %s", message["commitTime"], self.place)
+            log.info("commit '%s': told %s", message["commitTime"], self.target)
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
@@ -167,7 +167,7 @@ def tell_of_commit(callback: CommitCallback, read: Callable[[], Snapshot], reque
         instant = snapshot.timeline.get_completed(requested)
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
     except HudiError as error:
-        log.warning("commit '%s' landed, but %s was not told: %s", requested, callback.place, error)
+        log.warning("commit '%s' landed, but %s was not told: %s", requested, callback.target, error)
         return
     location = snapshot.storage.location.uri
     callback.send(callback_message(instant, metadata, table_name=snapshot.config.name, base_path=location))

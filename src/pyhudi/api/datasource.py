@@ -97,7 +97,7 @@ def _open(path: str, options: Mapping[str, object]) -> HudiTable:
 
 
 def _is_table(path: str) -> bool:
-    with suppress(HudiError):  # what is above a bucket is no place
+    with suppress(HudiError):  # what is above a bucket is no folder
         return HudiTable.exists(path)
     return False
 
@@ -161,7 +161,7 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
     """Replace a table by what the options and the rows say, all or nothing.
 
     A table with the facts and columns of the old one is a commit that replaces every file group: history, time travel
-    and readers under way stay. Any other is written beside the old one first, and then takes its place.
+    and readers under way stay. Any other is written beside the old one first, and then replaces it.
     """
     new = _new_table(options)
     refuse_unwritable_keys(new_table_properties(new), None)

@@ -14,13 +14,12 @@ from pyhudi.api.handle import prepare_call
 from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
 from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.errors import Invalid, NotFound
+from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.metadata.kinds.registry import LISTING
+from pyhudi.metadata.kinds.registry import KINDS, LISTING, find_kind
 from pyhudi.metadata.store.files_partition import MetadataListing, read_files_partition
 from pyhudi.metadata.store.indexes import MetadataIndexes
-from pyhudi.metadata.store.lookup import lookup_records
 from pyhudi.metadata.store.table import MetadataTable, find_metadata_table
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
@@ -164,7 +163,8 @@ class TableMetadata:
 
         Keys of `files` are partition paths, `.` for the root of an unpartitioned table, and `__all_partitions__`; of
         `record_index` record keys; of a secondary index values of its column, spelled as Java spells them.
-        Raises: NotFound for a metadata partition that the table does not have.
+        Raises: NotFound for a metadata partition that the table does not have; Unsupported for one whose keys are
+        hashes, and for an index that cannot tell.
         """
         if isinstance(keys, str):
             raise Invalid(f"keys='{keys}': expected a sequence of keys, such as ['{keys}']")
@@ -173,8 +173,14 @@ class TableMetadata:
         if metadata_partition not in snapshot.config.metadata_partitions:
             known = ", ".join(snapshot.config.metadata_partitions)
             raise NotFound(f"{self._access.location.uri}: no metadata partition '{metadata_partition}'; it has {known}")
+        kind = find_kind(metadata_partition)
+        if kind is None or not kind.has_readable_keys:
+            names = ", ".join(one.name for one in KINDS if one.has_readable_keys)
+            raise Unsupported(
+                f"metadata partition '{metadata_partition}': keys are looked up in partitions of the kinds {names}"
+            )
         indexes = MetadataIndexes(snapshot.storage, snapshot.config, snapshot.timeline, snapshot.zone, table)
-        return lookup_records(indexes, metadata_partition, keys)
+        return kind.records(indexes, metadata_partition, keys)
 
     def time_listings(
         self, *, partitions_max: int = PARTITIONS_TIMED_MAX, on_progress: Progress = no_progress

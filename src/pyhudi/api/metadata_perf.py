@@ -120,8 +120,8 @@ def _latest_uncompacted_slices(snapshot: Snapshot, listing: FileListing, partiti
     pending = {i.requested for i in snapshot.timeline.pending_services}
     found = []
     for file_slices in _groups(snapshot, listing, partition).values():
-        settled = (file_slice for file_slice in file_slices if file_slice.base_instant not in pending)
-        if (file_slice := next(settled, None)) is not None:
+        complete = (file_slice for file_slice in file_slices if file_slice.base_instant not in pending)
+        if (file_slice := next(complete, None)) is not None:
             found.append(file_slice)
     return found
 

@@ -1,8 +1,8 @@
 """Making a table anew over one that is there: all or nothing, whatever the rows are.
 
-The new table is written whole to a folder beside the old one. Then the two change places in one step, under the guard
+The new table is written whole to a folder beside the old one. Then the two are exchanged in one step, under the guard
 of the old one. Until that step the old table is as it was; a crash leaves a folder that the next overwrite sweeps.
-What others wrote to the old table meanwhile would go with it unseen, so the two do not change places then.
+What others wrote to the old table meanwhile would go with it unseen, so the two are not exchanged then.
 """
 
 import logging
@@ -20,8 +20,8 @@ from pyhudi.format.schema.conversion import META_FIELDS, canonical_arrow
 from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.storage.exchange import exchange_folders
 from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.storage.places import LocalPlace, parse_place
 from pyhudi.storage.protocol import FileInfo, Storage
+from pyhudi.storage.uris import LocalUri, parse_uri
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.facts.config import TableConfig, table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
@@ -68,21 +68,21 @@ def _buckets(properties: Mapping[str, str]) -> tuple[str, ...] | None:
 
 @contextmanager
 def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
-    """Gives the path to write the new table to; it takes the place of the old one when the block ends well.
+    """Gives the path to write the new table to; it replaces the old one when the block ends well.
 
     `wait_ms`: how long to wait for a writer of the old table at most.
     Raises: Conflict while somebody writes to the old table, or has written to it during the block; Unsupported where
-    places cannot be exchanged in one step.
+    folders cannot be exchanged in one step.
     """
     location = parse_location(path, None)
-    place = parse_place(location.uri)
-    if not isinstance(place, LocalPlace):
+    parsed = parse_uri(location.uri)
+    if not isinstance(parsed, LocalUri):
         raise Unsupported(
             f"{path}: mode('overwrite') with other facts or columns than the table has: expected a table on local "
             "disk, found an object store, which cannot replace a table in one step; write to another path, delete the "
             "table first, or keep its facts and columns"
         )
-    root = os.path.realpath(place.root)
+    root = os.path.realpath(parsed.root)
     storage = open_storage(location)
     with _room_beside(root) as staged:
         before = _timeline_files(storage)

@@ -24,7 +24,7 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def key_buffers(keys: pa.Array | pa.ChunkedArray, *, what: str) -> Iterator[tuple[Bytes, Offsets, int]]:
     """The bytes, the offsets and the number of values of each chunk that is not empty, without a copy.
 
-    The offsets count from the start of the bytes. `what`: names the place in errors.
+    The offsets count from the start of the bytes. `what`: names the bytes in errors.
     Raises: Invalid for values that are neither text nor bytes, and for nulls.
     """
     for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:

@@ -167,7 +167,7 @@ def _hits_of_rows(key_numbers: np.ndarray, key_count: int, found: Sequence[tuple
     counts = np.bincount(of_key, minlength=key_count)
     starts = np.cumsum(counts) - counts
 
-    # A row has one hit for each place of its key: `nth` counts a row's hits from 0.
+    # A row has one hit for each file group that holds its key: `nth` counts a row's hits from 0.
     per_row = counts[key_numbers]
     rows = np.repeat(np.arange(len(key_numbers)), per_row)
     nth = np.arange(len(rows)) - np.repeat(np.cumsum(per_row) - per_row, per_row)

@@ -158,17 +158,17 @@ def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
     nothing = [np.zeros(0, np.int64)]
     return FoundKeys.of(
         np.concatenate(nothing + [group.numbers for group in found]),
-        np.concatenate(nothing + [group.first_row + group.places for group in found]),
+        np.concatenate(nothing + [group.first_row + group.positions for group in found]),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class FoundInGroup:
-    """The rows of a row group that have one of the keys: their places in it, ascending, and the keys' numbers."""
+    """The rows of a row group that have one of the keys: their positions in it, ascending, and the keys' numbers."""
 
     row_group: int
     first_row: int
-    places: np.ndarray
+    positions: np.ndarray
     numbers: np.ndarray
 
 
@@ -190,9 +190,9 @@ def find_in_groups(file: pq.ParquetFile, keys: pa.Array) -> Iterator[FoundInGrou
 
         stored = file.read_row_group(number, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
         at = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
-        places = np.flatnonzero(np.asarray(at.is_valid()))
-        if len(places):
-            yield FoundInGroup(number, first_row, places, start + np.asarray(at.drop_null(), dtype=np.int64))
+        positions = np.flatnonzero(np.asarray(at.is_valid()))
+        if len(positions):
+            yield FoundInGroup(number, first_row, positions, start + np.asarray(at.drop_null(), dtype=np.int64))
 
 
 def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Sequence[pa.Array]) -> list[pa.Array]:

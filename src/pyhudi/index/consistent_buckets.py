@@ -38,9 +38,9 @@ class RingBuckets:
 
         After the last comes the first.
         """
-        places = np.array([node.place for node in self.ring.nodes], dtype=np.int32)
-        found = np.searchsorted(places, ring_hashes(keys, self.hash_fields), side="left")
-        return (found % len(places)).astype(np.int32)
+        last_hashes = np.array([node.last_hash for node in self.ring.nodes], dtype=np.int32)
+        found = np.searchsorted(last_hashes, ring_hashes(keys, self.hash_fields), side="left")
+        return (found % len(last_hashes)).astype(np.int32)
 
     def file_id_of(self, bucket: int, new_uuid: Callable[[], str]) -> str:
         return file_group_id(self.ring.nodes[bucket].file_id_prefix, 0)

@@ -83,12 +83,12 @@ def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile, *, use_thre
 def _rows_at(
     file: pq.ParquetFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows at the found places of a row group. Stops decoding after the last of them."""
-    start, last = 0, int(found.places[-1])
+    """The rows at the found positions of a row group. Stops decoding after the last of them."""
+    start, last = 0, int(found.positions[-1])
     for batch in file.iter_batches(_BATCH_ROWS, [found.row_group], columns, use_threads=use_threads):
-        low, high = np.searchsorted(found.places, (start, start + len(batch)))
+        low, high = np.searchsorted(found.positions, (start, start + len(batch)))
         if high > low:
-            yield batch.take(pa.array(found.places[low:high] - start))
+            yield batch.take(pa.array(found.positions[low:high] - start))
         start += len(batch)
         if start > last:
             return

@@ -40,7 +40,7 @@ class Tagged:
     new: np.ndarray
 
 
-def tag_in_place(hits: Hits, row_count: int) -> Tagged:
+def tag_where_stored(hits: Hits, row_count: int) -> Tagged:
     """Rows go where their keys are stored, whatever partition that is in. Rows with unknown keys are new."""
     is_new = np.ones(row_count, dtype=bool)
     is_new[hits.rows] = False
@@ -48,8 +48,8 @@ def tag_in_place(hits: Hits, row_count: int) -> Tagged:
     return Tagged(hits.rows, hits.groups, hits.positions, leaves, np.flatnonzero(is_new))
 
 
-def living_places(hits: Hits, is_live: np.ndarray) -> np.ndarray:
-    """For each hit, whether its file group is a place to write the row to.
+def living_hits(hits: Hits, is_live: np.ndarray) -> np.ndarray:
+    """For each hit, whether its file group takes the row.
 
     It is if the stored row is alive. If logs deleted the key everywhere, the first hit is.
     Example: a log deleted a key of file group 1, and an insert stored it anew in file group 2. The base files of both
@@ -65,7 +65,7 @@ def tag_absent(hits: Hits, row_count: int, *, is_live: np.ndarray, nowhere: int)
     """Rows of an insert that keeps stored keys as they are: a row whose key is stored goes `nowhere`.
 
     A row whose key was deleted by a log goes to one file group that had the key, so that the key cannot come to lie in
-    two. `hits`: only hits at `living_places`.
+    two. `hits`: only hits at `living_hits`.
     """
     is_stored = np.zeros(row_count, dtype=bool)
     is_stored[hits.rows[is_live]] = True
@@ -160,10 +160,10 @@ def _beaten_in(
     stored = stored.filter(pc.is_in(stored.column(RECORD_KEY), value_set=one_array(rows.column(RECORD_KEY))))
     stored = latest_per_key(stored, key=RECORD_KEY, order=ordering)
 
-    place = pc.index_in(rows.column(RECORD_KEY), value_set=one_array(stored.column(RECORD_KEY)))
-    met = np.flatnonzero(np.asarray(place.is_valid()))
+    found = pc.index_in(rows.column(RECORD_KEY), value_set=one_array(stored.column(RECORD_KEY)))
+    met = np.flatnonzero(np.asarray(found.is_valid()))
     incoming = [one_array(rows.column(name)).take(pa.array(met)) for name in ordering]
-    at = one_array(place).take(pa.array(met))
+    at = one_array(found).take(pa.array(met))
     path = join(file_slice.partition, file_slice.file_id)
     before = [
         conform_array(one_array(stored.column(name)).take(at), new.type, path=path, name=name)

@@ -22,8 +22,8 @@ _UNKNOWN = -1
 def record_index_missing(indexes: MetadataIndexes | None, *, is_global: bool) -> str:
     """Why no record index can answer. Empty if one can. Costs a list request of the index's partition.
 
-    An index kept by partition knows a key once in each partition; a global index knows one place of a key. Neither can
-    stand in for the other.
+    An index kept by partition knows a key once in each partition; a global index knows one file group of a key. Neither
+    can stand in for the other.
     """
     found = None if indexes is None else find_record_index(indexes)
     if found is None or not found.groups:
@@ -86,13 +86,13 @@ class RecordIndex:
             return {path: _hits(part, known) for path, part in zip(keys, parts, strict=True)}
 
         paths = list(keys)
-        places = [self._read(keys[paths[0]], paths[0])]
-        places += executor.run(lambda path: self._read(keys[path], path), paths[1:])
+        located = [self._read(keys[paths[0]], paths[0])]
+        located += executor.run(lambda path: self._read(keys[path], path), paths[1:])
         if self.bring is not None:
-            self.bring(located_groups(places))
+            self.bring(located_groups(located))
 
         def match(at: int) -> Hits:
-            known = _known(places[at], slices)
+            known = _known(located[at], slices)
             return _hits(pc.index_in(keys[paths[at]], value_set=known.keys), known)
 
         return dict(zip(paths, executor.run(match, range(len(paths))), strict=True))
@@ -138,7 +138,7 @@ def group_numbers(
 
 
 def _hits(at: pa.Array, known: _Known) -> Hits:
-    """Hits of the keys. `at`: for each key its place among the known keys, or null."""
+    """Hits of the keys. `at`: for each key its position among the known keys, or null."""
     rows = np.flatnonzero(np.asarray(at.is_valid()))
     groups = known.groups[np.asarray(at.drop_null(), dtype=np.int64)]
     return Hits(rows, groups, np.full(len(rows), _UNKNOWN, dtype=np.int64))

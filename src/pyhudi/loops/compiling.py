@@ -44,7 +44,7 @@ def _folder() -> Path | None:
 
 
 class _Impl(caching.CompileResultCacheImpl):
-    """Writes results as numba does, but with our folder and file names in place of numba's search for a folder."""
+    """Writes results as numba does, but with our folder and file names instead of numba's search for a folder."""
 
     def __init__(self, function: FunctionType, folder: Path, digest: str) -> None:
         self._locator, self._lineno = _Locator(folder, digest), function.__code__.co_firstlineno

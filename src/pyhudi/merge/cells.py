@@ -36,7 +36,7 @@ def gives_way(
 
 
 def replace_values(old: pa.Array, at: np.ndarray, new: pa.Array) -> pa.Array:
-    """`old`, with the values of `new` at the places `at`, which ascend.
+    """`old`, with the values of `new` at the positions `at`, which ascend.
 
     Memory: a copy of the column; two for texts and nested types, for which Arrow's `take` is faster than its replacing.
     """

@@ -187,12 +187,12 @@ class LogFold:
         numbers = [numbers for numbers, _ in self._positions]
         positions = [positions for _, positions in self._positions]
         none = np.zeros(0, np.int64)
-        states, places = codes[np.concatenate([none, *numbers])], np.concatenate([none, *positions])
+        states, rows_at = codes[np.concatenate([none, *numbers])], np.concatenate([none, *positions])
 
-        order = np.lexsort((states, places))
-        states, places = states[order], places[order]
-        is_new = np.append(True, (states[1:] != states[:-1]) | (places[1:] != places[:-1]))[: len(states)]
-        return states[is_new], places[is_new]
+        order = np.lexsort((states, rows_at))
+        states, rows_at = states[order], rows_at[order]
+        is_new = np.append(True, (states[1:] != states[:-1]) | (rows_at[1:] != rows_at[:-1]))[: len(states)]
+        return states[is_new], rows_at[is_new]
 
     def _joined(self) -> Entries:
         """All pending records as one `Entries`."""

@@ -74,15 +74,15 @@ def match_rows(stored_keys: pa.Array | pa.ChunkedArray, incoming_keys: pa.Array 
         return np.array(pc.fill_null(one_array(found), -1), dtype=np.int32)
 
     stored = one_array(stored_keys).dictionary_encode()
-    place = one_array(pc.index_in(incoming_keys, value_set=stored.dictionary))
+    found = one_array(pc.index_in(incoming_keys, value_set=stored.dictionary))
     incoming_of = np.full(len(stored.dictionary) + 1, -1, np.int32)  # the extra last entry is for null
-    rows = np.flatnonzero(np.asarray(place.is_valid()))
-    incoming_of[np.asarray(place.drop_null())] = rows
+    rows = np.flatnonzero(np.asarray(found.is_valid()))
+    incoming_of[np.asarray(found.drop_null())] = rows
     return incoming_of[np.asarray(pc.fill_null(stored.indices, len(stored.dictionary)))]
 
 
 def incoming_wins(incoming: Sequence[pa.Array], stored: Sequence[pa.Array]) -> np.ndarray:
-    """For each incoming row, whether it wins over the stored row in the same place, by event-time ordering.
+    """For each incoming row, whether it wins over the stored row at the same position, by event-time ordering.
 
     It wins if its ordering values are not less than the stored ones, compared one after the other. Null counts as
     least, NaN as greatest. Spec: format/log-format.md section 6, EVENT_TIME_ORDERING.

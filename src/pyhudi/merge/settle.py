@@ -55,7 +55,7 @@ class Repeats:
     codes: np.ndarray
 
     def rounds(self) -> Iterator[tuple[int, np.ndarray]]:
-        """For the second, third, ... record of the keys: how many keys have one (they come first), and its places."""
+        """For the second, third, ... record of the keys: how many keys have one (they come first), and where."""
         for step in range(1, int(self.sizes[0])):
             active = int(np.searchsorted(-self.sizes, -step, side="left"))
             yield active, self.starts[:active] + step
@@ -136,7 +136,7 @@ class _Cells:
 
 
 class _Pairs:
-    """Tells which of two records wins. Records are named by their places in `Repeats.entries`."""
+    """Tells which of two records wins. Records are named by their positions in `Repeats.entries`."""
 
     def __init__(self, entries: Entries, order: np.ndarray, rules: MergeRules) -> None:
         ordering = [take_one(column, order) for column in entries.ordering]
@@ -193,13 +193,13 @@ def _without_runs(repeats: Repeats, entries: Entries, rules: MergeRules) -> Repe
     if len(starts) == len(order):
         return repeats
 
-    places = np.arange(len(order))
+    positions = np.arange(len(order))
     if rules.log_by_ordering and rules.ordering:
         ranked = ranks([take_one(column, order) for column in entries.ordering], len(order))
         greatest = np.maximum.reduceat(ranked, starts)
-        places = np.where(ranked == greatest[np.cumsum(is_start) - 1], places, -1)
+        positions = np.where(ranked == greatest[np.cumsum(is_start) - 1], positions, -1)
 
-    last = np.maximum.reduceat(places, starts)
+    last = np.maximum.reduceat(positions, starts)
     return _parts(order[last], codes[last])
 
 

@@ -35,8 +35,8 @@ def settle_custom(
     grown = _Grown(entries, rules, fields)
     winner = repeats.entries[repeats.starts]
 
-    for active, places in repeats.rounds():
-        newer, older = repeats.entries[places], winner[:active]
+    for active, positions in repeats.rounds():
+        newer, older = repeats.entries[positions], winner[:active]
         is_delete = grown.records.is_delete
         by_time = is_delete[newer] | is_delete[older]
         result = np.empty(active, np.int64)

@@ -41,7 +41,7 @@ REFUSED: dict[str, Entry] = {
         ("hoodie.parquet.writelegacyformat.enabled", ("false",), "decimals are written as Parquet's newer readers have "
          "them, which Apache Hudi reads"),
         ("hoodie.parquet.write.utc-timezone.enabled", ("true",), "timestamps are stored in UTC"),
-        # Classes of Java that would take the place of a writer's parts
+        # Classes of Java that would replace a writer's parts
         ("hoodie.avro.write.support.class", ("HoodieAvroWriteSupport",), _JAVA),
         ("hoodie.parquet.spark.row.write.support.class", ("HoodieRowParquetWriteSupport",), _JAVA),
         ("hoodie.parquet.flink.rowdata.write.support.class", ("HoodieRowDataParquetWriteSupport",), _JAVA),

@@ -1,4 +1,4 @@
-"""Reads options from the three places that state them, and checks them against the table and this release."""
+"""Reads options from the three sources that state them, and checks them against the table and this release."""
 
 import difflib
 import logging
@@ -25,25 +25,25 @@ _named_lock = threading.Lock()
 def merge_options(
     *, write: Mapping[str, object] | None, opened: Mapping[str, object] | None, table: Mapping[str, str]
 ) -> dict[str, str]:
-    """The options of a write under their newest names, as text. If two places state an option, the nearer one wins.
+    """The options of a write under their newest names, as text. If two sources state an option, the nearer one wins.
 
     Nearest first: `write`, `opened`, `table`. Names in `table`, the table's properties, are not checked, since a later
     release may have added some. Options without effect are logged, each once in a process.
 
     Raises: Invalid for an unknown name, a value that is no text, number or bool, or two spellings of one name
-    with two values in one place; Unsupported for a promise that this release cannot keep.
+    with two values in one source; Unsupported for a promise that this release cannot keep.
     """
     prefix = _metadata_prefix(write, opened, table)
-    places = (_stored(table), *(option_texts(given, metadata_prefix=prefix) for given in (opened, write)))
-    merged = {name: text for place in places for name, text in place.items()}
+    sources = (_stored(table), *(option_texts(given, metadata_prefix=prefix) for given in (opened, write)))
+    merged = {name: text for source in sources for name, text in source.items()}
 
     for name, text in merged.items():
         entry = find_entry(name)
         if entry.kind not in (Kind.READ, Kind.READ_PROMISE, Kind.PROPERTY):
             check_value(name, text, entry)
 
-    for place in places[1:]:
-        for name, text in place.items():
+    for source in sources[1:]:
+        for name, text in source.items():
             if table:
                 _hold_against_property(name, text, table)
             if not _is_metadata(name, prefix):
@@ -113,7 +113,7 @@ def is_delete_payload(text: str) -> bool:
 def option_texts(
     given: Mapping[str, object] | None, *, metadata_prefix: str = COMMIT_METADATA_PREFIX_DEFAULT
 ) -> dict[str, str]:
-    """The options of one place under their newest names, as text.
+    """The options of one source under their newest names, as text.
 
     Names that begin with `metadata_prefix` are entries for the commit's metadata, and may be anything.
     Raises: Invalid, as `merge_options` says.
@@ -193,10 +193,10 @@ def _stored(table: Mapping[str, str]) -> dict[str, str]:
     return {**renamed, **{name: text for name, text in table.items() if canonical_name(name) == name}}
 
 
-def _metadata_prefix(*places: Mapping[str, object] | None) -> str:
-    for place in places:
-        if place is not None and COMMIT_METADATA_PREFIX in place:
-            return str(place[COMMIT_METADATA_PREFIX])
+def _metadata_prefix(*sources: Mapping[str, object] | None) -> str:
+    for source in sources:
+        if source is not None and COMMIT_METADATA_PREFIX in source:
+            return str(source[COMMIT_METADATA_PREFIX])
     return COMMIT_METADATA_PREFIX_DEFAULT
 
 

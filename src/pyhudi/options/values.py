@@ -1,8 +1,12 @@
-"""Parses the texts of options to flags, numbers and choices."""
+"""Parses the texts of options to flags, numbers and choices, and declares options beside the fields that they set.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar, cast
+Example: `wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)` is a field of a settings class.
+`OptionValues.fields` gives the values of all such fields of a class.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar, cast
 
 from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import parse_flag
@@ -11,6 +15,8 @@ COUNT_MAX = 2**63 - 1
 """The largest whole number that an option may state: the maximum of Java's long, which Apache Hudi parses it to."""
 
 _T = TypeVar("_T", bound=str)
+OPTION, _READ = "option", "read"
+"""Under these keys the metadata of a field hold the name of its option, and the function that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,10 @@ class OptionValues:
     """Options by name. An absent or empty option gives the default. A text that is no value raises Invalid."""
 
     texts: Mapping[str, str]
+
+    def fields(self, settings: type) -> dict[str, Any]:
+        """Field -> value, for the fields of a settings class that are declared with an option."""
+        return {one.name: one.metadata[_READ](self) for one in fields(settings) if _READ in one.metadata}
 
     def flag(self, name: str, default: bool) -> bool:
         text = self.texts.get(name, "")
@@ -60,3 +70,34 @@ class OptionValues:
             if value.lower() == text.lower():
                 return cast(_T, value)
         raise Invalid(f"option '{name}'='{text}': expected {' or '.join(known)}")
+
+
+def flag(name: str, default: bool) -> bool:
+    """A field that an option switches on or off."""
+    return cast(bool, _declared(name, default, OptionValues.flag))
+
+
+def count(name: str, default: int, *, least: int = 1) -> int:
+    """A field that an option sets to a whole number of at least `least`."""
+    return cast(int, _declared(name, default, OptionValues.count, least=least))
+
+
+def rate(name: str, default: float) -> float:
+    """A field that an option sets to a number between 0 and 1."""
+    return cast(float, _declared(name, default, OptionValues.rate))
+
+
+def factor(name: str, default: float) -> float:
+    """A field that an option sets to a number above 0."""
+    return cast(float, _declared(name, default, OptionValues.factor))
+
+
+def choice(name: str, default: _T, known: tuple[str, ...]) -> _T:
+    """A field that an option sets to one of `known`."""
+    return cast(_T, _declared(name, default, OptionValues.choice, known=known))
+
+
+def _declared(name: str, default: object, read: Callable[..., object], **bounds: object) -> object:
+    return field(
+        default=default, metadata={OPTION: name, _READ: lambda options: read(options, name, default, **bounds)}
+    )

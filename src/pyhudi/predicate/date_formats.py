@@ -103,6 +103,6 @@ def _years(years: Numbers) -> pa.Array:
 
 
 def _digits(values: Numbers, width: int) -> pa.Array:
-    distinct, places = np.unique(values, return_inverse=True)
+    distinct, positions = np.unique(values, return_inverse=True)
     texts = [f"{value:0{width}}" for value in distinct.tolist()]
-    return pa.array(texts, pa.string()).take(pa.array(places.reshape(-1)))
+    return pa.array(texts, pa.string()).take(pa.array(positions.reshape(-1)))

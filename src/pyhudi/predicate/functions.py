@@ -93,10 +93,10 @@ def _text_call(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Call:
     if pa.binary() in kinds:
         raise NotBuilt(f"{name} of binary")
     if name == "substring":
-        places = tuple(cast_to(place, pa.int32()) for place in arguments[1:])
-        if not all(isinstance(place, Literal) and place.value.is_valid for place in places):
-            raise NotBuilt("substring at places that are not literals")
-        return Call(name, (cast_to(arguments[0], pa.string()), *places), pa.string())
+        bounds = tuple(cast_to(bound, pa.int32()) for bound in arguments[1:])
+        if not all(isinstance(bound, Literal) and bound.value.is_valid for bound in bounds):
+            raise NotBuilt("substring at positions that are not literals")
+        return Call(name, (cast_to(arguments[0], pa.string()), *bounds), pa.string())
 
     texts = tuple(cast_to(argument, pa.string()) for argument in arguments)
     if name in _TEXT_TESTS:
@@ -123,7 +123,7 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         case "concat":
             return pc.binary_join_element_wise(*arguments, "", null_handling="emit_null")
         case "substring":
-            return _substring(first, *(_literal(place) for place in call.arguments[1:]))
+            return _substring(first, *(_literal(bound) for bound in call.arguments[1:]))
         case "startswith" | "endswith" | "contains":
             return _text_test(call.name, first, call.arguments[1])
         case "lower" | "upper":

@@ -225,8 +225,8 @@ def _in_list_outcomes(node: InList, known: Mapping[tuple[str, ...], Bounds]) -> 
 def _in_literals_outcomes(operand: Bounds, literals: Sequence[pa.Scalar]) -> Outcomes:
     """The outcomes of IN with literals: looks up where the bounds stand in the sorted list of literals."""
     values = sorted(_orderable(value) for value in literals if value.is_valid)
-    first = _places(operand.low, lambda bound: bisect_left(values, bound), unknown=0)
-    end = _places(operand.high, lambda bound: bisect_right(values, bound), unknown=len(values))
+    first = _ranks(operand.low, lambda bound: bisect_left(values, bound), unknown=0)
+    end = _ranks(operand.high, lambda bound: bisect_right(values, bound), unknown=len(values))
 
     may_hold = end > first
     is_one = _surely("<=", operand.high, operand.low)
@@ -235,13 +235,13 @@ def _in_literals_outcomes(operand: Bounds, literals: Sequence[pa.Scalar]) -> Out
     return _bits(operand.may_be_null, NULL) | np.where(operand.may_have_value, of_values, np.uint8(NULL))
 
 
-def _places(bound: pa.Array | pa.Scalar | None, place: Callable[[Any], int], *, unknown: int) -> npt.NDArray[np.int64]:
-    """The place of a bound in the list, or of each of many bounds."""
+def _ranks(bound: pa.Array | pa.Scalar | None, rank: Callable[[Any], int], *, unknown: int) -> npt.NDArray[np.int64]:
+    """The rank of a bound in the list, or of each of many bounds."""
     if bound is None:
         return np.array(unknown)
     if isinstance(bound, pa.Scalar):
-        return np.array(place(_orderable(bound)) if bound.is_valid else unknown)
-    return np.array([place(_orderable(one)) if one.is_valid else unknown for one in bound], np.int64)
+        return np.array(rank(_orderable(bound)) if bound.is_valid else unknown)
+    return np.array([rank(_orderable(one)) if one.is_valid else unknown for one in bound], np.int64)
 
 
 def _orderable(value: pa.Scalar) -> Any:

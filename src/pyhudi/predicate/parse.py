@@ -66,7 +66,7 @@ def parse_predicate(where: str | pc.Expression | None, schema: pa.Schema) -> Pre
     """A predicate over data of this schema.
 
     Raises: Invalid for what Spark refuses too, such as an unknown column; Unsupported for SQL that Spark
-    would accept. Both name the place in the text.
+    would accept. Both name the position in the text.
     """
     if where is None:
         return Predicate(condition=None, columns=frozenset(), text="", schema=schema)

@@ -1,4 +1,4 @@
-"""Errors for calls of functions in a predicate. The caller adds the place in the text."""
+"""Errors for calls of functions in a predicate. The caller adds the position in the text."""
 
 
 class SignatureError(ValueError):

@@ -63,7 +63,7 @@ def parse_text(text: str, schema: pa.Schema) -> Node:
     """The tree of a predicate text.
 
     Raises: Invalid for what Spark refuses too (syntax, an unknown column, types that do not meet);
-    Unsupported for what it would accept. Both name the place in the text.
+    Unsupported for what it would accept. Both name the position in the text.
     """
     root, tree = _resolved(text, schema)
     if type_of(root) != pa.bool_():

@@ -1,4 +1,4 @@
-"""Parses predicate text to sqlglot's syntax tree, and names places in the text for messages."""
+"""Parses predicate text to sqlglot's syntax tree, and names positions in the text for messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Parser(type(_DIALECT.parser())):  # type: ignore[misc]
 def parse_syntax(text: str) -> exp.Expr:
     """The tree of one Spark SQL predicate.
 
-    Raises: Invalid, with the place of the first token that does not fit.
+    Raises: Invalid, with the position of the first token that does not fit.
     """
     try:
         tokens = _joined_strings(_DIALECT.tokenize(text), text)

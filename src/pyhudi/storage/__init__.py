@@ -1,3 +1,3 @@
-"""The protocol through which every byte of a table passes, and the places that fulfil it.
+"""The protocol through which every byte of a table passes, and the stores that fulfil it.
 
 Nothing here knows what a table is."""

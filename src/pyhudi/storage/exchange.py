@@ -1,4 +1,4 @@
-"""Lets two folders of this machine change places in one step, so that at every moment both names lead to a folder."""
+"""Exchanges two folders of this machine in one step, so that at every moment both names lead to a folder."""
 
 import ctypes
 import errno
@@ -26,7 +26,7 @@ def exchange_folders(one: str, other: str) -> None:
             "write to another path, or delete the table first"
         )
     if failure:
-        raise Unavailable(f"{one}: cannot take the place of {other}: {os.strerror(failure)}")
+        raise Unavailable(f"{one}: cannot replace {other}: {os.strerror(failure)}")
     for folder in {os.path.dirname(one), os.path.dirname(other)}:
         _sync(folder)
 

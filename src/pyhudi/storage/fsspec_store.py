@@ -14,15 +14,15 @@ import fsspec
 from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported, hide_secrets, shown_cause
 from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
-from pyhudi.storage.places import OtherPlace
 from pyhudi.storage.protocol import FileInfo, StorageLocation
 from pyhudi.storage.read_only import why_read_only
+from pyhudi.storage.uris import OtherUri
 
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 """The names that drivers give to a listed file's modification time."""
 
 
-def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage":
+def open_fsspec(parsed: OtherUri, location: StorageLocation) -> "FsspecStorage":
     """The storage of a location. The options go to fsspec's driver. Listings are not cached.
 
     Raises: Unsupported for a scheme that fsspec does not know, or whose driver is not installed.
@@ -35,7 +35,7 @@ def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage"
         )  # fmt: skip
     except (ValueError, ImportError) as error:
         raise Unsupported(
-            f"path '{location.uri}': storage '{place.scheme}' is not supported: {error}; expected a local path, "
+            f"path '{location.uri}': storage '{parsed.scheme}' is not supported: {error}; expected a local path, "
             "'file:///...', 'memory://NAME', s3://, gs://, abfss://, az://, or what fsspec has a driver for"
         ) from shown_cause(error)
     except TypeError as error:
@@ -43,7 +43,7 @@ def open_fsspec(place: OtherPlace, location: StorageLocation) -> "FsspecStorage"
     except OSError as error:
         raise Unavailable(f"{location.uri}: cannot connect: {error}; mend that and call again") from shown_cause(error)
 
-    return FsspecStorage(system, root, location, place.scheme)
+    return FsspecStorage(system, root, location, parsed.scheme)
 
 
 class FsspecStorage:

@@ -23,7 +23,7 @@ _NS_PER_MS = 1_000_000
 
 @contextmanager
 def read_errors(full: str, doing: str) -> Iterator[None]:
-    """Turn the system's errors into what they mean for a reader. A folder in a file's place means NotFound."""
+    """Turn the system's errors into what they mean for a reader. A folder where a file should be means NotFound."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:

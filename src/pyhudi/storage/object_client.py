@@ -1,4 +1,4 @@
-"""Makes obstore's clients from a place and its options, and turns obstore's errors into ours.
+"""Makes obstore's clients from a URI and its options, and turns obstore's errors into ours.
 
 obstore takes credentials that the options do not give from the environment (`AWS_ACCESS_KEY_ID`, ...) or from the
 machine's role.
@@ -22,7 +22,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from pyhudi.errors import Invalid, NotFound, Unavailable, Unsupported, shown_cause
-from pyhudi.storage.places import ObjectPlace
+from pyhudi.storage.uris import ObjectUri
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig
@@ -60,32 +60,32 @@ class Clients:
     once: Store
 
 
-def make_clients(place: ObjectPlace, options: Mapping[str, str]) -> Clients:
+def make_clients(parsed: ObjectUri, options: Mapping[str, str]) -> Clients:
     """The clients of a bucket. Makes no request.
 
     Raises: Invalid for an option that this kind of store does not have, or a value that it does not take.
     """
-    config, client, retry = _sorted_options(place, options)
-    if place.account is not None:
-        config.setdefault("account_name", place.account)
-    return Clients(_make(place, config, client, retry), _make(place, config, client, {**retry, "max_retries": 0}))
+    config, client, retry = _sorted_options(parsed, options)
+    if parsed.account is not None:
+        config.setdefault("account_name", parsed.account)
+    return Clients(_make(parsed, config, client, retry), _make(parsed, config, client, {**retry, "max_retries": 0}))
 
 
 def _sorted_options(
-    place: ObjectPlace, options: Mapping[str, str]
+    parsed: ObjectUri, options: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any], "RetryConfig"]:
     config: dict[str, Any] = {}
     client: dict[str, Any] = {}
     retry: RetryConfig = {}
 
-    names = _FSSPEC_NAMES[place.kind]
+    names = _FSSPEC_NAMES[parsed.kind]
     for given, value in options.items():
         name = names.get(given, given)
         if name in _CLIENT_NAMES:
             client[name] = value
         elif name in (_RETRIES_MAX, _RETRY_TIMEOUT):
             if not value.isdecimal():
-                raise Invalid(f"storage_options of '{place.uri}': {given}={value!r}: expected a whole number")
+                raise Invalid(f"storage_options of '{parsed.uri}': {given}={value!r}: expected a whole number")
             if name == _RETRIES_MAX:
                 retry["max_retries"] = int(value)
             else:
@@ -93,24 +93,24 @@ def _sorted_options(
         else:
             config[name] = value
 
-    if config.get("base_url" if place.kind == "gs" else "endpoint", "").startswith("http://"):
+    if config.get("base_url" if parsed.kind == "gs" else "endpoint", "").startswith("http://"):
         client.setdefault("allow_http", "true")  # a user who writes http:// wants http
 
     return config, client, retry
 
 
-def _make(place: ObjectPlace, config: dict[str, Any], client: dict[str, Any], retry: "RetryConfig") -> Store:
+def _make(parsed: ObjectUri, config: dict[str, Any], client: dict[str, Any], retry: "RetryConfig") -> Store:
     makers: dict[str, Any] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}  # Any: the user names the options
     try:
-        return makers[place.kind](
-            place.bucket, config=config, client_options=client or None, retry_config=retry or None
+        return makers[parsed.kind](
+            parsed.bucket, config=config, client_options=client or None, retry_config=retry or None
         )  # fmt: skip
     except UnknownConfigurationKeyError as error:
-        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}; see obstore's names") from shown_cause(
+        raise Invalid(f"storage_options of '{parsed.uri}': {first_line(error)}; see obstore's names") from shown_cause(
             error
         )
     except (BaseError, ValueError, TypeError) as error:
-        raise Invalid(f"storage_options of '{place.uri}': {first_line(error)}") from shown_cause(error)
+        raise Invalid(f"storage_options of '{parsed.uri}': {first_line(error)}") from shown_cause(error)
 
 
 @contextmanager

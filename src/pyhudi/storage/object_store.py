@@ -21,8 +21,8 @@ from pyhudi.errors import Invalid, NotFound, Unavailable, hide_secrets
 from pyhudi.storage.object_client import Clients, first_line, make_clients, store_errors
 from pyhudi.storage.object_files import TAIL_BYTES, ObjectInput, ObjectOutput
 from pyhudi.storage.paths import check_file_path, check_folder_path, check_range
-from pyhudi.storage.places import ObjectPlace
 from pyhudi.storage.protocol import FileInfo, FileVersion, StorageLocation
+from pyhudi.storage.uris import ObjectUri
 
 PART_BYTES = 8 * 1024 * 1024
 """The bytes of a part of an upload. Stores take 10,000 parts at most, so files up to 80 GB. S3 wants 5 MiB at least."""
@@ -38,7 +38,7 @@ _PAUSES_S = (0.1, 0.4, 1.6)
 
 
 class ObjectStorage:
-    """The storage of `s3://BUCKET/PREFIX` and similar places. Threads may share it; a forked child may not.
+    """The storage of `s3://BUCKET/PREFIX` and similar URIs. Threads may share it; a forked child may not.
 
     Times are in whole seconds. Seen: S3's listings, and the headers of every store, have no fractions.
     Memory: five parts of 8 MiB for a stream; the whole listing for a listing.
@@ -53,9 +53,9 @@ class ObjectStorage:
         self._base = f"{prefix}/" if prefix else ""
 
     @classmethod
-    def open(cls, place: ObjectPlace, location: StorageLocation) -> Self:
-        """The storage of a place. Makes no request. Raises: Invalid for an option that the store does not have."""
-        return cls(make_clients(place, dict(location.options)), location, place.prefix)
+    def open(cls, parsed: ObjectUri, location: StorageLocation) -> Self:
+        """The storage of a URI. Makes no request. Raises: Invalid for an option that the store does not have."""
+        return cls(make_clients(parsed, dict(location.options)), location, parsed.prefix)
 
     def __repr__(self) -> str:
         return f"ObjectStorage({hide_secrets(self._location.uri)!r})"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, assert_never
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import Storage, StorageLocation, VersionedStorage
+from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
 
 if TYPE_CHECKING:
     from pyhudi.storage.object_store import ObjectStorage
@@ -18,7 +18,7 @@ def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, s
     """The location that a path names. Different spellings of a path give the same location.
 
     A relative path is taken from the folder that is current at this call.
-    Raises: Invalid for a path that names no place, and for options of a storage that has no options.
+    Raises: Invalid for a path that names no storage, and for options of a storage that has no options.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise Invalid(f"path {path!r}: expected text or a path, found {type(path).__name__}")
@@ -29,14 +29,14 @@ def parse_location(path: str | os.PathLike[str], storage_options: Mapping[str, s
         os.fsencode(text)
     except UnicodeEncodeError as error:
         raise Invalid(f"path {text!r}: expected text that can be a name of a file: {error}") from error
-    place = parse_place(text)
+    parsed = parse_uri(text)
     options = tuple(sorted((storage_options or {}).items()))
     for name, value in options:
         if not isinstance(value, str):
-            raise Invalid(f"storage_options of {place.uri!r}: '{name}': expected text, found {type(value).__name__}")
-    if isinstance(place, LocalPlace | MemoryPlace):
-        _refuse_options(place.uri, options)
-    return StorageLocation(place.uri, options)
+            raise Invalid(f"storage_options of {parsed.uri!r}: '{name}': expected text, found {type(value).__name__}")
+    if isinstance(parsed, LocalUri | MemoryUri):
+        _refuse_options(parsed.uri, options)
+    return StorageLocation(parsed.uri, options)
 
 
 def open_storage(location: StorageLocation) -> Storage:
@@ -45,43 +45,43 @@ def open_storage(location: StorageLocation) -> Storage:
     Raises: as `parse_location`; Unsupported if the package for this store is not installed; Invalid for an option that
     the store does not have.
     """
-    place = parse_place(location.uri)
-    match place:
-        case LocalPlace(root):
+    parsed = parse_uri(location.uri)
+    match parsed:
+        case LocalUri(root):
             _refuse_options(location.uri, location.options)
             return LocalStorage(root)
-        case MemoryPlace(name):
+        case MemoryUri(name):
             _refuse_options(location.uri, location.options)
             return MemoryStorage(name)
-        case ObjectPlace():
-            return _open_objects(place, location)
-        case OtherPlace():
-            return _open_other(place, location)
+        case ObjectUri():
+            return _open_objects(parsed, location)
+        case OtherUri():
+            return _open_other(parsed, location)
         case _:
-            assert_never(place)
+            assert_never(parsed)
 
 
 def open_versioned(location: StorageLocation) -> VersionedStorage:
     """The storage of an object store, with the calls that only object stores have. Raises: as `open_storage`."""
-    place = parse_place(location.uri)
-    assert isinstance(place, ObjectPlace)
-    return _open_objects(place, location)
+    parsed = parse_uri(location.uri)
+    assert isinstance(parsed, ObjectUri)
+    return _open_objects(parsed, location)
 
 
-def _open_objects(place: ObjectPlace, location: StorageLocation) -> "ObjectStorage":
+def _open_objects(parsed: ObjectUri, location: StorageLocation) -> "ObjectStorage":
     try:
         from pyhudi.storage.object_store import ObjectStorage
     except ModuleNotFoundError as error:
         raise _not_installed(location.uri, "cloud", error) from error
-    return ObjectStorage.open(place, location)
+    return ObjectStorage.open(parsed, location)
 
 
-def _open_other(place: OtherPlace, location: StorageLocation) -> Storage:
+def _open_other(parsed: OtherUri, location: StorageLocation) -> Storage:
     try:
         from pyhudi.storage.fsspec_store import open_fsspec
     except ModuleNotFoundError as error:
         raise _not_installed(location.uri, "fsspec", error) from error
-    return open_fsspec(place, location)
+    return open_fsspec(parsed, location)
 
 
 def _not_installed(uri: str, extra: str, error: ModuleNotFoundError) -> Unsupported | ModuleNotFoundError:

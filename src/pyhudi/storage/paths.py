@@ -33,7 +33,7 @@ def check_folder_path(prefix: str) -> str:
 
 
 def not_a_folder(shown: str) -> Invalid:
-    """The error to raise if a file was found in the place of a folder, or a folder in the place of a file."""
+    """The error to raise if a file was found where a folder should be, or a folder where a file should be."""
     return Invalid(
         f"{shown}: expected a file below folders, found a file where a folder is needed, or the reverse; "
         "choose another name"

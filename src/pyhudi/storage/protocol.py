@@ -54,7 +54,7 @@ class StorageLocation:
 
 
 class Storage(Protocol):
-    """Bytes under one root. A change takes place as a whole or not at all; no file is ever seen half written."""
+    """Bytes under one root. A change happens as a whole or not at all; no file is ever seen half written."""
 
     @property
     def location(self) -> StorageLocation:

@@ -49,20 +49,20 @@ class ScratchFolder:
         Raises: Invalid where no folder can be made; Unavailable where files cannot be locked.
         """
         assert prefix in PREFIXES
-        place = scratch_place(parent)
-        sweep_scratch(place)
+        folder = scratch_parent(parent)
+        sweep_scratch(folder)
         for _ in range(_TRIES):
             try:
-                path = tempfile.mkdtemp(prefix=prefix, dir=place)
+                path = tempfile.mkdtemp(prefix=prefix, dir=folder)
             except OSError as error:
                 raise Invalid(
-                    f"{place}: expected a folder for rows that are put aside, found that none can be made there: "
+                    f"{folder}: expected a folder for rows that are put aside, found that none can be made there: "
                     f"{error.strerror or error}; name another folder"
                 ) from error
             descriptor = _lock_new(path)
             if descriptor is not None:
                 return cls(Path(path), descriptor)
-        raise Unavailable(f"{place}: new folders were deleted {_TRIES} times; nothing else may delete them")
+        raise Unavailable(f"{folder}: new folders were deleted {_TRIES} times; nothing else may delete them")
 
     def discard(self) -> None:
         """Delete the folder; harmless in a forked child, whose folder it is not, and when done twice."""
@@ -78,7 +78,7 @@ class ScratchFolder:
         os.close(self._descriptor)
 
 
-def scratch_place(parent: str | None) -> str:
+def scratch_parent(parent: str | None) -> str:
     """The folder in which to make others. Raises: Invalid for one that is named and is none."""
     if parent is not None and not os.path.isdir(parent):
         raise Invalid(f"{parent}: expected a folder for rows that are put aside, found none; make it, or name another")
@@ -87,20 +87,20 @@ def scratch_place(parent: str | None) -> str:
 
 def sweep_once(parent: str | None = None) -> None:
     """`sweep_scratch`, when this process has not done so yet."""
-    place = scratch_place(parent)
+    folder = scratch_parent(parent)
     with _lock:
-        is_new = place not in _swept
-        _swept.add(place)
+        is_new = folder not in _swept
+        _swept.add(folder)
     if is_new:
-        sweep_scratch(place)
+        sweep_scratch(folder)
 
 
-def sweep_scratch(place: str) -> None:
-    """Delete this user's folders in a place whose processes have died. What cannot be deleted stays, without an error.
+def sweep_scratch(folder: str) -> None:
+    """Delete this user's folders in `folder` whose processes have died. What cannot be deleted stays, without an error.
 
     Links are not followed, and what belongs to another user is left alone. Cost: one listing.
     """
-    with suppress(OSError), os.scandir(place) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(PREFIXES):
                 with suppress(OSError):

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyhudi.errors import Conflict
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.lsm import (
     ACTION,
     COMPLETION_TIME,
-    HISTORY_AVRO,
     HISTORY_SCHEMA,
     INSTANT_TIME,
     LAYER_MAX,
@@ -46,8 +46,6 @@ from pyhudi.timeline.lsm_history import (
 
 ROW_GROUP_MAX_BYTES = 32 << 20
 """Contents are collected up to this size, then written as a row group. A writer holds no more than that."""
-
-_FOOTER = {"parquet.avro.schema": HISTORY_AVRO, "writer.model.name": "avro"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +185,8 @@ def _parquet_writer(sink: BinaryIO) -> Iterator[pq.ParquetWriter]:
         write_statistics=[INSTANT_TIME, COMPLETION_TIME, ACTION, VERSION],
         store_schema=False,
     ) as writer:
-        writer.add_key_value_metadata(_FOOTER)
+        avro = schema_of("HoodieLSMTimelineInstant")
+        writer.add_key_value_metadata({"parquet.avro.schema": avro, "writer.model.name": "avro"})
         yield writer
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, Self, TypeAlias, get_args
 
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.write.handles.compression import Compression, chosen_compression
 
 BlockFormat: TypeAlias = Literal["avro", "parquet", "hfile"]
@@ -32,11 +32,11 @@ class LogSettings:
     """
 
     block_format: BlockFormat | None = None
-    file_size_max_bytes: int = 1_073_741_824
-    block_size_max_bytes: int = 268_435_456
-    writes_positions: bool = True
+    file_size_max_bytes: int = count("hoodie.logfile.max.size", 1_073_741_824)
+    block_size_max_bytes: int = count("hoodie.logfile.data.block.max.size", 268_435_456)
+    writes_positions: bool = flag("hoodie.write.record.positions", True)
     small_block_compression: Compression = "snappy"
-    small_groups_max: int = 1
+    small_groups_max: int = count("hoodie.merge.small.file.group.candidates.limit", 1, least=0)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -45,10 +45,7 @@ class LogSettings:
         formats = get_args(BlockFormat)
         named = options.get(_BLOCK_FORMAT, "").strip()
         return cls(
+            **o.fields(cls),
             block_format=o.choice(_BLOCK_FORMAT, formats[0], formats) if named else d.block_format,
-            file_size_max_bytes=o.count("hoodie.logfile.max.size", d.file_size_max_bytes),
-            block_size_max_bytes=o.count("hoodie.logfile.data.block.max.size", d.block_size_max_bytes),
-            writes_positions=o.flag("hoodie.write.record.positions", d.writes_positions),
             small_block_compression=chosen_compression(o, d.small_block_compression),
-            small_groups_max=o.count("hoodie.merge.small.file.group.candidates.limit", d.small_groups_max, least=0),
         )

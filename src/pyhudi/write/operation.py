@@ -211,7 +211,7 @@ def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, t
     Seen: up to version 6 a log's statement names the base file and the logs beside which it lies; later ones do not.
     """
     stats: dict[str, list[WriteStat]] = {}
-    slices = {task.bucket: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
+    slices = {task.number: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
     for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
         stat = WriteStat(
             file_id=status.file_id, path=join(status.partition, status.file_name),
@@ -223,7 +223,7 @@ def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, t
         if status.log_version is not None:
             name = LogFileName.parse(status.file_name)
             assert name is not None
-            base_file, beside = slices.get(status.bucket, ("", ()))
+            base_file, beside = slices.get(status.task_number, ("", ()))
             stat = replace(
                 stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file=base_file,
                 log_files=(*beside, status.file_name),

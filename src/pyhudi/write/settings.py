@@ -8,7 +8,7 @@ from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, choice, count, flag, rate
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
 from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.input.key_settings import KeySettings
@@ -62,43 +62,43 @@ class WriteSettings:
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
     """
 
-    operation: OperationName = "upsert"
+    operation: OperationName = choice("hoodie.datasource.write.operation", "upsert", get_args(OperationName))
     compression: Compression = "zstd"
-    file_size_max_bytes: int = 125_829_120
-    small_file_limit_bytes: int = 104_857_600
-    row_group_size_bytes: int = 125_829_120
-    page_size_bytes: int = 1_048_576
-    record_size_estimate_bytes: int = 1_024
-    bloom_enabled: bool = True
-    bloom_kind: BloomKind = "DYNAMIC_V0"
+    file_size_max_bytes: int = count("hoodie.parquet.max.file.size", 125_829_120)
+    small_file_limit_bytes: int = count("hoodie.parquet.small.file.limit", 104_857_600, least=0)
+    row_group_size_bytes: int = count("hoodie.parquet.block.size", 125_829_120)
+    page_size_bytes: int = count("hoodie.parquet.page.size", 1_048_576)
+    record_size_estimate_bytes: int = count("hoodie.copyonwrite.record.size.estimate", 1_024)
+    bloom_enabled: bool = flag("hoodie.parquet.bloom.filter.enabled", True)
+    bloom_kind: BloomKind = choice("hoodie.bloom.index.filter.type", "DYNAMIC_V0", get_args(BloomKind))
     bloom_entries: int | None = None
-    bloom_false_positive_rate: float = 1e-9
-    bloom_entries_max: int = 100_000
-    combine_before_insert: bool = False
-    combine_before_upsert: bool = True
-    combine_before_delete: bool = True
+    bloom_false_positive_rate: float = rate("hoodie.index.bloom.fpp", 1e-9)
+    bloom_entries_max: int = count("hoodie.bloom.index.filter.dynamic.max.entries", 100_000)
+    combine_before_insert: bool = flag("hoodie.combine.before.insert", False)
+    combine_before_upsert: bool = flag("hoodie.combine.before.upsert", True)
+    combine_before_delete: bool = flag("hoodie.combine.before.delete", True)
     insert_duplicates: DuplicatePolicy = "none"
-    index_type: IndexType = "SIMPLE"
+    index_type: IndexType = choice("hoodie.index.type", "SIMPLE", get_args(IndexType))
     bucket_options: Mapping[str, str] = field(default_factory=dict)
-    bloom_prunes_by_range: bool = True
-    bloom_uses_metadata: bool = False
+    bloom_prunes_by_range: bool = flag("hoodie.bloom.index.prune.by.ranges", True)
+    bloom_uses_metadata: bool = flag("hoodie.bloom.index.use.metadata", False)
     updates_partition_path: bool = True
     fallback_updates_partition_path: bool = True
-    bulk_insert_sort_mode: SortMode = "NONE"
-    metadata_enabled: bool = True
-    metadata_deltacommits_max: int = 10
+    bulk_insert_sort_mode: SortMode = choice("hoodie.bulkinsert.sort.mode", "NONE", get_args(SortMode))
+    metadata_enabled: bool = flag("hoodie.metadata.enable", True)
+    metadata_deltacommits_max: int = count("hoodie.metadata.compact.max.delta.commits", 10)
     metadata_log_blocks_min: int | None = None
-    allow_empty_commit: bool = True
+    allow_empty_commit: bool = flag("hoodie.allow.empty.commit", True)
     fills_missing_columns: bool = False
-    makes_new_columns_nullable: bool = False
+    makes_new_columns_nullable: bool = flag("hoodie.datasource.write.new.columns.nullable", False)
     commit_metadata_prefix: str = "_"
     keys: KeySettings = field(default_factory=KeySettings)
     logs: LogSettings = field(default_factory=LogSettings)
     indexes: IndexSettings = field(default_factory=IndexSettings)
-    heartbeat_interval_ms: int = 60_000
-    heartbeat_misses: int = 2
-    lock_wait_ms: int = 10_000
-    conflict_retries: int = 3
+    heartbeat_interval_ms: int = count("hoodie.client.heartbeat.interval_in_ms", 60_000)
+    heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
+    lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
+    conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -107,52 +107,24 @@ class WriteSettings:
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
         o, d = OptionValues(options), cls()
-        small_limit = o.count("hoodie.parquet.small.file.limit", d.small_file_limit_bytes, least=0)
-        index_type = o.choice("hoodie.index.type", d.index_type, get_args(IndexType))
-        sort_mode = o.choice("hoodie.bulkinsert.sort.mode", d.bulk_insert_sort_mode, get_args(SortMode))
-        metadata_max = o.count("hoodie.metadata.compact.max.delta.commits", d.metadata_deltacommits_max)
         metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
 
+        declared = o.fields(cls)
+        index_type = declared["index_type"]
         return cls(
-            operation=o.choice("hoodie.datasource.write.operation", d.operation, get_args(OperationName)),
+            **declared,
             compression=chosen_compression(o, d.compression),
-            file_size_max_bytes=o.count("hoodie.parquet.max.file.size", d.file_size_max_bytes),
-            small_file_limit_bytes=small_limit,
-            row_group_size_bytes=o.count("hoodie.parquet.block.size", d.row_group_size_bytes),
-            page_size_bytes=o.count("hoodie.parquet.page.size", d.page_size_bytes),
-            record_size_estimate_bytes=o.count("hoodie.copyonwrite.record.size.estimate", d.record_size_estimate_bytes),
-            bloom_enabled=o.flag("hoodie.parquet.bloom.filter.enabled", d.bloom_enabled),
-            bloom_kind=o.choice("hoodie.bloom.index.filter.type", d.bloom_kind, get_args(BloomKind)),
             bloom_entries=_asked(o, "hoodie.index.bloom.num_entries"),
-            bloom_false_positive_rate=o.rate("hoodie.index.bloom.fpp", d.bloom_false_positive_rate),
-            bloom_entries_max=o.count("hoodie.bloom.index.filter.dynamic.max.entries", d.bloom_entries_max),
-            combine_before_insert=o.flag("hoodie.combine.before.insert", d.combine_before_insert),
-            combine_before_upsert=o.flag("hoodie.combine.before.upsert", d.combine_before_upsert),
-            combine_before_delete=o.flag("hoodie.combine.before.delete", d.combine_before_delete),
             insert_duplicates=_insert_duplicates(o, d.insert_duplicates),
-            index_type=index_type,
             bucket_options={name: options[name] for name in BUCKET_OPTIONS if options.get(name, "").strip()},
-            bloom_prunes_by_range=o.flag("hoodie.bloom.index.prune.by.ranges", d.bloom_prunes_by_range),
-            bloom_uses_metadata=o.flag("hoodie.bloom.index.use.metadata", d.bloom_uses_metadata),
             updates_partition_path=index_type == "BUCKET" or _moves(o, index_type),
             fallback_updates_partition_path=_moves(o, "GLOBAL_SIMPLE"),
-            bulk_insert_sort_mode=sort_mode,
-            metadata_enabled=o.flag("hoodie.metadata.enable", d.metadata_enabled),
-            metadata_deltacommits_max=metadata_max,
             metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
-            allow_empty_commit=o.flag("hoodie.allow.empty.commit", d.allow_empty_commit),
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
-            makes_new_columns_nullable=o.flag(
-                "hoodie.datasource.write.new.columns.nullable", d.makes_new_columns_nullable
-            ),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
             keys=KeySettings.from_options(options),
             logs=LogSettings.from_options(options),
             indexes=IndexSettings.from_options(options),
-            heartbeat_interval_ms=o.count("hoodie.client.heartbeat.interval_in_ms", d.heartbeat_interval_ms),
-            heartbeat_misses=o.count("hoodie.client.heartbeat.tolerable.misses", d.heartbeat_misses, least=0),
-            lock_wait_ms=o.count("hoodie.write.lock.wait_time_ms", d.lock_wait_ms, least=0),
-            conflict_retries=o.count("hoodie.write.num.retries.on.conflict.failures", d.conflict_retries, least=0),
         )
 
     @property

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.hfile.reader import HFileReader
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.storage.memory import MemoryStorage
 from tests.support.model import StepClock, problems_on
 
@@ -44,5 +44,5 @@ def test_the_metadata_table_has_the_version_and_the_record_schema_of_its_table(v
     bases = [file.path for file in storage.list(".hoodie/metadata/files") if file.path.endswith(".hfile")]
     assert len(bases) >= 2
     schemas = {HFileReader(storage.get(path), path=path).schema_text for path in bases}
-    assert schemas == {METADATA_RECORD_SCHEMAS[version]}
+    assert schemas == {metadata_record_schema(version)}
     assert problems_on(storage, has_metadata_table=True) == []

@@ -1,6 +1,6 @@
 """Two writers that go by different rings of a partition put one key in two file groups.
 
-Which ring counts is settled by markers, the timeline and, for a resizing that is no longer there, by the files that it
+Which ring counts is told by markers, the timeline and, for a resizing that is no longer there, by the files that it
 left; each of these, and what a dead resizing leaves, is a case here.
 """
 
@@ -32,7 +32,7 @@ NEW = "11111111-1111-4111-8111-1111111111{}"
 def resized(instant: str, *, number: int) -> HashingMetadata:
     """The initial ring with another file group for its third bucket."""
     nodes = list(INITIAL.nodes)
-    nodes[2] = RingNode(nodes[2].place, NEW.format(number))
+    nodes[2] = RingNode(nodes[2].last_hash, NEW.format(number))
     return replace(INITIAL, instant=instant, resizings=1, nodes=tuple(nodes))
 
 

@@ -87,8 +87,7 @@ def apache_defaults() -> list[tuple[str, str]]:
     return [(name, text) for name, *texts in rows[1:] for text in dict.fromkeys(texts) if text not in ("", "-")]
 
 
-def test_every_known_name_has_one_verdict_of_its_own() -> None:
-    assert [name for name in sorted(NAMES) if canonical_name(name) not in ENTRIES] == []
+def test_every_known_name_has_one_verdict() -> None:
     assert [v.name for v in option_verdicts()] == sorted(NAMES)
     assert {canonical_name(beginning) for beginning in BEGINNINGS} <= set(OPEN_ENDED)
 

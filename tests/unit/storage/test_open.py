@@ -12,8 +12,8 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.object_client import make_clients
 from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
+from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
 
 ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
 
@@ -33,8 +33,8 @@ ACCOUNT = {"account_name": "acc", "account_key": "a2V5"}
         ("file:///", "/"),
     ],
 )
-def test_every_spelling_of_a_local_path_is_one_place(uri: str, root: str) -> None:
-    assert parse_place(uri) == LocalPlace(root)
+def test_every_spelling_of_a_local_path_is_one_uri(uri: str, root: str) -> None:
+    assert parse_uri(uri) == LocalUri(root)
     assert parse_location(uri) == StorageLocation(root)
 
 
@@ -50,40 +50,40 @@ def test_a_relative_path_is_taken_from_here(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("uri,name", [("memory://a", "a"), ("memory://a b/%20/", "a b/%20"), ("Memory://é", "é")])
 def test_a_memory_path_is_a_name(uri: str, name: str) -> None:
-    assert parse_place(uri) == MemoryPlace(name)
+    assert parse_uri(uri) == MemoryUri(name)
     assert parse_location(uri) == StorageLocation(f"memory://{name}")
 
 
 @pytest.mark.parametrize(
-    "uri,place",
+    "uri,parsed",
     [
         (
             "s3://b/a b/%20/t",
-            ObjectPlace(kind="s3", bucket="b", prefix="a b/%20/t", account=None, uri="s3://b/a b/%20/t"),
+            ObjectUri(kind="s3", bucket="b", prefix="a b/%20/t", account=None, uri="s3://b/a b/%20/t"),
         ),
-        ("s3a://b/t/", ObjectPlace(kind="s3", bucket="b", prefix="t", account=None, uri="s3://b/t")),
-        ("S3N://b", ObjectPlace(kind="s3", bucket="b", prefix="", account=None, uri="s3://b")),
-        ("gs://b/t", ObjectPlace(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
-        ("gcs://b/t", ObjectPlace(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
-        ("az://c/t", ObjectPlace(kind="az", bucket="c", prefix="t", account=None, uri="az://c/t")),
+        ("s3a://b/t/", ObjectUri(kind="s3", bucket="b", prefix="t", account=None, uri="s3://b/t")),
+        ("S3N://b", ObjectUri(kind="s3", bucket="b", prefix="", account=None, uri="s3://b")),
+        ("gs://b/t", ObjectUri(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
+        ("gcs://b/t", ObjectUri(kind="gs", bucket="b", prefix="t", account=None, uri="gs://b/t")),
+        ("az://c/t", ObjectUri(kind="az", bucket="c", prefix="t", account=None, uri="az://c/t")),
         (
             "abfs://c@acc.dfs.core.windows.net/t",
-            ObjectPlace(kind="az", bucket="c", prefix="t", account="acc", uri="abfss://c@acc.dfs.core.windows.net/t"),
+            ObjectUri(kind="az", bucket="c", prefix="t", account="acc", uri="abfss://c@acc.dfs.core.windows.net/t"),
         ),
     ],
 )
-def test_every_spelling_of_an_object_path_is_one_place(uri: str, place: ObjectPlace) -> None:
-    assert parse_place(uri) == place
-    assert parse_location(uri) == StorageLocation(place.uri)
-    assert parse_place(place.uri) == place
+def test_every_spelling_of_an_object_path_is_one_uri(uri: str, parsed: ObjectUri) -> None:
+    assert parse_uri(uri) == parsed
+    assert parse_location(uri) == StorageLocation(parsed.uri)
+    assert parse_uri(parsed.uri) == parsed
     assert (
-        open_storage(parse_location(uri, ACCOUNT if place.kind == "az" and not place.account else {})).location.uri
-        == place.uri
+        open_storage(parse_location(uri, ACCOUNT if parsed.kind == "az" and not parsed.account else {})).location.uri
+        == parsed.uri
     )
 
 
 def test_another_scheme_is_left_to_fsspec(tmp_path: Path) -> None:
-    assert parse_place("hdfs://host:9000/trips/") == OtherPlace("hdfs", "hdfs://host:9000/trips")
+    assert parse_uri("hdfs://host:9000/trips/") == OtherUri("hdfs", "hdfs://host:9000/trips")
     assert isinstance(open_storage(parse_location(f"local://{tmp_path}")), FsspecStorage)
 
 
@@ -139,11 +139,11 @@ def test_secrets_are_not_shown() -> None:
 
 
 def test_names_of_fsspecs_drivers_mean_the_same() -> None:
-    place = parse_place("s3://b/t")
-    assert isinstance(place, ObjectPlace)
-    one = make_clients(place, {"key": "k", "secret": "s", "token": "t", "endpoint_url": "http://h", "anon": "false"})
+    parsed = parse_uri("s3://b/t")
+    assert isinstance(parsed, ObjectUri)
+    one = make_clients(parsed, {"key": "k", "secret": "s", "token": "t", "endpoint_url": "http://h", "anon": "false"})
     other = make_clients(
-        place,
+        parsed,
         {"access_key_id": "k", "secret_access_key": "s", "session_token": "t", "endpoint": "http://h",
          "skip_signature": "false"},
     )  # fmt: skip

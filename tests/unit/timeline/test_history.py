@@ -5,8 +5,8 @@ import pytest
 
 from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.avro.container import encode_container
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.timeline.action_files import encode_commit_avro
-from pyhudi.format.timeline.action_schemas import MERGE_ARCHIVE_PLAN
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.format.timeline.records import CommitMetadata
@@ -222,7 +222,7 @@ def test_a_merged_file_that_is_half_written_holds_nothing_while_its_plan_is_ther
         LogHistory(storage, FOLDER).instants()
 
     record = {"version": 1, "candidate": [], "mergedArchiveFileName": ".commits_.archive.2_1-0-1"}
-    storage.put(f"{FOLDER}/mergeArchivePlan", encode_container(MERGE_ARCHIVE_PLAN, record))
+    storage.put(f"{FOLDER}/mergeArchivePlan", encode_container(schema_of("HoodieMergeArchiveFilePlan"), record))
 
     assert len(LogHistory(storage, FOLDER).instants()) == 2
 

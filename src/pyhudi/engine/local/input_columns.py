@@ -13,7 +13,7 @@ from pyhudi.table.slices.conform import conform_array
 def input_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     """A column as the table has it. It is null if the input lacks it.
 
-    Raises: Invalid for a value that the type has no place for; the message names the cast to make.
+    Raises: Invalid for a value that the type cannot hold; the message names the cast to make.
     """
     at = rows.schema.get_field_index(field.name)  # `column_names` makes a list of all of them, each time
     if at < 0:

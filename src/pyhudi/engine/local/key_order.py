@@ -19,9 +19,9 @@ def split_by_key(keys: pa.Array, bins: Sequence[tuple[int, int]]) -> Iterator[tu
     ends = key_edges(keys.take(pa.array(order)), np.cumsum([count for _, count in bins]))
 
     start = 0
-    for (bucket, _), end in zip(bins, ends.tolist(), strict=True):
+    for (task, _), end in zip(bins, ends.tolist(), strict=True):
         if end > start:
-            yield bucket, np.sort(order[start:end])
+            yield task, np.sort(order[start:end])
         start = end
 
 

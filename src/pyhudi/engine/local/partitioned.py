@@ -30,7 +30,7 @@ from pyhudi.write.place.plan import FileGroupTask, TaskKind, WorkloadProfile, Wr
 class Segment:
     """Rows of one partition of the input that go to one file group. `leaves`: only to have their keys deleted there.
 
-    `positions`: of each row its place in the group's base file, -1 where that is not known; None: of none.
+    `positions`: of each row its position in the group's base file, -1 where that is not known; None: of none.
     """
 
     partition: str
@@ -96,47 +96,47 @@ class PartitionedInput:
     def segments(
         self, plan: WritePlan, tagged: Mapping[str, Tagged], slices: Sequence[FileSlice], *, keys_meet: bool
     ) -> dict[int, list[Segment]]:
-        """Bucket -> which rows go there; rows of no bucket (deletes of absent keys) go nowhere.
+        """Task number -> which rows go there; rows of no task (deletes of absent keys) go nowhere.
 
-        New rows of a partition fill its buckets one after the other, by the planned counts. `tagged`: where rows of
-        stored keys go, by the numbers of `slices`. `keys_meet`: rows of one key go to one bucket, where they are
+        New rows of a partition fill its tasks one after the other, by the planned counts. `tagged`: where rows of
+        stored keys go, by the numbers of `slices`. `keys_meet`: rows of one key go to one task, where they are
         settled.
         """
         segments: dict[int, list[Segment]] = {}
-        of_slice, bins_of = plan.update_buckets(), plan.insert_buckets()
-        to_bucket = np.array([*(of_slice.get((s.partition, s.file_id), -1) for s in slices), -1], np.int64)
+        of_slice, bins_of = plan.update_tasks(), plan.insert_tasks()
+        to_task = np.array([*(of_slice.get((s.partition, s.file_id), -1) for s in slices), -1], np.int64)
         for path, rows in self.partitions.items():
             of, bins = tagged.get(path), bins_of.get(path, [])
             if self.splits_by_key and len(bins) > 1:
                 assert of is None
-                for bucket, numbers in split_by_key(rows.keys(), bins):
-                    segments.setdefault(bucket, []).append(Segment(path, numbers))
+                for number, its_rows in split_by_key(rows.keys(), bins):
+                    segments.setdefault(number, []).append(Segment(path, its_rows))
                 continue
             if of is None and (len(bins) <= 1 or not keys_meet):
                 start = 0
-                for bucket, count in bins:
-                    segments.setdefault(bucket, []).append(Segment(path, range(start, start + count)))
+                for number, count in bins:
+                    segments.setdefault(number, []).append(Segment(path, range(start, start + count)))
                     start += count
                 continue
-            for bucket, segment in _placed(path, rows, of, to_bucket, bins, keys_meet=keys_meet):
-                segments.setdefault(bucket, []).append(segment)
+            for number, segment in _placed(path, rows, of, to_task, bins, keys_meet=keys_meet):
+                segments.setdefault(number, []).append(segment)
         return segments
 
     def write_segments(
         self, target: WriteTarget, plan: WritePlan, segments: Mapping[int, Sequence[Segment]]
     ) -> list[WriteStatus]:
-        """Carry out the tasks whose buckets get rows."""
+        """Carry out the tasks that get rows."""
         target = replace(target, sorts_rows=False) if self.is_sorted else target
 
         def run(task: FileGroupTask) -> list[WriteStatus]:
-            is_tagged = task.index_bucket is None
+            is_tagged = task.bucket_id is None
             wants_positions = is_tagged and task.kind is TaskKind.APPEND and target.logs.writes_positions
-            of = segments[task.bucket]
+            of = segments[task.number]
             batches = self._batches(of, wants_positions=wants_positions)
             with self._held(target, task, sum(len(segment.rows) for segment in of)):
-                return run_file_group(target, task, batches, write_token=f"{task.bucket}-0-0", storage=self.storage)
+                return run_file_group(target, task, batches, write_token=f"{task.number}-0-0", storage=self.storage)
 
-        tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.bucket, ()))]
+        tasks = [task for task in plan.tasks if any(len(of.rows) for of in segments.get(task.number, ()))]
         return [status for of in self.executor.run(run, tasks) for status in of]
 
     def pass_by(self, size_bytes: int) -> None:
@@ -213,7 +213,7 @@ class BucketedPartitions:
         return self.counted.write_segments(target, plan, self._segments(plan))
 
     def _segments(self, plan: WritePlan) -> dict[int, list[Segment]]:
-        """Bucket of the plan -> the rows of a bucket of the index."""
+        """Task number -> the rows of a bucket."""
         by_path: dict[str, list[FileGroupTask]] = {}
         for task in plan.tasks:
             by_path.setdefault(task.partition, []).append(task)
@@ -221,10 +221,10 @@ class BucketedPartitions:
         for path, tasks in by_path.items():
             numbers = self.bucketed[path]
             order = stable_order(numbers, int(numbers.max(initial=0)) + 1)
-            buckets = np.array([task.index_bucket for task in tasks], dtype=np.int64)
+            buckets = np.array([task.bucket_id for task in tasks], dtype=np.int64)
             ends = np.searchsorted(numbers[order], buckets, side="right").tolist()
             for task, end in zip(tasks, ends, strict=True):
-                segments[task.bucket] = [Segment(path, order[end - task.inserts - task.updates : end])]
+                segments[task.number] = [Segment(path, order[end - task.inserts - task.updates : end])]
         return segments
 
 
@@ -245,40 +245,40 @@ def _placed(
     path: str,
     rows: PartitionRows,
     tagged: Tagged | None,
-    to_bucket: np.ndarray,
+    to_task: np.ndarray,
     bins: Sequence[tuple[int, int]],
     *,
     keys_meet: bool,
 ) -> Iterator[tuple[int, Segment]]:
-    """The rows of a partition by bucket; a row comes once for each file group that it goes to."""
+    """The rows of a partition by task number; a row comes once for each file group that it goes to."""
     if tagged is None:
         nothing = np.zeros(0, dtype=np.int64)
         tagged = Tagged(nothing, nothing, nothing, nothing.astype(bool), np.arange(len(rows)))
-    numbers, buckets, leaves = tagged.rows, to_bucket[tagged.groups], tagged.leaves
+    numbers, tasks, leaves = tagged.rows, to_task[tagged.groups], tagged.leaves
     positions = tagged.positions
     if bins:
         numbers = np.concatenate([numbers, tagged.new])
-        buckets = np.concatenate([buckets, _buckets_of_new(rows, tagged.new, bins, keys_meet=keys_meet)])
+        tasks = np.concatenate([tasks, _tasks_of_new(rows, tagged.new, bins, keys_meet=keys_meet)])
         leaves = np.concatenate([leaves, np.zeros(len(tagged.new), dtype=bool)])
         positions = np.concatenate([positions, np.full(len(tagged.new), -1)])
     if not len(numbers):
         return
-    order = np.lexsort((numbers, leaves, buckets))
-    found, starts = np.unique(2 * buckets[order] + leaves[order], return_index=True)
-    for place, part in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
-        if place >= 0:
-            yield place >> 1, Segment(path, numbers[part], leaves=bool(place & 1), positions=positions[part])
+    order = np.lexsort((numbers, leaves, tasks))
+    found, starts = np.unique(2 * tasks[order] + leaves[order], return_index=True)
+    for mark, part in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
+        if mark >= 0:
+            yield mark >> 1, Segment(path, numbers[part], leaves=bool(mark & 1), positions=positions[part])
 
 
-def _buckets_of_new(
+def _tasks_of_new(
     rows: PartitionRows, new: np.ndarray, bins: Sequence[tuple[int, int]], *, keys_meet: bool
 ) -> np.ndarray:
-    buckets = np.repeat([bucket for bucket, _ in bins], [count for _, count in bins])
-    assert len(buckets) == len(new)
+    tasks = np.repeat([number for number, _ in bins], [count for _, count in bins])
+    assert len(tasks) == len(new)
     if keys_meet and len(bins) > 1:
         # A key's number among the new keys is below the number of new rows.
-        buckets = buckets[np.unique(rows.key_numbers()[new], return_inverse=True)[1]]
-    return buckets
+        tasks = tasks[np.unique(rows.key_numbers()[new], return_inverse=True)[1]]
+    return tasks
 
 
 def _flags(flag: bool, count: int) -> pa.Array:

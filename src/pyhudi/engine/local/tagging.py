@@ -12,12 +12,12 @@ from pyhudi.index.hits import Hits
 from pyhudi.index.moves import (
     Tagged,
     find_beaten,
-    living_places,
+    living_hits,
     number_partitions,
     still_stored,
     tag_absent,
-    tag_in_place,
     tag_moving,
+    tag_where_stored,
     winning_partitions,
 )
 from pyhudi.storage.protocol import Storage
@@ -65,7 +65,7 @@ def tag_partitions(
 
     reader = None if index.is_exact else tagging.reader
     if index.is_global and reader is not None:
-        # A row may move to its own partition. A key that logs deleted everywhere has no place left.
+        # A row may move to its own partition. A key that logs deleted everywhere is stored nowhere.
         found = {
             path: _chosen(hits, _is_live(hits, keys[path], slices, reader, storage)) for path, hits in found.items()
         }
@@ -78,7 +78,7 @@ def tag_partitions(
             for path, hits in found.items()
         }
     if not tagging.moves:
-        return {path: tag_in_place(hits, len(partitions[path])) for path, hits in found.items()}
+        return {path: tag_where_stored(hits, len(partitions[path])) for path, hits in found.items()}
 
     of_slices, numbers = number_partitions(slices)
     is_elsewhere = {path: of_slices[hits.groups] != numbers.get(path, -1) for path, hits in found.items()}
@@ -153,7 +153,7 @@ def _without_dead(
 
     is_live = np.ones(len(hits.rows), dtype=bool)
     is_live[contested] = _is_live(_chosen(hits, contested), keys, slices, reader, storage)
-    return _chosen(hits, living_places(hits, is_live))
+    return _chosen(hits, living_hits(hits, is_live))
 
 
 def _absent(
@@ -161,8 +161,8 @@ def _absent(
 ) -> Tagged:
     """Where the rows of an insert that drops stored keys go. The hits tell which keys are alive."""
     is_live = _is_live(hits, keys, slices, reader, storage)
-    places = living_places(hits, is_live)
-    return tag_absent(_chosen(hits, places), len(keys), is_live=is_live[places], nowhere=len(slices))
+    living = living_hits(hits, is_live)
+    return tag_absent(_chosen(hits, living), len(keys), is_live=is_live[living], nowhere=len(slices))
 
 
 def _chosen(hits: Hits, mask: np.ndarray) -> Hits:

@@ -1,1 +1,1 @@
-"""The engine on Spark: the only place that imports PySpark."""
+"""The engine on Spark: the only package that imports PySpark."""

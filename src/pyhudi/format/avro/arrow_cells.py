@@ -71,8 +71,8 @@ class CellWriter:
     def _fields(self, fields: tuple[Field, ...], columns: dict[str, pa.Array], path: str) -> None:
         names = [one.name for one in fields]
         if set(names) != set(columns):
-            place = f"column '{path}'" if path else "the rows"
-            raise Invalid(f"{place}: expected the fields {', '.join(names)}, found {', '.join(columns)}")
+            where = f"column '{path}'" if path else "the rows"
+            raise Invalid(f"{where}: expected the fields {', '.join(names)}, found {', '.join(columns)}")
         for one in fields:
             self._value(one.type, _plain(columns[one.name]), f"{path}.{one.name}" if path else one.name)
 

@@ -36,7 +36,7 @@ _PHYSICAL = {
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of Avro binary: where each starts and ends in `content`. `path` and `offset` place it in errors."""
+    """Rows of Avro binary: where each starts and ends in `content`. `path` and `offset` name it in errors."""
 
     content: npt.NDArray[np.uint8]
     starts: Numbers
@@ -141,12 +141,12 @@ class Cells:
         # A value inside of a null record is absent: that is no null of its own.
         missing = np.flatnonzero((valid == 0) if within is None else (valid == 0) & (within != 0))
         if missing.size:
-            place = f"row {int(missing[0]):,}" if shape.level == 0 else f"value {int(missing[0]):,}"
+            missing_at = f"row {int(missing[0]):,}" if shape.level == 0 else f"value {int(missing[0]):,}"
             raise CorruptFile(
                 self.rows.path,
                 self.rows.offset,
                 expected=f"no null in column '{shape.path}', as the schema to read by states",
-                found=f"one at {place}",
+                found=f"one at {missing_at}",
             )
         return None
 

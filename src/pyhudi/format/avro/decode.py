@@ -89,7 +89,7 @@ class RowDecoder:
     ) -> pa.RecordBatch:
         """The rows of `content`, in the order of `starts`: each from its start to its end.
 
-        `path` and `offset` place the content in errors. At most 2 GiB of content, and of each column, a call.
+        `path` and `offset` name the content in errors. At most 2 GiB of content, and of each column, a call.
         Raises: CorruptFile for a row that breaks the format or the schema, with its number and offset.
         """
         rows = _checked_rows(content, starts, ends, path, offset)
@@ -100,7 +100,7 @@ class RowDecoder:
             )
             limits[1 : len(counted)] = counted[1:]
 
-        operations, bases, counts = self._program.place_slots(limits)
+        operations, bases, counts = self._program.assign_slots(limits)
         cells = _cells(counts)
         seen = limits.copy()
         if self._counting is not None:  # skipped lists behind the last one that is built were not counted
@@ -167,7 +167,7 @@ def _run(
     cells: dict[SlotKind, npt.NDArray[Any]],
 ) -> tuple[list[int], Numbers]:
     """Carry out a program. Answers the number of values of each level."""
-    sizes, place = np.zeros(program.level_count, np.int64), np.zeros(3, np.int64)
+    sizes, stopped_at = np.zeros(program.level_count, np.int64), np.zeros(3, np.int64)
     wrong = decoding.run(
         operations,
         program.jumps,
@@ -178,14 +178,14 @@ def _run(
         sizes,
         program.depth,
         (cells[SlotKind.BYTES], cells[SlotKind.INTS], cells[SlotKind.LONGS], cells[SlotKind.SPANS]),
-        place,
+        stopped_at,
     )
 
     if wrong == decoding.CHANGED:
         raise Bug(f"{rows.path}: the bytes changed while they were decoded, or were counted otherwise than read")
     if wrong != decoding.FINE:
-        row, at, step = (int(number) for number in place)
+        row, at, step = (int(number) for number in stopped_at)
         found = rows.content[at : min(at + 10, int(rows.ends[row]))].tobytes().hex(" ")
         found = f"{found} with {int(rows.ends[row]) - at:,} bytes left" if found else "its end"
         raise rows.corrupt(row, at, program.paths[step], expected=_EXPECTED[wrong], found=found)
-    return [int(size) for size in sizes], place
+    return [int(size) for size in sizes], stopped_at

@@ -275,9 +275,9 @@ def run(
     level_sizes: Numbers,
     depth: int,
     cells: Cells,
-    place: Numbers,
+    stopped_at: Numbers,
 ) -> int:
-    """Walk all rows. Answers FINE, or what is wrong; `place` then holds the row, the offset and the operation.
+    """Walk all rows. Answers FINE, or what is wrong; `stopped_at` then holds the row, the offset and the operation.
 
     `level_sizes` is filled in: the number of values of each level. A cell without a value stays zero, which stands
     for a null or absent value.
@@ -288,6 +288,6 @@ def run(
             operations, jumps, content, starts[row], ends[row], row, level_limits, level_sizes, lists, cells
         )
         if at < 0:
-            place[0], place[1], place[2] = row, before, step
+            stopped_at[0], stopped_at[1], stopped_at[2] = row, before, step
             return int(-at)
     return FINE

@@ -70,7 +70,7 @@ class RowEncoder:
 
         count = batch.num_rows
         out = np.empty(writer.size_max + (encoding.FRAME_SIZE * count if is_framed else 0), np.uint8)
-        starts, ends, place = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(2, np.int64)
+        starts, ends, stopped_at = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(2, np.int64)
 
         wrong = encoding.run(
             np.array(writer.operations, np.int64),
@@ -81,15 +81,15 @@ class RowEncoder:
             out,
             starts,
             ends,
-            place,
+            stopped_at,
         )
         if wrong != encoding.FINE:
             expected = {
                 encoding.NO_VALUE: "no null, as the schema states",
                 encoding.WRONG_SIZE: "a value of the size of its fixed type",
             }
-            path = writer.paths[int(place[1])]
-            raise Invalid(f"column '{path}', row {first_row + int(place[0]):,}: expected {expected[wrong]}")
+            path = writer.paths[int(stopped_at[1])]
+            raise Invalid(f"column '{path}', row {first_row + int(stopped_at[0]):,}: expected {expected[wrong]}")
 
         size = int(ends[-1]) if count else 0
         assert size <= out.size

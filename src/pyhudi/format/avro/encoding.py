@@ -200,9 +200,9 @@ def run(
     out: Bytes,
     starts: Numbers,
     ends: Numbers,
-    place: Numbers,
+    stopped_at: Numbers,
 ) -> int:
-    """Write all rows. Answers what is wrong, or FINE; `place` then holds row and operation."""
+    """Write all rows. Answers what is wrong, or FINE; `stopped_at` then holds row and operation."""
     lists = np.zeros((depth + 1, 2), np.int64)
     at: Index = np.int64(0)
     for row in range(starts.size):
@@ -212,7 +212,7 @@ def run(
         starts[row] = at
         at, step = _walk(operations, jumps, np.int64(row), lists, cells, out, at)
         if at < 0:
-            place[0], place[1] = row, step
+            stopped_at[0], stopped_at[1] = row, step
             return int(-at)
 
         ends[row] = at

@@ -27,7 +27,7 @@ def find_rows(
 ) -> tuple[Numbers, Numbers]:
     """Where each row starts and ends. The rows must fill the content from `start` to its end.
 
-    `path` and `offset` place the content in errors. Raises: CorruptFile for a size that leads beyond the end, or for
+    `path` and `offset` name the content in errors. Raises: CorruptFile for a size that leads beyond the end, or for
     bytes that are left.
     """
     data = np.frombuffer(content, np.uint8)

@@ -5,7 +5,7 @@ validity, or -1; the slot of values, or -1; an argument; the operation behind th
 
 A slot is a run of cells of one kind, with a cell for each value of its level. Level 0 is the rows; each list opens a
 level of its own for its items. Example: for a row of an int `a` and a list `b`, `a` has a cell a row and the items of
-`b` have a cell each. `place_slots` replaces slots by bases, the indices of their first cells, as the loop takes them.
+`b` have a cell each. `assign_slots` replaces slots by bases, the indices of their first cells, as the loop takes them.
 """
 
 from dataclasses import dataclass
@@ -107,8 +107,8 @@ class Program:
         """Whether rows hold lists, whose items must be counted before cells can be made for them."""
         return self.level_count > 1
 
-    def place_slots(self, level_sizes: list[int]) -> tuple[Numbers, list[int], list[int]]:
-        """The operations with bases in place of slots, the base of each slot, and the number of cells of each kind.
+    def assign_slots(self, level_sizes: list[int]) -> tuple[Numbers, list[int], list[int]]:
+        """The operations with bases instead of slots, the base of each slot, and the number of cells of each kind.
 
         `level_sizes`: how many values each level has.
         """
@@ -118,11 +118,11 @@ class Program:
             bases.append(cells[kind])
             cells[kind] += -(-level_sizes[level] // _ALIGNED_CELLS) * _ALIGNED_CELLS
 
-        placed = self.operations.copy()
+        assigned = self.operations.copy()
         table = np.array([*bases, NO_SLOT], np.int64)  # slot -1 stays -1
-        placed[:, VALID] = table[placed[:, VALID]]
-        placed[:, OUT] = table[placed[:, OUT]]
-        return placed, bases, cells
+        assigned[:, VALID] = table[assigned[:, VALID]]
+        assigned[:, OUT] = table[assigned[:, OUT]]
+        return assigned, bases, cells
 
 
 def compile_reading(reading: Fields, *, is_counting: bool = False) -> Program:

@@ -10,10 +10,6 @@ from typing import TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 
-NAMESPACE = "org.apache.hudi.avro.model"
-STRING: Json = {"type": "string", "avro.java.string": "String"}
-"""The string type of Java's record classes: Java reads it as `String`. Kept so that our texts equal Java's."""
-
 NO_DEFAULT = object()
 
 
@@ -46,18 +42,3 @@ def field(name: str, kind: Json, *, doc: str | None = None, default: object = NO
 def optional(name: str, kind: Json, *, doc: str | None = None) -> Json:
     """A field that may be null and is null by default."""
     return field(name, ["null", kind], doc=doc, default=None)
-
-
-def version(default: int = 1, *, doc: str | None = None) -> Json:
-    """The field in which every record class states the version of its layout."""
-    return field("version", ["int", "null"], doc=doc, default=default)
-
-
-def array(items: Json, **stray: Json) -> Json:
-    """A list. `stray`: properties that Hudi's own schema files put on the type, such as `default`."""
-    return {"type": "array", "items": items, **stray}
-
-
-def mapping(values: Json, **stray: Json) -> Json:
-    """A map with text keys; `stray` as for `array`."""
-    return {"type": "map", "values": values, "avro.java.string": "String", **stray}

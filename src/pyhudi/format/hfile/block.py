@@ -9,7 +9,7 @@ import numpy as np
 
 from pyhudi.errors import Bug
 from pyhudi.format.hfile.checksum import ChecksumType, checksum
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 from pyhudi.format.hfile.trailer import Codec
 from pyhudi.format.unpacking import unpacked_max
 
@@ -50,60 +50,60 @@ def decode_block(data: memoryview, offset: int, *, magic: bytes, codec: Codec, p
 
     Spec: format/hfile.md section 2. Raises: CorruptFile.
     """
-    place = Place(path, offset)
+    origin = Origin(path, offset)
     at = offset - base
     if not 0 <= at <= len(data) - HEADER_SIZE:
-        raise place.corrupt(f"a block header of {HEADER_SIZE} bytes", f"{max(len(data) - at, 0):,} bytes left")
+        raise origin.corrupt(f"a block header of {HEADER_SIZE} bytes", f"{max(len(data) - at, 0):,} bytes left")
 
     found, rest_size, payload_size, _, kind, chunk, data_size = _HEADER.unpack_from(data, at)
     if found != magic:
-        raise place.corrupt(f"block magic {magic!r}", repr(found))
+        raise origin.corrupt(f"block magic {magic!r}", repr(found))
     if kind not in ChecksumType._value2member_map_ or chunk <= 0 or payload_size < 0:
-        raise place.corrupt("a checksum type up to 2 and sizes above 0", f"{kind}, {chunk:,} and {payload_size:,}")
+        raise origin.corrupt("a checksum type up to 2 and sizes above 0", f"{kind}, {chunk:,} and {payload_size:,}")
 
     checksum_count = -(-data_size // chunk)
     if data_size < HEADER_SIZE or HEADER_SIZE + rest_size != data_size + 4 * checksum_count:
-        raise place.corrupt("sizes that agree", f"{rest_size:,} on disk, {data_size:,} with header")
+        raise origin.corrupt("sizes that agree", f"{rest_size:,} on disk, {data_size:,} with header")
     if at + HEADER_SIZE + rest_size > len(data):
-        raise place.corrupt(f"{rest_size:,} bytes behind the header", f"{len(data) - at - HEADER_SIZE:,}")
+        raise origin.corrupt(f"{rest_size:,} bytes behind the header", f"{len(data) - at - HEADER_SIZE:,}")
 
     framed = data[at : at + data_size]
-    _verify_checksums(framed, data[at + data_size : at + HEADER_SIZE + rest_size], kind, chunk, place)
-    payload = _decompress(framed[HEADER_SIZE:], payload_size, codec, place)
+    _verify_checksums(framed, data[at + data_size : at + HEADER_SIZE + rest_size], kind, chunk, origin)
+    payload = _decompress(framed[HEADER_SIZE:], payload_size, codec, origin)
     return Block(offset, HEADER_SIZE + rest_size, payload)
 
 
-def _verify_checksums(framed: memoryview, stored: memoryview, kind: int, chunk: int, place: Place) -> None:
+def _verify_checksums(framed: memoryview, stored: memoryview, kind: int, chunk: int, origin: Origin) -> None:
     checksum_type = ChecksumType(kind)
     if checksum_type is ChecksumType.NULL:
         return
     for index, expected in enumerate(np.frombuffer(stored, ">u4").tolist()):
         found = checksum(checksum_type, framed[index * chunk : (index + 1) * chunk])
         if found != expected:
-            at = Place(place.path, place.offset + index * chunk)
+            at = Origin(origin.path, origin.offset + index * chunk)
             raise at.corrupt(f"bytes of {checksum_type.name} checksum {expected:#010x}", f"{found:#010x}")
 
 
-def _decompress(stored: memoryview, size: int, codec: Codec, place: Place) -> bytes:
+def _decompress(stored: memoryview, size: int, codec: Codec, origin: Origin) -> bytes:
     """The payload of `size` bytes. Takes no more memory than that, even if the stored bytes unpack to more."""
     match codec:
         case Codec.NONE:
             payload = bytes(stored)
         case Codec.GZ:
             if size > (most := unpacked_max(len(stored))):
-                raise place.corrupt(f"at most {most:,} bytes out of {len(stored):,}", f"{size:,}")
+                raise origin.corrupt(f"at most {most:,} bytes out of {len(stored):,}", f"{size:,}")
             stream = zlib.decompressobj(_GZIP)
             try:
                 payload = stream.decompress(stored, size + 1)
             except zlib.error as error:
-                raise place.corrupt("a gzip stream", str(error)) from error
+                raise origin.corrupt("a gzip stream", str(error)) from error
             if len(payload) == size and (not stream.eof or stream.unused_data):
-                raise place.corrupt("one whole gzip stream", "one cut short or followed by bytes")
+                raise origin.corrupt("one whole gzip stream", "one cut short or followed by bytes")
         case _:
-            raise Bug(f"{place.path}: codec {codec.name} was let through by the trailer")
+            raise Bug(f"{origin.path}: codec {codec.name} was let through by the trailer")
 
     if len(payload) != size:
-        raise place.corrupt(f"a payload of {size:,} bytes", f"{'more' if len(payload) > size else len(payload)}")
+        raise origin.corrupt(f"a payload of {size:,} bytes", f"{'more' if len(payload) > size else len(payload)}")
     return payload
 
 

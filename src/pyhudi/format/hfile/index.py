@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pyhudi.errors import CorruptFile
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 from pyhudi.format.hfile.varint import decode_hvint, decode_varint, encode_hvint
 
 KEY_SUFFIX = bytes.fromhex("00 7fffffffffffffff 04")
@@ -28,7 +28,7 @@ class IndexEntry:
     row: bytes
 
 
-def decode_root_index(payload: bytes, entry_count: int, place: Place, *, is_meta: bool) -> list[IndexEntry]:
+def decode_root_index(payload: bytes, entry_count: int, origin: Origin, *, is_meta: bool) -> list[IndexEntry]:
     """The entries of the data or the meta root index.
 
     Layout of each: i64 offset; i32 size; length as hvint; key. A data key is i16 row size, row and
@@ -43,20 +43,20 @@ def decode_root_index(payload: bytes, entry_count: int, place: Place, *, is_meta
     at = 0
     for _ in range(entry_count):
         if at + _ENTRY.size > len(payload):
-            raise place.corrupt(f"{entry_count:,} index entries", f"{len(entries):,}")
+            raise origin.corrupt(f"{entry_count:,} index entries", f"{len(entries):,}")
         offset, size = _ENTRY.unpack_from(payload, at)
-        row, at = _root_key(payload, at + _ENTRY.size, place, is_meta=is_meta)
+        row, at = _root_key(payload, at + _ENTRY.size, origin, is_meta=is_meta)
         entries.append(IndexEntry(offset, size, row))
     if at != len(payload):
-        raise place.corrupt(f"{entry_count:,} index entries and no more", f"{len(payload) - at:,} further bytes")
+        raise origin.corrupt(f"{entry_count:,} index entries and no more", f"{len(payload) - at:,} further bytes")
     return entries
 
 
-def _root_key(payload: bytes, at: int, place: Place, *, is_meta: bool) -> tuple[bytes, int]:
+def _root_key(payload: bytes, at: int, origin: Origin, *, is_meta: bool) -> tuple[bytes, int]:
     """The row or the name of a root entry, and the offset behind its key."""
     for decode_size in (decode_hvint, decode_varint):
         try:
-            size, start = decode_size(payload, at, place)
+            size, start = decode_size(payload, at, origin)
         except CorruptFile:
             continue
         if not 0 <= size <= len(payload) - start:
@@ -66,7 +66,7 @@ def _root_key(payload: bytes, at: int, place: Place, *, is_meta: bool) -> tuple[
         row = key if is_meta else row_of_key(key)
         if row is not None:
             return row, start + size
-    raise place.corrupt("an index key with its row size", payload[at : at + 8].hex(" ") or "nothing")
+    raise origin.corrupt("an index key with its row size", payload[at : at + 8].hex(" ") or "nothing")
 
 
 def row_of_key(key: bytes) -> bytes | None:
@@ -78,29 +78,29 @@ def row_of_key(key: bytes) -> bytes | None:
     return key[2 : 2 + size] if is_whole and size <= _ROW_SIZE_MAX else None
 
 
-def decode_inner_index(payload: bytes, place: Place) -> list[IndexEntry]:
+def decode_inner_index(payload: bytes, origin: Origin) -> list[IndexEntry]:
     """The entries of a leaf or an intermediate index block.
 
     Layout: i32 n; n + 1 offsets of i32, counted from the end of these offsets; n of (i64 offset; i32 size; key).
     """
     if len(payload) < 4:
-        raise place.corrupt("an entry count", "nothing")
+        raise origin.corrupt("an entry count", "nothing")
     (entry_count,) = struct.unpack_from(">i", payload)
 
     start = 4 + 4 * (entry_count + 1)
     if entry_count < 0 or start > len(payload):
-        raise place.corrupt("an entry count that fits the block", f"{entry_count:,}")
+        raise origin.corrupt("an entry count that fits the block", f"{entry_count:,}")
 
     bounds = struct.unpack_from(f">{entry_count + 1}i", payload, 4)
     entries: list[IndexEntry] = []
     for low, high in pairwise(bounds):
         if not 0 <= low <= high - _ENTRY.size or start + high > len(payload):
-            raise place.corrupt("index entries inside the block", f"one from {low:,} to {high:,}")
+            raise origin.corrupt("index entries inside the block", f"one from {low:,} to {high:,}")
 
         offset, size = _ENTRY.unpack_from(payload, start + low)
         row = row_of_key(payload[start + low + _ENTRY.size : start + high])
         if row is None:
-            raise place.corrupt("an index key with its row size", payload[start + low : start + high].hex(" "))
+            raise origin.corrupt("an index key with its row size", payload[start + low : start + high].hex(" "))
         entries.append(IndexEntry(offset, size, row))
 
     return entries

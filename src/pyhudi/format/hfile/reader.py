@@ -32,7 +32,7 @@ from pyhudi.format.hfile.cells import (
 )
 from pyhudi.format.hfile.columns import CELLS, BlockCells, batch_of, batches_of, joined, listed_batch
 from pyhudi.format.hfile.index import IndexEntry, decode_inner_index, decode_root_index
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 from pyhudi.format.hfile.trailer import TRAILER_SIZE, decode_file_info, decode_trailer
 from pyhudi.format.log.source import LogSource, MemoryLog, read_exactly
 
@@ -99,13 +99,13 @@ class HFileReader:
         meta_root = self._block(self._tail, data_root.offset + data_root.size, blocks.ROOT_INDEX)
         info = self._block(self._tail, trailer.file_info_offset, blocks.FILE_INFO)
 
-        place = Place(path, data_root.offset)
-        self._root = decode_root_index(data_root.payload, trailer.data_index_count, place, is_meta=False)
-        place = Place(path, meta_root.offset)
-        meta = decode_root_index(meta_root.payload, trailer.meta_index_count, place, is_meta=True)
+        origin = Origin(path, data_root.offset)
+        self._root = decode_root_index(data_root.payload, trailer.data_index_count, origin, is_meta=False)
+        origin = Origin(path, meta_root.offset)
+        meta = decode_root_index(meta_root.payload, trailer.meta_index_count, origin, is_meta=True)
         self._meta = {entry.row: entry for entry in meta}
 
-        self._info = decode_file_info(info.payload, Place(path, info.offset))
+        self._info = decode_file_info(info.payload, Origin(path, info.offset))
         if "hfile.MAX_TAGS_LEN" in self._info:
             raise Unsupported(f"{path}: an HFile whose cells carry tags, which Hudi never writes")
         self._has_versions = self._info.get("KEY_VALUE_VERSION") == _WITH_VERSIONS
@@ -133,8 +133,8 @@ class HFileReader:
         try:
             return schema.decode("utf-8")
         except UnicodeDecodeError as error:
-            place = Place(self._path, self._trailer.file_info_offset)
-            raise place.corrupt("a schema in UTF-8", str(error)) from error
+            origin = Origin(self._path, self._trailer.file_info_offset)
+            raise origin.corrupt("a schema in UTF-8", str(error)) from error
 
     def meta(self, name: str) -> bytes | None:
         """The content of a meta block, such as `bloomFilter`; None if the file has no block of this name."""
@@ -268,7 +268,7 @@ class HFileReader:
         """The entries inside the index blocks that these entries point to."""
 
         def decode(at: int, payload: bytes) -> list[IndexEntry]:
-            return list(decode_inner_index(payload, Place(self._path, outer[at].offset)))
+            return list(decode_inner_index(payload, Origin(self._path, outer[at].offset)))
 
         return [entry for inner in self._worked(outer, magic, decode) for entry in inner]
 
@@ -308,8 +308,8 @@ class HFileReader:
             count += len(cells.spans)
             yield cells
         if count != self.entry_count:
-            place = Place(self._path, self._size_bytes - TRAILER_SIZE)
-            raise place.corrupt(f"{count:,} cells, as in the blocks", f"{self.entry_count:,}")
+            origin = Origin(self._path, self._size_bytes - TRAILER_SIZE)
+            raise origin.corrupt(f"{count:,} cells, as in the blocks", f"{self.entry_count:,}")
 
     def _some_cells(self, indices: Sequence[int]) -> Iterator[BlockCells]:
         """The cells of these data blocks, which ascend."""
@@ -326,7 +326,7 @@ class HFileReader:
         """Raise CorruptFile if `bad` is the offset of bytes that are no cell; -1 says that all are cells."""
         if bad >= 0:
             found = payload[bad : bad + 12].hex(" ")
-            raise Place(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
+            raise Origin(self._path, entry.offset).corrupt(f"a cell at byte {bad:,} of the data block", found)
 
     def _worked(
         self, entries: Sequence[IndexEntry], magic: bytes, work: Callable[[int, bytes], _Result]
@@ -359,15 +359,15 @@ class HFileReader:
             return self._tail
         for entry in (first, last):
             if not 0 <= entry.offset < entry.offset + entry.size <= self._size_bytes - TRAILER_SIZE:
-                place = Place(self._path, entry.offset)
-                raise place.corrupt("a block inside the file", f"{entry.size:,} bytes of {self._size_bytes:,}")
+                origin = Origin(self._path, entry.offset)
+                raise origin.corrupt("a block inside the file", f"{entry.size:,} bytes of {self._size_bytes:,}")
         size = end - first.offset
         return _Window(first.offset, read_exactly(self._source, first.offset, size, path=self._path))
 
     def _indexed_block(self, window: _Window, entry: IndexEntry, magic: bytes) -> bytes:
         found = self._block(window, entry.offset, magic)
         if found.size != entry.size:
-            raise Place(self._path, entry.offset).corrupt(f"a block of {entry.size:,} bytes", f"{found.size:,}")
+            raise Origin(self._path, entry.offset).corrupt(f"a block of {entry.size:,} bytes", f"{found.size:,}")
         return found.payload
 
     def _block(self, window: _Window, offset: int, magic: bytes) -> blocks.Block:
@@ -378,8 +378,8 @@ class HFileReader:
         """Each block once and in file order, so that no index can send a reader round in circles."""
         for before, here in pairwise(entries):
             if here.offset <= before.offset:
-                place = Place(self._path, self._trailer.load_on_open_offset)
-                raise place.corrupt(f"index entries beyond byte {before.offset:,}", f"one at {here.offset:,}")
+                origin = Origin(self._path, self._trailer.load_on_open_offset)
+                raise origin.corrupt(f"index entries beyond byte {before.offset:,}", f"one at {here.offset:,}")
 
 
 def _is_near(first: IndexEntry, before: IndexEntry, here: IndexEntry) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pyhudi.errors import Unsupported
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 from pyhudi.format.hfile.varint import (
     decode_message,
     decode_varint,
@@ -65,23 +65,23 @@ def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
     """
     start = len(data) - TRAILER_SIZE
     if start < 0:
-        raise Place(path, base).corrupt(f"an HFile of at least {TRAILER_SIZE:,} bytes", f"{len(data):,}")
+        raise Origin(path, base).corrupt(f"an HFile of at least {TRAILER_SIZE:,} bytes", f"{len(data):,}")
 
     trailer, start = data[start:], base + start
-    place = Place(path, start)
+    origin = Origin(path, start)
     if trailer[:8] != _MAGIC:
-        raise place.corrupt(f"the trailer's magic {_MAGIC!r}", trailer[:8].hex(" "))
+        raise origin.corrupt(f"the trailer's magic {_MAGIC!r}", trailer[:8].hex(" "))
     if trailer[-3:] != _MAJOR_VERSION:
-        raise Place(path, start + TRAILER_SIZE - 3).corrupt("major version 3", trailer[-3:].hex(" "))
+        raise Origin(path, start + TRAILER_SIZE - 3).corrupt("major version 3", trailer[-3:].hex(" "))
 
-    size, at = decode_varint(trailer, 8, place)
+    size, at = decode_varint(trailer, 8, origin)
     if size > TRAILER_SIZE - 4 - at:
-        raise place.corrupt("a trailer message inside the trailer", f"one of {size:,} bytes")
+        raise origin.corrupt("a trailer message inside the trailer", f"one of {size:,} bytes")
 
-    numbers = {n: v for n, v in decode_message(trailer[at : at + size], place) if isinstance(v, int)}
+    numbers = {n: v for n, v in decode_message(trailer[at : at + size], origin) if isinstance(v, int)}
     missing = [number for number in (1, 2) if number not in numbers]
     if missing:
-        raise place.corrupt("the offsets of file info and index", f"no trailer field {missing[0]}")
+        raise origin.corrupt("the offsets of file info and index", f"no trailer field {missing[0]}")
 
     found = Trailer(
         file_info_offset=numbers[1],
@@ -94,26 +94,26 @@ def decode_trailer(data: memoryview, path: str, *, base: int = 0) -> Trailer:
         data_index_levels=numbers.get(8, 1),
         first_data_block_offset=numbers.get(9, NO_OFFSET),
         last_data_block_offset=numbers.get(10, NO_OFFSET),
-        codec=_codec(numbers, place),
+        codec=_codec(numbers, origin),
     )
 
     if not found.load_on_open_offset <= found.file_info_offset < start:
         offsets = f"{found.load_on_open_offset:,}, {found.file_info_offset:,}"
-        raise place.corrupt(f"index and file info in this order before byte {start:,}", offsets)
+        raise origin.corrupt(f"index and file info in this order before byte {start:,}", offsets)
     if not 1 <= found.data_index_levels <= _INDEX_LEVELS_MAX:
-        raise place.corrupt(f"1 to {_INDEX_LEVELS_MAX} index levels", str(found.data_index_levels))
+        raise origin.corrupt(f"1 to {_INDEX_LEVELS_MAX} index levels", str(found.data_index_levels))
 
     return found
 
 
-def _codec(numbers: Mapping[int, int], place: Place) -> Codec:
+def _codec(numbers: Mapping[int, int], origin: Origin) -> Codec:
     number = numbers.get(12, Codec.NONE)
     if number not in Codec._value2member_map_:
-        raise place.corrupt(f"a codec id up to {max(Codec)}", str(number))
+        raise origin.corrupt(f"a codec id up to {max(Codec)}", str(number))
     codec = Codec(number)
     if codec not in (Codec.GZ, Codec.NONE):
         raise Unsupported(
-            f"{place.path}: an HFile compressed with {codec.name}; only GZ and NONE are read. "
+            f"{origin.path}: an HFile compressed with {codec.name}; only GZ and NONE are read. "
             "Let Hudi rewrite the file with hoodie.hfile.compression.algorithm=GZ."
         )
     return codec
@@ -141,25 +141,25 @@ def encode_trailer(trailer: Trailer) -> bytes:
     return content.ljust(TRAILER_SIZE - len(_VERSION), b"\0") + _VERSION
 
 
-def decode_file_info(payload: bytes, place: Place) -> dict[str, bytes]:
+def decode_file_info(payload: bytes, origin: Origin) -> dict[str, bytes]:
     """The entries of the file info block, names and values, in stored order.
 
     Layout: `PBUF`; varint size; protobuf message of repeated field 1: {1: name, 2: value}.
     """
     if payload[:4] != _FILE_INFO_MAGIC:
-        raise place.corrupt(f"file info that starts with {_FILE_INFO_MAGIC!r}", payload[:4].hex(" ") or "nothing")
-    size, at = decode_varint(payload, 4, place)
+        raise origin.corrupt(f"file info that starts with {_FILE_INFO_MAGIC!r}", payload[:4].hex(" ") or "nothing")
+    size, at = decode_varint(payload, 4, origin)
     if size > len(payload) - at:
-        raise place.corrupt(f"a file info message of {size:,} bytes", f"{len(payload) - at:,}")
+        raise origin.corrupt(f"a file info message of {size:,} bytes", f"{len(payload) - at:,}")
 
     info: dict[str, bytes] = {}
-    for number, entry in decode_message(payload[at : at + size], place):
+    for number, entry in decode_message(payload[at : at + size], origin):
         if number != 1 or not isinstance(entry, bytes):
             continue
-        parts = dict(decode_message(entry, place))
+        parts = dict(decode_message(entry, origin))
         name, value = parts.get(1, b""), parts.get(2, b"")
         if not isinstance(name, bytes) or not isinstance(value, bytes):
-            raise place.corrupt("file info entries of two byte strings", "a number")
+            raise origin.corrupt("file info entries of two byte strings", "a number")
         info[name.decode("utf-8", "replace")] = value
 
     return info

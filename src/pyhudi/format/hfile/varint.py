@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 
 _VARINT_SIZE_MAX = 10
 
@@ -18,17 +18,17 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def decode_varint(data: bytes | memoryview, at: int, place: Place) -> tuple[int, int]:
+def decode_varint(data: bytes | memoryview, at: int, origin: Origin) -> tuple[int, int]:
     """The value and the offset behind it."""
     value = 0
     for index in range(_VARINT_SIZE_MAX):
         if at + index >= len(data):
-            raise place.corrupt("a whole varint", "the end of the bytes")
+            raise origin.corrupt("a whole varint", "the end of the bytes")
         byte = data[at + index]
         value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return value & (1 << 64) - 1, at + index + 1
-    raise place.corrupt(f"a varint of at most {_VARINT_SIZE_MAX} bytes", "a longer one")
+    raise origin.corrupt(f"a varint of at most {_VARINT_SIZE_MAX} bytes", "a longer one")
 
 
 def encode_hvint(value: int) -> bytes:
@@ -40,10 +40,10 @@ def encode_hvint(value: int) -> bytes:
     return bytes((256 - 112 - size,)) + value.to_bytes(size, "big")
 
 
-def decode_hvint(data: bytes | memoryview, at: int, place: Place) -> tuple[int, int]:
+def decode_hvint(data: bytes | memoryview, at: int, origin: Origin) -> tuple[int, int]:
     """The value, which may be negative, and the offset behind it."""
     if at >= len(data):
-        raise place.corrupt("a whole length", "the end of the bytes")
+        raise origin.corrupt("a whole length", "the end of the bytes")
     first = data[at] - 256 if data[at] > 127 else data[at]
     if first >= -112:
         return first, at + 1
@@ -51,31 +51,31 @@ def decode_hvint(data: bytes | memoryview, at: int, place: Place) -> tuple[int, 
     is_negative = first < -120
     size = -(first + 120) if is_negative else -(first + 112)
     if at + 1 + size > len(data):
-        raise place.corrupt("a whole length", "the end of the bytes")
+        raise origin.corrupt("a whole length", "the end of the bytes")
     value = int.from_bytes(data[at + 1 : at + 1 + size], "big")
     return (~value if is_negative else value), at + 1 + size
 
 
-def decode_message(data: bytes | memoryview, place: Place) -> Iterator[tuple[int, int | bytes]]:
+def decode_message(data: bytes | memoryview, origin: Origin) -> Iterator[tuple[int, int | bytes]]:
     """The fields of a protobuf message, in order: the number, and a varint's value, or the bytes of another field."""
     at = 0
     while at < len(data):
-        tag, at = decode_varint(data, at, place)
+        tag, at = decode_varint(data, at, origin)
         number, wire_type = tag >> 3, tag & 7
         if wire_type == 0:
-            value, at = decode_varint(data, at, place)
+            value, at = decode_varint(data, at, origin)
             yield number, value
             continue
 
         if wire_type == 2:
-            size, at = decode_varint(data, at, place)
+            size, at = decode_varint(data, at, origin)
         elif wire_type in (1, 5):
             size = 8 if wire_type == 1 else 4
         else:
-            raise place.corrupt("a protobuf wire type of 0, 1, 2 or 5", str(wire_type))
+            raise origin.corrupt("a protobuf wire type of 0, 1, 2 or 5", str(wire_type))
 
         if size > len(data) - at:
-            raise place.corrupt(f"{size:,} bytes of protobuf field {number}", f"{len(data) - at:,}")
+            raise origin.corrupt(f"{size:,} bytes of protobuf field {number}", f"{len(data) - at:,}")
         yield number, bytes(data[at : at + size])
         at += size
 

@@ -59,7 +59,7 @@ def encode_hfile(
 ) -> bytes:
     """A whole HFile of row keys and values, in strictly ascending order of key bytes.
 
-    The same as `encode_hfile_table`, for pairs in place of columns. Memory: the cells twice, and the file.
+    The same as `encode_hfile_table`, for pairs instead of columns. Memory: the cells twice, and the file.
     """
     pairs = list(cells)
     keys = pa.array([key for key, _ in pairs], pa.large_binary())

@@ -182,7 +182,7 @@ class BloomFilter:
         entries_max: int = ENTRIES_MAX_DEFAULT,
         path: str = "bloom filter",
     ) -> Self:
-        """The filter in a stored text. `path` names the place in errors.
+        """The filter in a stored text. `path` names the bytes in errors.
 
         Raises: CorruptFile for text that is no such filter; Unsupported for a filter of Jenkins hashes. A filter of
         the old form without a version, whose first number is positive, always has Jenkins hashes.

@@ -47,7 +47,7 @@ def list_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> npt.
 
 
 def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> npt.NDArray[np.int32]:
-    """For each record key, its place on a ring, 0 to `RING_MASK`: the xxHash, seed 0, of its joined hash values.
+    """For each record key, its hash on a ring, 0 to `RING_MASK`: the xxHash, seed 0, of its joined hash values.
 
     `fields`: the hash fields. Shape: (n,) text -> (n,). Raises: Invalid for a null key, or text that is no UTF-8.
     """
@@ -61,7 +61,7 @@ def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], buck
 
 
 def text_hashes(texts: pa.Array | pa.ChunkedArray, *, what: str) -> npt.NDArray[np.int32]:
-    """For each text, Java's `String.hashCode`. `what`: names the place in errors.
+    """For each text, Java's `String.hashCode`. `what`: names the bytes in errors.
 
     Shape: (n,) text -> (n,). Raises: Invalid for a null, or text that is no UTF-8.
     """
@@ -182,10 +182,10 @@ def _next_pair(data: Bytes, at: int, end: int) -> tuple[int, int]:
     while data[colon] != _COLON:
         colon += 1
     comma = colon
-    for place in range(colon + 1, end):
-        if data[place] == _COMMA:
-            comma = place
-        elif data[place] == _COLON and comma > colon:
+    for at in range(colon + 1, end):
+        if data[at] == _COMMA:
+            comma = at
+        elif data[at] == _COLON and comma > colon:
             return colon, comma
     return colon, end
 

@@ -26,8 +26,8 @@ COUNTS_BY_PARTITION = f"{BUCKET_INDEX}/partition_bucket_index_meta"
 INITIAL_INSTANT = "00000000000000"
 """The instant of a partition's first ring, which no resizing has made."""
 
-PLACE_MAX: Final = 0x7FFFFFFF
-"""The last place of a ring."""
+RING_HASH_MAX: Final = 0x7FFFFFFF
+"""The last hash of a ring."""
 
 _T = TypeVar("_T")
 
@@ -39,15 +39,15 @@ _NAME = re.compile(r"(?P<instant>[0-9]+)(?P<ending>\.hashing_meta|\.commit)")
 
 @dataclass(frozen=True, slots=True)
 class RingNode:
-    """A bucket: the places of the ring behind the node before, up to and including `place`."""
+    """A bucket: the hashes behind those of the node before, up to and including `last_hash`."""
 
-    place: int
+    last_hash: int
     file_id_prefix: str
 
 
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
-    """The ring of one partition. The nodes are ordered by place.
+    """The ring of one partition. The nodes are ordered by hash.
 
     `instant`: the instant of the resizing that made the ring. `initial_count`: the buckets that the partition began
     with. `resizings`: how many resizings the ring has behind it.
@@ -62,8 +62,8 @@ class HashingMetadata:
     @classmethod
     def initial(cls, partition: str, bucket_count: int) -> Self:
         """The ring that a partition begins with: the same on every machine."""
-        step = (PLACE_MAX + bucket_count - 1) // bucket_count
-        ends = [min(step * number, PLACE_MAX) for number in range(bucket_count + 1)]
+        step = (RING_HASH_MAX + bucket_count - 1) // bucket_count
+        ends = [min(step * number, RING_HASH_MAX) for number in range(bucket_count + 1)]
         assert 1 <= bucket_count == len(set(ends)) - 1, bucket_count
         nodes = (RingNode(end, _prefix(partition, start, end)) for start, end in pairwise(ends))
         return cls(partition, INITIAL_INSTANT, bucket_count, 0, tuple(nodes))
@@ -74,7 +74,7 @@ class HashingMetadata:
 
     def encode(self) -> bytes:
         """The file's bytes, as Apache Hudi 1.2.0 lays them out."""
-        nodes = [{"value": n.place, "fileIdPrefix": n.file_id_prefix, "tag": _TAG} for n in self.nodes]
+        nodes = [{"value": n.last_hash, "fileIdPrefix": n.file_id_prefix, "tag": _TAG} for n in self.nodes]
         return pretty_json(
             {
                 "version": _VERSION,
@@ -101,14 +101,14 @@ class HashingMetadata:
 
         _get_number(value, "version", path, least=_VERSION, most=_VERSION)
         listed = _get(value, "nodes", list, path)
-        nodes = sorted((_node(item, path) for item in listed), key=lambda node: node.place)
+        nodes = sorted((_node(item, path) for item in listed), key=lambda node: node.last_hash)
         _refuse_unusable(nodes, path)
 
         return cls(
             partition=_get(value, "partitionPath", str, path),
             instant=_get(value, "instant", str, path),
-            initial_count=_get_number(value, "numBuckets", path, least=1, most=PLACE_MAX),
-            resizings=_get_number(value, "seqNo", path, least=0, most=PLACE_MAX),
+            initial_count=_get_number(value, "numBuckets", path, least=1, most=RING_HASH_MAX),
+            resizings=_get_number(value, "seqNo", path, least=0, most=RING_HASH_MAX),
             nodes=tuple(nodes),
         )
 
@@ -136,7 +136,7 @@ def ring_folder(partition: str) -> str:
 
 
 def _prefix(partition: str, start: int, end: int) -> str:
-    """The name UUID (MD5, without a namespace) of a range of places in a partition."""
+    """The name UUID (MD5, without a namespace) of a range of hashes in a partition."""
     named = struct.pack(">qq", start, end) + partition.encode()
     return str(UUID(bytes=hashlib.md5(named, usedforsecurity=False).digest(), version=3))
 
@@ -147,17 +147,17 @@ def _node(item: object, path: str) -> RingNode:
     tag = _get(item, "tag", str, path)
     if tag != _TAG:
         raise CorruptFile(path, 0, expected=f"nodes with the tag {_TAG}", found=f"'{tag}'")
-    place = _get_number(item, "value", path, least=0, most=PLACE_MAX)
+    last_hash = _get_number(item, "value", path, least=0, most=RING_HASH_MAX)
     prefix = _get(item, "fileIdPrefix", str, path)
     if not _PREFIX.fullmatch(prefix):
         raise CorruptFile(path, 0, expected="a UUID as 'fileIdPrefix'", found=f"'{prefix}'")
-    return RingNode(place, prefix)
+    return RingNode(last_hash, prefix)
 
 
 def _refuse_unusable(nodes: list[RingNode], path: str) -> None:
     if not nodes:
         raise CorruptFile(path, 0, expected="at least one node", found="none")
-    _refuse_doubles("value", [node.place for node in nodes], path)
+    _refuse_doubles("value", [node.last_hash for node in nodes], path)
     _refuse_doubles("fileIdPrefix", [node.file_id_prefix for node in nodes], path)
 
 

@@ -1,4 +1,4 @@
-"""Record keys and partition paths over Arrow columns: the one place that spells them.
+"""Record keys and partition paths over Arrow columns: the one module that spells them.
 
 Memory: the key and path columns beside the input. If Arrow has no kernel that spells a type as Java does, a loop runs
 over the distinct values.

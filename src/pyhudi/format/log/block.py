@@ -68,7 +68,7 @@ class Damage:
 class LogBlock:
     """One block, with its content still in the file.
 
-    `offset`, `size`: the place of the whole block in its file, magic included. A CORRUPT block is the gap up to the
+    `offset`, `size`: where the whole block lies in its file, magic included. A CORRUPT block is the gap up to the
     next magic: it has no header, its content is the gap itself, and `damage` says why. Footers are always empty.
     """
 

@@ -113,7 +113,7 @@ def _batch(keys: pa.Array, partitions: pa.Array, kinds: pa.Array, ordering: pa.S
 
 
 # The union of wrappers. `ORDERING` has a member for each wrapper: its value. Avro's columns have a record of one field
-# in its place, `value`.
+# instead of it, `value`.
 
 
 def _from_members(union: pa.StructArray, kind: pa.StructType) -> tuple[np.ndarray, pa.StructArray]:

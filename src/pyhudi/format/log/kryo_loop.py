@@ -307,18 +307,18 @@ def _ordering(
         found[ORDERING] = 7 if found[VALUE] >= 0 else 0
         return wrong
     elif kind == _TIMESTAMP:
-        wrong, place, is_here = _object(data, state, objects)
-        if wrong != FINE or place < 0:
+        wrong, slot, is_here = _object(data, state, objects)
+        if wrong != FINE or slot < 0:
             return BAD_REFERENCE if wrong == FINE else wrong
         if is_here:
             start = state[AT]
-            objects[place, 0], objects[place, 1] = _TIMESTAMP, _number(data, state)
+            objects[slot, 0], objects[slot, 1] = _TIMESTAMP, _number(data, state)
             if state[AT] == start:
                 return CUT
-        if objects[place, 0] != _TIMESTAMP or not -(1 << 53) < objects[place, 1] < 1 << 53:
+        if objects[slot, 0] != _TIMESTAMP or not -(1 << 53) < objects[slot, 1] < 1 << 53:
             return BAD_REFERENCE
         # `java.sql.Timestamp` counts milliseconds; ordering values count microseconds.
-        found[ORDERING], found[VALUE] = 11, 1000 * objects[place, 1]
+        found[ORDERING], found[VALUE] = 11, 1000 * objects[slot, 1]
     else:
         return BAD_CLASS
     return FINE

@@ -164,7 +164,7 @@ def _wrapped(column: pa.Array, kind: OrderingKind) -> pa.Array:
 def _wrapped_lists(columns: Sequence[pa.Array], row_count: int, missing: npt.NDArray[np.bool_]) -> pa.Array:
     """A list for each row: the row's values, each in its wrapper. A row that is `missing` gets a null."""
     width = len(columns)
-    places = np.arange(row_count * width).reshape(row_count, width)
+    cells = np.arange(row_count * width).reshape(row_count, width)
     members: dict[str, pa.Array] = {}
     for index, column in enumerate(columns):
         kind = ordering_kind(column.type)
@@ -172,7 +172,7 @@ def _wrapped_lists(columns: Sequence[pa.Array], row_count: int, missing: npt.NDA
         wrapped = column if kind is OrderingKind.LOCAL_DATE else _wrapped(column, kind)
 
         spread = np.full(row_count * width, -1, np.int64)
-        spread[places[:, index]] = np.arange(row_count)
+        spread[cells[:, index]] = np.arange(row_count)
         laid = wrapped.take(pa.array(spread, mask=spread < 0))
         members[_name(kind)] = pc.coalesce(members[_name(kind)], laid) if _name(kind) in members else laid
 

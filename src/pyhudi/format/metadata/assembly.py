@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from pyhudi.errors import Invalid
 from pyhudi.format.arrow_arrays import Bytes, one_array
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.avro.types import AvroType, Field, Map, Record, Scalar, Union
 from pyhudi.format.metadata import writing
 from pyhudi.format.metadata.columns import Bounds, Column, Entries, is_wrapped, record_shape, wrapper_tables
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.schema.conversion import FILE_NAME
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -153,7 +153,7 @@ def write_records(
     `base_file_name`: the HFile that the records go into, if they name it; None in log blocks. Seen: in 0.x and 1.0
     the records of every base file name it, in 1.2 only the records of compacted files.
     """
-    shape = record_shape(METADATA_RECORD_SCHEMAS[table_version], name)
+    shape = record_shape(metadata_record_schema(table_version), name)
     writer = RecordWriter(count)
 
     for field_name, kind in shape.before:

@@ -105,8 +105,8 @@ def _to_base64(digest: Bytes, out: Bytes) -> None:
             word |= np.int64(digest[start + 1]) << 8
         if left > 2:
             word |= np.int64(digest[start + 2])
-        for place in range(4):
-            out[at] = _ALPHABET[word >> (18 - 6 * place) & 63] if place <= left else _PAD
+        for nth in range(4):
+            out[at] = _ALPHABET[word >> (18 - 6 * nth) & 63] if nth <= left else _PAD
             at += 1
 
 
@@ -182,16 +182,16 @@ def _md5(data: Bytes, start: int, end: int, block: Bytes, digest: Bytes) -> None
     if left >= 56:
         a, b, c, d = _md5_block(block, 0, a, b, c, d)
         block[:] = 0
-    for place in range(8):
-        block[56 + place] = np.uint8(np.uint64(size) << np.uint64(3) >> np.uint64(8 * place) & np.uint64(0xFF))
+    for nth in range(8):
+        block[56 + nth] = np.uint8(np.uint64(size) << np.uint64(3) >> np.uint64(8 * nth) & np.uint64(0xFF))
     a, b, c, d = _md5_block(block, 0, a, b, c, d)
 
-    for place in range(4):
-        shift = np.uint64(8 * place)
-        digest[place] = np.uint8(a >> shift & np.uint64(0xFF))
-        digest[4 + place] = np.uint8(b >> shift & np.uint64(0xFF))
-        digest[8 + place] = np.uint8(c >> shift & np.uint64(0xFF))
-        digest[12 + place] = np.uint8(d >> shift & np.uint64(0xFF))
+    for nth in range(4):
+        shift = np.uint64(8 * nth)
+        digest[nth] = np.uint8(a >> shift & np.uint64(0xFF))
+        digest[4 + nth] = np.uint8(b >> shift & np.uint64(0xFF))
+        digest[8 + nth] = np.uint8(c >> shift & np.uint64(0xFF))
+        digest[12 + nth] = np.uint8(d >> shift & np.uint64(0xFF))
 
 
 @loop

@@ -29,7 +29,7 @@ LOCATION_COLUMNS: Final = pa.schema(
         ("position", pa.int64()),
     ]
 )
-"""The place of a record key. `instant_ms`: the instant of the commit that put the record there, in milliseconds since
+"""Where a record key is. `instant_ms`: the instant of the commit that put the record there, in milliseconds since
 1970. `position`: null so far."""
 
 BLOOM_COLUMNS: Final = pa.schema(
@@ -224,9 +224,9 @@ def _parse_each(data: Bytes, offsets: Offsets, high: Numbers, low: Numbers, inde
 
         words = np.zeros(2, np.uint64)
         digits = 0
-        for place in range(_UUID_SIZE):
-            byte = data[start + place]
-            if place == 8 or place == 13 or place == 18 or place == 23:
+        for nth in range(_UUID_SIZE):
+            byte = data[start + nth]
+            if nth == 8 or nth == 13 or nth == 18 or nth == 23:
                 if byte != _DASH:
                     return row
                 continue
@@ -265,12 +265,12 @@ def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offset
     to = 0
     digits = np.empty(20, np.uint8)
     for row in range(high.size):
-        for place in range(32):
-            if place == 8 or place == 12 or place == 16 or place == 20:
+        for nth in range(32):
+            if nth == 8 or nth == 12 or nth == 16 or nth == 20:
                 out[to] = _DASH
                 to += 1
-            word = np.uint64(high[row] if place < 16 else low[row])
-            out[to] = _HEX[np.int64(word >> np.uint64(60 - 4 * (place & 15)) & np.uint64(15))]
+            word = np.uint64(high[row] if nth < 16 else low[row])
+            out[to] = _HEX[np.int64(word >> np.uint64(60 - 4 * (nth & 15)) & np.uint64(15))]
             to += 1
 
         if index[row] != _NO_INDEX:
@@ -285,8 +285,8 @@ def _format_each(high: Numbers, low: Numbers, index: Numbers, out: Bytes, offset
                 digits[count] = np.uint8(48 + rest % 10)
                 rest //= 10
                 count += 1
-            for place in range(count):
-                out[to + place] = digits[count - 1 - place]
+            for nth in range(count):
+                out[to + nth] = digits[count - 1 - nth]
             to += count
 
         offsets[row + 1] = to

@@ -173,23 +173,23 @@ def read_block_count(content: Bytes, at: Index, end: Index) -> tuple[Index, Inde
 def count_entries(content: Bytes, at: Numbers, ends: Numbers, active: Bytes, counts: Numbers) -> int:
     """Count the entries of each record's map of files, and check them. `at` is not moved."""
     for row in range(at.size):
-        place = at[row]
+        offset = at[row]
         while active[row]:
-            count, place = read_block_count(content, place, ends[row])
-            if place < 0:
+            count, offset = read_block_count(content, offset, ends[row])
+            if offset < 0:
                 return row
             if count == 0:
                 break
 
             counts[row] += count
             for _ in range(count):
-                size, place = read_number(content, place, ends[row])
-                if place < 0 or size < 0 or size > ends[row] - place:
+                size, offset = read_number(content, offset, ends[row])
+                if offset < 0 or size < 0 or size > ends[row] - offset:
                     return row
-                _, place = read_number(content, place + size, ends[row])
-                if place < 0 or place >= ends[row] or content[place] > 1:
+                _, offset = read_number(content, offset + size, ends[row])
+                if offset < 0 or offset >= ends[row] or content[offset] > 1:
                     return row
-                place += 1
+                offset += 1
 
     return -1
 
@@ -207,17 +207,17 @@ def take_entries(
     """Read the entries of each record's map of files, one behind the other. `count_entries` has checked them."""
     entry = 0
     for row in range(at.size):
-        place = at[row]
+        offset = at[row]
         while active[row]:
-            count, place = read_block_count(content, place, ends[row])
+            count, offset = read_block_count(content, offset, ends[row])
             if count == 0:
                 break
             for _ in range(count):
-                size, place = read_number(content, place, ends[row])
-                names[entry] = place << 32 | size
-                sizes[entry], place = read_number(content, place + size, ends[row])
-                flags[entry] = content[place]
-                place += 1
+                size, offset = read_number(content, offset, ends[row])
+                names[entry] = offset << 32 | size
+                sizes[entry], offset = read_number(content, offset + size, ends[row])
+                flags[entry] = content[offset]
+                offset += 1
                 entry += 1
 
-        at[row] = place
+        at[row] = offset

@@ -14,7 +14,6 @@ from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import BROKEN_BYTES, decode_record, encode_record
 from pyhudi.format.metadata.groups import FILES_TYPE as FILES_TYPE
 from pyhudi.format.metadata.groups import PARTITION_LIST_TYPE as PARTITION_LIST_TYPE
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMA
 from pyhudi.format.schema.conversion import FILE_NAME
 
 PARTITIONS_KEY = "__all_partitions__"
@@ -57,9 +56,7 @@ def partition_of_key(key: str) -> str:
     return "" if key == ROOT_PARTITION_KEY else key
 
 
-def encode_files_record(
-    files_record: FilesRecord, schema_text: str = METADATA_RECORD_SCHEMA, *, base_file_name: str | None = None
-) -> bytes:
+def encode_files_record(files_record: FilesRecord, schema_text: str, *, base_file_name: str | None = None) -> bytes:
     """The record's Avro binary under a schema. The schema of table version 8 gives the same bytes as that of 9.
 
     `base_file_name`: the HFile that the record goes into; None in a log block. Seen: 1.0.2 keeps the key outside of

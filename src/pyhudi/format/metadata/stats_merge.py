@@ -59,7 +59,7 @@ def merge_column_stats(stats: pa.Table) -> pa.Table:
 
 
 def _with_bounds(merged: pa.Table, rows: pa.Table, side: str, run_of: Numbers, wanted: Numbers) -> pa.Table:
-    """The merged rows, with the bounds of a whole run in place of the bounds of its last row."""
+    """The merged rows, with the bounds of a whole run instead of the bounds of its last row."""
     chosen = _extreme_rows(rows, side, run_of)
     take = pa.array(chosen[wanted], mask=chosen[wanted] < 0)
     nothing = {"kind": 0, "bits": 0, "bytes": b""}

@@ -193,7 +193,7 @@ def _typed(
 
     # Rows that are stored alike are converted together.
     classes = (kind_of.astype(np.int64) << 48) | (type_of.astype(np.int64) << 32) | (info_of + 1)
-    parts, places = [pa.nulls(0, column_type)], [np.zeros(0, np.int64)]
+    parts, rows_by_part = [pa.nulls(0, column_type)], [np.zeros(0, np.int64)]
     for one in np.unique(classes):
         rows = np.flatnonzero(classes == one)
         first = int(rows[0])
@@ -206,11 +206,11 @@ def _typed(
         converted = _promoted(array, column_type, is_min=side == "min")
         if converted is not None:
             parts.append(converted)
-            places.append(rows)
+            rows_by_part.append(rows)
 
     order = np.full(len(kind_of), -1, np.int64)
-    place = np.concatenate(places)
-    order[place] = np.arange(len(place))
+    rows_in_order = np.concatenate(rows_by_part)
+    order[rows_in_order] = np.arange(len(rows_in_order))
     found = pa.concat_arrays(parts).take(pa.array(order, mask=order < 0))
     return found, found.is_valid().to_numpy(zero_copy_only=False)
 

@@ -90,7 +90,7 @@ def avro_from_arrow(schema: pa.Schema, *, record_name: str) -> str:
     `record_name`: the full name, as `record_name()` gives it. A nullable column is a union with null, null by
     default. Seen: a struct is a record in the namespace of the record around it, named after its column; lists
     and maps in between do not count. A decimal is a `fixed` in a namespace that ends in the column's name.
-    Raises: Invalid for types without a place in Avro (`canonical_arrow`) and for unfit column names.
+    Raises: Invalid for types that Avro cannot hold (`canonical_arrow`) and for unfit column names.
     """
     namespace, _, name = record_name.rpartition(".")
     columns = [avro_field(column, record_name, column.name) for column in canonical_arrow(schema)]

@@ -37,7 +37,7 @@ def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = froz
 
 
 class _Evolution:
-    """Walks along a schema, its present types and the wanted types together. Changes the JSON values in place."""
+    """Walks along a schema, its present types and the wanted types together. Changes the JSON values themselves."""
 
     def __init__(self, schema: JsonObject, optional: frozenset[str]) -> None:
         self._optional = optional

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import MAGIC, decode_container, encode_container
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.pretty_json import pretty_json
 from pyhudi.format.record_values import names_in_record, record_from, value_from
-from pyhudi.format.timeline import action_schemas
 from pyhudi.format.timeline.records import (
     CleanerPlan,
     CleanMetadata,
@@ -35,10 +35,7 @@ from pyhudi.format.timeline.records import (
 
 T = TypeVar("T")
 
-_COMMITS = {
-    "HoodieCommitMetadata": action_schemas.COMMIT,
-    "HoodieReplaceCommitMetadata": action_schemas.REPLACE_COMMIT,
-}
+_COMMITS = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
 
 
 def decode_commit(content: bytes, *, path: str) -> CommitMetadata:
@@ -49,7 +46,7 @@ def decode_commit(content: bytes, *, path: str) -> CommitMetadata:
     if not content:
         return CommitMetadata()
     if content.startswith(MAGIC):
-        _, record = decode_container(content, _COMMITS, path=path)
+        _, record = decode_container(content, {name: schema_of(name) for name in _COMMITS}, path=path)
     else:
         record = _json_object(content, path)
     return _value(CommitMetadata, record, path)
@@ -61,79 +58,78 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     Seen: `version` is null, not 1 (1.0.2, 1.2.0).
     """
     is_replace = metadata.partition_to_replace_file_ids is not None
-    schema = action_schemas.REPLACE_COMMIT if is_replace else action_schemas.COMMIT
+    schema = schema_of("HoodieReplaceCommitMetadata" if is_replace else "HoodieCommitMetadata")
     return encode_container(schema, {**record_from(metadata), "version": None})
 
 
 def decode_rollback_plan(content: bytes, *, path: str) -> RollbackPlan:
     """The plan in `<instant>.rollback.requested`."""
-    return _decode(content, RollbackPlan, "HoodieRollbackPlan", action_schemas.ROLLBACK_PLAN, path)
+    return _decode(content, RollbackPlan, "HoodieRollbackPlan", path)
 
 
 def encode_rollback_plan(plan: RollbackPlan) -> bytes:
-    return encode_container(action_schemas.ROLLBACK_PLAN, record_from(plan))
+    return encode_container(schema_of("HoodieRollbackPlan"), record_from(plan))
 
 
 def decode_rollback_metadata(content: bytes, *, path: str) -> RollbackMetadata:
     """The metadata of a completed rollback."""
-    return _decode(content, RollbackMetadata, "HoodieRollbackMetadata", action_schemas.ROLLBACK, path)
+    return _decode(content, RollbackMetadata, "HoodieRollbackMetadata", path)
 
 
 def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
-    return encode_container(action_schemas.ROLLBACK, record_from(metadata))
+    return encode_container(schema_of("HoodieRollbackMetadata"), record_from(metadata))
 
 
 def decode_restore_plan(content: bytes, *, path: str) -> RestorePlan:
     """The plan in `<instant>.restore.requested`."""
-    return _decode(content, RestorePlan, "HoodieRestorePlan", action_schemas.RESTORE_PLAN, path)
+    return _decode(content, RestorePlan, "HoodieRestorePlan", path)
 
 
 def encode_restore_plan(plan: RestorePlan) -> bytes:
-    return encode_container(action_schemas.RESTORE_PLAN, record_from(plan))
+    return encode_container(schema_of("HoodieRestorePlan"), record_from(plan))
 
 
 def decode_restore_metadata(content: bytes, *, path: str) -> RestoreMetadata:
     """The metadata of a completed restore."""
-    return _decode(content, RestoreMetadata, "HoodieRestoreMetadata", action_schemas.RESTORE, path)
+    return _decode(content, RestoreMetadata, "HoodieRestoreMetadata", path)
 
 
 def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
-    return encode_container(action_schemas.RESTORE, record_from(metadata))
+    return encode_container(schema_of("HoodieRestoreMetadata"), record_from(metadata))
 
 
 def decode_cleaner_plan(content: bytes, *, path: str) -> CleanerPlan:
     """The plan in `<instant>.clean.requested`. The inflight file is a copy of that file, or empty."""
-    return _decode(content, CleanerPlan, "HoodieCleanerPlan", action_schemas.CLEANER_PLAN, path)
+    return _decode(content, CleanerPlan, "HoodieCleanerPlan", path)
 
 
 def encode_cleaner_plan(plan: CleanerPlan) -> bytes:
-    return encode_container(action_schemas.CLEANER_PLAN, record_from(plan))
+    return encode_container(schema_of("HoodieCleanerPlan"), record_from(plan))
 
 
 def decode_clean_metadata(content: bytes, *, path: str) -> CleanMetadata:
     """The metadata of a completed clean."""
-    return _decode(content, CleanMetadata, "HoodieCleanMetadata", action_schemas.CLEAN, path)
+    return _decode(content, CleanMetadata, "HoodieCleanMetadata", path)
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
-    return encode_container(action_schemas.CLEAN, record_from(metadata))
+    return encode_container(schema_of("HoodieCleanMetadata"), record_from(metadata))
 
 
 def decode_savepoint(content: bytes, *, path: str) -> SavepointMetadata:
     """The metadata of a completed savepoint."""
-    return _decode(content, SavepointMetadata, "HoodieSavepointMetadata", action_schemas.SAVEPOINT, path)
+    return _decode(content, SavepointMetadata, "HoodieSavepointMetadata", path)
 
 
 def encode_savepoint(metadata: SavepointMetadata) -> bytes:
-    return encode_container(action_schemas.SAVEPOINT, record_from(metadata))
+    return encode_container(schema_of("HoodieSavepointMetadata"), record_from(metadata))
 
 
 def decode_requested_replace(content: bytes, *, path: str) -> RequestedReplaceMetadata:
     """The request of a replace commit, or the plan of a clustering; nothing in an empty file."""
     if not content:
         return RequestedReplaceMetadata()
-    name = "HoodieRequestedReplaceMetadata"
-    return _decode(content, RequestedReplaceMetadata, name, action_schemas.REQUESTED_REPLACE, path)
+    return _decode(content, RequestedReplaceMetadata, "HoodieRequestedReplaceMetadata", path)
 
 
 def encode_requested_replace(metadata: RequestedReplaceMetadata) -> bytes:
@@ -141,38 +137,38 @@ def encode_requested_replace(metadata: RequestedReplaceMetadata) -> bytes:
 
     Seen: an insert overwrite of 1.2.0 requests with all fields null, `version` included.
     """
-    return encode_container(action_schemas.REQUESTED_REPLACE, record_from(metadata))
+    return encode_container(schema_of("HoodieRequestedReplaceMetadata"), record_from(metadata))
 
 
 def decode_compaction_plan(content: bytes, *, path: str) -> CompactionPlan:
     """The plan of a requested compaction or log compaction."""
-    return _decode(content, CompactionPlan, "HoodieCompactionPlan", action_schemas.COMPACTION_PLAN, path)
+    return _decode(content, CompactionPlan, "HoodieCompactionPlan", path)
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    return encode_container(action_schemas.COMPACTION_PLAN, record_from(plan))
+    return encode_container(schema_of("HoodieCompactionPlan"), record_from(plan))
 
 
 def decode_index_plan(content: bytes, *, path: str) -> IndexPlan:
     """The plan in `<instant>.indexing.requested`."""
-    return _decode(content, IndexPlan, "HoodieIndexPlan", action_schemas.INDEX_PLAN, path)
+    return _decode(content, IndexPlan, "HoodieIndexPlan", path)
 
 
 def encode_index_plan(plan: IndexPlan) -> bytes:
-    return encode_container(action_schemas.INDEX_PLAN, record_from(plan))
+    return encode_container(schema_of("HoodieIndexPlan"), record_from(plan))
 
 
 def decode_index_commit(content: bytes, *, path: str) -> IndexCommitMetadata:
     """The metadata of a completed indexing action."""
-    return _decode(content, IndexCommitMetadata, "HoodieIndexCommitMetadata", action_schemas.INDEX_COMMIT, path)
+    return _decode(content, IndexCommitMetadata, "HoodieIndexCommitMetadata", path)
 
 
 def encode_index_commit(metadata: IndexCommitMetadata) -> bytes:
-    return encode_container(action_schemas.INDEX_COMMIT, record_from(metadata))
+    return encode_container(schema_of("HoodieIndexCommitMetadata"), record_from(metadata))
 
 
-def _decode(content: bytes, kind: type[T], name: str, schema_text: str, path: str) -> T:
-    _, record = decode_container(content, {name: schema_text}, path=path)
+def _decode(content: bytes, kind: type[T], name: str, path: str) -> T:
+    _, record = decode_container(content, {name: schema_of(name)}, path=path)
     return _value(kind, record, path)
 
 

@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import BROKEN_BYTES, decode_container, decode_record, encode_record
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.log.block import BlockType, HeaderKey, LogBlock, encode_block
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import ArchiveFileName
 from pyhudi.format.record_values import record_from, value_from
-from pyhudi.format.timeline import action_schemas
 from pyhudi.format.timeline.action_files import (
     decode_clean_metadata,
     decode_cleaner_plan,
@@ -26,7 +26,6 @@ from pyhudi.format.timeline.action_files import (
     decode_requested_replace,
     decode_rollback_metadata,
 )
-from pyhudi.format.timeline.archived_schema import archived_schema
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 
@@ -61,9 +60,10 @@ def merged_file_name(plan: bytes, *, path: str) -> str | None:
     """The file that a merge of small archive files was about to write, from `mergeArchivePlan`."""
     if not plan:
         return None
-    _, record = decode_container(plan, {"HoodieMergeArchiveFilePlan": action_schemas.MERGE_ARCHIVE_PLAN}, path=path)
-    name = record["mergedArchiveFileName"]
-    return name if isinstance(name, str) else None
+    name = "HoodieMergeArchiveFilePlan"
+    _, record = decode_container(plan, {name: schema_of(name)}, path=path)
+    file_name = record["mergedArchiveFileName"]
+    return file_name if isinstance(file_name, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ArchivedState:
 
 def encode_archive_block(states: Sequence[ArchivedState]) -> bytes:
     """A block with an entry for each state. Raises: CorruptFile for a file of the timeline that cannot be decoded."""
-    schema_text = archived_schema()
+    schema_text = schema_of("HoodieArchivedMetaEntry")
     bodies = [encode_record(schema_text, _entry(state)) for state in states]
     framed = b"".join(part for body in bodies for part in (_SIZE.pack(len(body)), body))
     content = _COUNT.pack(_CONTENT_VERSION, len(bodies)) + framed

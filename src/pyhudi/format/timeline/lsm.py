@@ -15,7 +15,6 @@ from typing import Self
 import pyarrow as pa
 
 from pyhudi.errors import CorruptFile
-from pyhudi.format.avro.schema_text import NAMESPACE, STRING, field, optional, record, schema_text
 from pyhudi.format.pretty_json import pretty_json
 
 VERSION_FILE = "_version_"
@@ -40,16 +39,6 @@ HISTORY_SCHEMA = pa.schema(
 )
 """A row an instant. `metadata`: the bytes of the completed file, null if it is empty. `plan`: the bytes of a service's
 requested file."""
-
-HISTORY_AVRO = schema_text(
-    record(
-        "HoodieLSMTimelineInstant",
-        *(optional(name, STRING) for name in (INSTANT_TIME, COMPLETION_TIME, ACTION)),
-        *(optional(name, "bytes") for name in (METADATA, PLAN)),
-        field(VERSION, "int", default=ROW_VERSION),
-        namespace=NAMESPACE,
-    )
-)
 
 _FILE = re.compile(r"(?P<first>[0-9]+)_(?P<last>[0-9]+)_(?P<layer>[0-9])\.parquet")
 _MANIFEST = re.compile(r"manifest_([0-9]+)")

@@ -25,7 +25,7 @@ def beyond(
     hidden = pc.and_(pc.equal(said.column("null_count"), 0), pc.greater(stored.column("null_count"), 0))
     wrong = pc.or_(pc.and_(is_known, pc.or_(pc.fill_null(below, False), pc.fill_null(above, False))), hidden)
 
-    for row in _places(wrong):
+    for row in _positions(wrong):
         yield Difference(
             index, DifferenceKind.RECORD_VALUE, partition, f"{column.name} {names[row]}".strip(),
             stored=_span(stored, row), known=_span(said, row),
@@ -41,6 +41,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 
-def _places(mask: pa.ChunkedArray) -> Iterable[int]:
+def _positions(mask: pa.ChunkedArray) -> Iterable[int]:
     found: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
     return found

@@ -89,7 +89,7 @@ def slice_after(partition: str, file_id: str, before: FileSlice | None, stats: I
 
 
 def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGroup]) -> list[FileSlice]:
-    """The newest slices of a partition, with the changed groups in place of what they were."""
+    """The newest slices of a partition, with the changed groups instead of what they were."""
     slices = {file_slice.file_id: file_slice for file_slice in snapshot.slices(partition)}
     for group in changed:
         if group.partition == partition:

@@ -198,7 +198,7 @@ def _read_extremes(file: pq.ParquetFile, column: IndexedColumn) -> tuple[int, pa
         lows.append(low)
         highs.append(high)
 
-    # NaN has no place in the order of values.
+    # NaN is not in the order of values.
     unknown = pa.scalar(None, column.type)
     if has_nan:
         return nulls, unknown, unknown

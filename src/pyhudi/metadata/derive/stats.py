@@ -68,9 +68,9 @@ def stored_bounds_rows(
     cells: pa.Table, keys: pa.Array, column: IndexedColumn, partitions: pa.Array, names: pa.Array, schema_text: str
 ) -> pa.Table:
     """The bounds of one column in the records of these keys. `partitions`, `names`: the file of each key."""
-    places = pc.index_in(cells.column("key"), keys)
-    chosen = one_array(places.is_valid())
-    rows = one_array(places.drop_null())
+    positions = pc.index_in(cells.column("key"), keys)
+    chosen = one_array(positions.is_valid())
+    rows = one_array(positions.drop_null())
     stats = decode_column_stats(one_array(cells.column("value").filter(chosen)).cast(pa.binary()), schema_text)
 
     bounds = bounds_of(column.type, stats)

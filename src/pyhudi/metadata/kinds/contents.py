@@ -1,21 +1,25 @@
 """A table as an index sees it when it is defined and built: its files, and the options."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 
 from pyhudi.executor import Executor
 from pyhudi.format.metadata.index_definitions import IndexDefinition
-from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.metadata.derive.keys import RowReading
-from pyhudi.metadata.kinds.row_estimate import estimate_rows
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.table.read.plan import log_reading
+from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
+
+_SAMPLE_MAX = 64
+_ROW_SIZE = 100
 
 
 @dataclass(frozen=True)
@@ -56,5 +60,26 @@ class IndexContents:
                     yield partition, file
 
     def estimate_rows(self) -> dict[str, int]:
-        """Rows that the files of each partition may have. Cost: the footers of a bounded number of files."""
-        return estimate_rows(self.snapshot.storage, self.slices)
+        """Estimated rows by partition, without reading the rows.
+
+        The footers of some base files give the average bytes per row; the sizes of all base files then give the rows.
+        Logs are counted at 100 bytes per row, as if each of their rows was new. Cost: at most 64 footers, evenly
+        spread over the slices.
+        """
+        bases = [file_slice for file_slice in self.slices if file_slice.base_file is not None]
+        rows, size_bytes = 0, 0
+        for file_slice in bases[:: max(1, -(-len(bases) // _SAMPLE_MAX))]:
+            assert file_slice.base_file is not None
+            path = join(file_slice.partition, file_slice.base_file.name.format())
+            with closing(open_parquet(self.snapshot.storage, path)) as file:
+                rows += file.metadata.num_rows
+            size_bytes += file_slice.base_file.size_bytes
+        per_row = size_bytes / rows if rows else _ROW_SIZE
+
+        found: dict[str, int] = {}
+        for file_slice in self.slices:
+            base_bytes = file_slice.base_file.size_bytes if file_slice.base_file is not None else 0
+            log_bytes = sum(log.size_bytes for log in file_slice.log_files)
+            count = int(base_bytes / per_row + log_bytes / _ROW_SIZE)
+            found[file_slice.partition] = found.get(file_slice.partition, 0) + count
+        return found

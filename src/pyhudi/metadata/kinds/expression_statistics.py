@@ -64,9 +64,9 @@ class MetadataExpressions:
         found = np.ones(len(files), np.bool_)
         partitions, names = (one_array(files.column(name)) for name in ("partition", "name"))
         for partition in pc.unique(partitions).to_pylist():
-            places = pc.indices_nonzero(pc.equal(partitions, partition)).to_numpy()
-            mine = names.take(pa.array(places)).to_pylist()
-            at = dict(zip(mine, places.tolist(), strict=True))
+            positions = pc.indices_nonzero(pc.equal(partitions, partition)).to_numpy()
+            mine = names.take(pa.array(positions)).to_pylist()
+            at = dict(zip(mine, positions.tolist(), strict=True))
 
             blooms = read_bloom_filters(self.indexes, partition, mine, index=expression.index)
             for row in blooms.to_pylist() if blooms is not None else []:

@@ -11,11 +11,11 @@ from typing import ClassVar
 import pyarrow as pa
 
 from pyhudi.errors import Bug
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.log.source import MemoryLog
 from pyhudi.format.metadata.groups import FILES
 from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.record import PARTITIONS_KEY, FilesRecord, partition_of_key
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.metadata.check.differences import Difference, DifferenceKind
 from pyhudi.metadata.derive.changes import InitialPartition, PartitionChange
@@ -110,7 +110,7 @@ class FilesKind(IndexKind):
 
 
 def _change(records: Mapping[str, FilesRecord], table_version: TableVersion) -> PartitionChange:
-    return files_change(records, schema_text=METADATA_RECORD_SCHEMAS[table_version.metadata_schema])
+    return files_change(records, schema_text=metadata_record_schema(table_version.metadata_schema))
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ _DIFFERENCES_MAX: Final = 1_000
 """The comparison ends after this many differences: the index is to be built anew anyway."""
 
 _FILE_ID: Final = r"^\.?([^_]+).*$"
-"""The file id within a file's name. Seen: rows of logs have the file id alone in place of a name."""
+"""The file id within a file's name. Seen: rows of logs have the file id alone instead of a name."""
 
 _STORED: Final = ("key", "partition", "file_id")
 
@@ -103,10 +103,10 @@ class RecordLocations:
 
         known = [one for one in partitions if one in found.groups]
         is_global = None in found.groups
-        places = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
+        located = located_groups([self._locations(keys, None)] if is_global else self._run(keys, known))
 
         unknown = () if is_global else set(partitions).difference(known)
-        return {**places, **dict.fromkeys(unknown)}
+        return {**located, **dict.fromkeys(unknown)}
 
     def _run(self, keys: pa.Array, partitions: Sequence[str]) -> list[pa.Table]:
         def locations(partition: str) -> pa.Table:
@@ -135,7 +135,7 @@ class RecordIndexPruner(IndexPruner):
 
 
 class RecordIndexKind(IndexKind):
-    """A global index knows one place of each record key. A partitioned index knows one in each data partition."""
+    """A global index knows one file group of each record key. A partitioned index knows one in each data partition."""
 
     name: ClassVar[str] = RECORD_INDEX
     has_readable_keys: ClassVar[bool] = True
@@ -237,8 +237,8 @@ def locate_records(
 def located_groups(located: Iterable[pa.Table]) -> dict[str, set[str]]:
     """The file groups that locations name: partition -> file ids."""
     groups: dict[str, set[str]] = {}
-    for places in located:
-        pairs = places.group_by(["partition", "file_id"]).aggregate([])
+    for found in located:
+        pairs = found.group_by(["partition", "file_id"]).aggregate([])
         for partition, file_id in zip(pairs["partition"].to_pylist(), pairs["file_id"].to_pylist(), strict=True):
             groups.setdefault(partition, set()).add(file_id)
     return groups
@@ -306,7 +306,7 @@ def _united(parts: list[PartitionChange], data_partition: str | None) -> Partiti
 
 
 def _differences(indexes: MetadataIndexes, rows: Iterable[pa.RecordBatch]) -> Iterator[Difference]:
-    """Every row that the index lacks or places elsewhere; then the counts of rows and of keys, if they differ.
+    """Every row that the index lacks or has elsewhere; then the counts of rows and of keys, if they differ.
 
     `rows`: all rows of the table, with the columns `_COMPARED`. Memory: a batch, and the locations of its keys.
     """

@@ -6,7 +6,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 from pyhudi.errors import Invalid
 from pyhudi.format.metadata.groups import BLOOM_FILTERS, COLUMN_STATS
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, count, factor, flag
 
 COLUMN_STATS_OPTION: Final = "hoodie.metadata.index.column.stats.enable"
 PARTITION_STATS_OPTION: Final = "hoodie.metadata.index.partition.stats.enable"
@@ -78,7 +78,7 @@ class IndexSettings:
     secondary_columns: tuple[str, ...] = ()
     secondary_name: str = ""
     expression: WantedExpression | None = None
-    is_async: bool = False
+    is_async: bool = flag("hoodie.metadata.index.async", False)
     columns: ChosenColumns = field(default_factory=ChosenColumns)
     column_stats_groups: int = 2
     partition_stats_groups: int = 1
@@ -86,8 +86,8 @@ class IndexSettings:
     expression_groups: int = 2
     global_groups: tuple[int, int] = (10, 10_000)
     partitioned_groups: tuple[int, int] = (1, 10)
-    growth_factor: float = 2.0
-    group_size_bytes: int = 1 << 30
+    growth_factor: float = factor("hoodie.metadata.record.index.growth.factor", 2.0)
+    group_size_bytes: int = count("hoodie.metadata.record.index.max.filegroup.size", 1 << 30)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -108,6 +108,7 @@ class IndexSettings:
             return o.count(f"{index}.file.group.count", default, most=GROUPS_MAX)
 
         return cls(
+            **o.fields(cls),
             column_stats=_asked(options, COLUMN_STATS_OPTION),
             partition_stats=_asked(options, PARTITION_STATS_OPTION),
             bloom_filters=_asked(options, BLOOM_FILTERS_OPTION),
@@ -115,7 +116,6 @@ class IndexSettings:
             partitioned_record_index=partitioned_record_index,
             secondary=_asked(options, SECONDARY_OPTION),
             expressions=expressions,
-            is_async=o.flag("hoodie.metadata.index.async", d.is_async),
             secondary_columns=secondary_columns,
             secondary_name=secondary_name,
             expression=_expression(options) if expressions else None,
@@ -129,8 +129,6 @@ class IndexSettings:
             expression_groups=groups(EXPRESSION, d.expression_groups),
             global_groups=_bounds(o, _GLOBAL, d.global_groups),
             partitioned_groups=_bounds(o, _PARTITIONED, d.partitioned_groups),
-            growth_factor=o.factor("hoodie.metadata.record.index.growth.factor", d.growth_factor),
-            group_size_bytes=o.count("hoodie.metadata.record.index.max.filegroup.size", d.group_size_bytes),
         )
 
     @property

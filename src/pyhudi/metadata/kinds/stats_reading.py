@@ -139,11 +139,11 @@ def _merged(stats: pa.Table, starts: np.ndarray, is_deleted: np.ndarray) -> pa.T
     anew = starts | is_deleted | is_tight
     anew[1:] |= is_deleted[:-1]
 
-    places = np.arange(len(stats))
+    positions = np.arange(len(stats))
     group = np.cumsum(starts) - 1
     newest_start = np.zeros(int(group[-1]) + 1, np.int64)
-    np.maximum.at(newest_start, group[anew], places[anew])
-    keep = (places >= newest_start[group]) & ~is_deleted
+    np.maximum.at(newest_start, group[anew], positions[anew])
+    keep = (positions >= newest_start[group]) & ~is_deleted
 
     ends = np.append(starts[1:], True)
     empty = pc.fill_null(pc.equal(stats.column("null_count"), stats.column("value_count")), False)

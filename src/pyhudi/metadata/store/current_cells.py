@@ -65,9 +65,9 @@ def _cells(records: RecordVersions, schema_text: str) -> pa.Table:
         return _table(records.keys, records.values)
 
     values, order = [pa.array([], pa.large_binary())], [np.zeros(0, np.int64)]
-    for text, places, some in records.by_schema():
+    for text, positions, some in records.by_schema():
         values.append(some if text == schema_text else _transcoded(some, text, schema_text, records.path))
-        order.append(places)
+        order.append(positions)
 
     at = np.argsort(np.concatenate(order), kind="stable")
     every = pa.concat_arrays([part.cast(pa.large_binary()) for part in values])

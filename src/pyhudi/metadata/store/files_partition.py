@@ -193,7 +193,7 @@ def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone
     if storage.location.uri not in _told:
         _told.add(storage.location.uri)
         log.warning("%s: %s", storage.location.uri, _GONE)
-    return ListingInPlace(storage)
+    return FreshListing(storage)
 
 
 _told: set[str] = set()
@@ -211,7 +211,7 @@ def is_metadata_table_gone(snapshot: Snapshot) -> bool:
     """
     if not snapshot.config.has_metadata_table or snapshot.listing.source != StorageListing.source:
         return False
-    if isinstance(snapshot.listing, ListingInPlace):
+    if isinstance(snapshot.listing, FreshListing):
         return True
 
     try:
@@ -221,7 +221,7 @@ def is_metadata_table_gone(snapshot: Snapshot) -> bool:
     return table is None or not table.slices(FILES)
 
 
-class ListingInPlace(StorageListing):
+class FreshListing(StorageListing):
     """The storage's own listing, taken because the metadata table that the properties name is gone."""
 
 
@@ -249,11 +249,13 @@ def _entries_by_key(parts: Iterable[RecordVersions]) -> dict[str, _Entries]:
         is_alone = (np.bincount(group) == 1)[group]
 
         several: list[pa.Table] = []
-        for text, places, values in part.by_schema():
-            alone = pa.array(is_alone[places])
-            _add_alone(found, keys.take(pa.array(places)).filter(alone), values.filter(alone), text, part.path)
+        for text, positions, values in part.by_schema():
+            alone = pa.array(is_alone[positions])
+            _add_alone(found, keys.take(pa.array(positions)).filter(alone), values.filter(alone), text, part.path)
             if alone.true_count != len(alone):
-                several.append(_placed(places[~is_alone[places]], values.filter(pc.invert(alone)), text, part.path))
+                several.append(
+                    _with_positions(positions[~is_alone[positions]], values.filter(pc.invert(alone)), text, part.path)
+                )
 
         if several:
             _add_merged(found, keys, pa.concat_tables(several))
@@ -268,21 +270,21 @@ def _add_alone(found: dict[str, _Entries], keys: pa.Array, values: pa.Array, tex
     found.update(dict.fromkeys(entries.bounds, entries))
 
 
-def _placed(places: npt.NDArray[np.int64], values: pa.Array, text: str, path: str) -> pa.Table:
-    """The entries of these values, each with the position of its record as `place`."""
+def _with_positions(positions: npt.NDArray[np.int64], values: pa.Array, text: str, path: str) -> pa.Table:
+    """The entries of these values, each with the position of its record as `position`."""
     decoded = decode_files(values, text, path=path)
-    places = places[one_array(decoded.column("record")).to_numpy()]
-    return decoded.append_column("place", pa.array(places)).drop_columns(["record"])
+    positions = positions[one_array(decoded.column("record")).to_numpy()]
+    return decoded.append_column("position", pa.array(positions)).drop_columns(["record"])
 
 
 def _add_merged(found: dict[str, _Entries], keys: pa.Array, entries: pa.Table) -> None:
     # A key whose entries cancel out is known as well: it has no file.
-    emptied = keys.take(one_array(pc.unique(entries.column("place")))).to_pylist()
+    emptied = keys.take(one_array(pc.unique(entries.column("position")))).to_pylist()
     found.update({key: _Entries(*_nothing().columns, {key: (0, 0)}) for key in emptied})
 
-    entries = entries.take(pc.sort_indices(entries.column("place")))
-    of_entry = keys.take(one_array(entries.column("place")))
-    merged = merge_files(entries.drop_columns(["place"]).add_column(0, "key", of_entry))
+    entries = entries.take(pc.sort_indices(entries.column("position")))
+    of_entry = keys.take(one_array(entries.column("position")))
+    merged = merge_files(entries.drop_columns(["position"]).add_column(0, "key", of_entry))
     of_merged = one_array(merged.column("key"))
 
     bounds: dict[str, tuple[int, int]] = {}

@@ -79,9 +79,9 @@ def _files_cells(table: MetadataTable, live: RecordVersions) -> pa.Table | None:
     record = np.cumsum(live.starts) - 1
 
     parts = [FILES_COLUMNS.empty_table()]
-    for text, places, values in live.by_schema():
+    for text, positions, values in live.by_schema():
         entries = decode_files(values, text, path=live.path)
-        at = places[one_array(entries.column("record")).to_numpy()]
+        at = positions[one_array(entries.column("record")).to_numpy()]
         parts.append(entries.set_column(0, FILES_COLUMNS.field("record"), pa.array(at.astype(np.int32))))
 
     entries = pa.concat_tables(parts)

@@ -5,8 +5,8 @@ from datetime import tzinfo
 from functools import cached_property
 
 from pyhudi.errors import NotFound
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.groups import MetadataGroupId
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.names import METADATA_TABLE, PARTITION_METAFILE, BaseFileName, LogFileName, join
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.sub import SubStorage
@@ -31,7 +31,7 @@ class MetadataTable:
     @property
     def record_schema(self) -> str:
         """The Avro schema that its records are written with."""
-        return METADATA_RECORD_SCHEMAS[self.config.version.metadata_schema]
+        return metadata_record_schema(self.config.version.metadata_schema)
 
     def slices(self, partition: str) -> list[FileSlice]:
         """The newest slices of one of its partitions. One list request."""

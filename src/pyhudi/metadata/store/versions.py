@@ -46,12 +46,12 @@ class RecordVersions:
             return self
 
         groups = np.cumsum(self.starts) - 1
-        places = np.arange(len(self))
+        positions = np.arange(len(self))
         last_delete = np.full(int(groups[-1]) + 1, -1, np.int64)
 
         is_delete = self.values.is_null().to_numpy(zero_copy_only=False)
-        np.maximum.at(last_delete, groups[is_delete], places[is_delete])
-        return self.filter(places > last_delete[groups])
+        np.maximum.at(last_delete, groups[is_delete], positions[is_delete])
+        return self.filter(positions > last_delete[groups])
 
     def newest(self) -> "RecordVersions":
         """The newest version of each key. A key that was deleted last has none."""
@@ -77,20 +77,24 @@ class RecordVersions:
         texts = list(dict.fromkeys(self.schemas))
         kinds = np.array([texts.index(text) for text in self.schemas], np.int64)[self.sources]
         for index, text in enumerate(texts):
-            places = np.flatnonzero(kinds == index)
-            if len(places):
-                yield text, places, self.values if len(places) == len(self) else self.values.take(pa.array(places))
+            positions = np.flatnonzero(kinds == index)
+            if len(positions):
+                yield (
+                    text,
+                    positions,
+                    self.values if len(positions) == len(self) else self.values.take(pa.array(positions)),
+                )
 
     def decode(self, decode: Callable[[pa.Array, str], pa.Table]) -> pa.Table | None:
         """The records as columns, one row each, in this order; None if there are none.
 
         `decode`: values of one schema.
         """
-        made = [(places, decode(values, text)) for text, places, values in self.by_schema()]
+        made = [(positions, decode(values, text)) for text, positions, values in self.by_schema()]
         if len(made) <= 1:
             return made[0][1] if made else None
 
-        order = np.argsort(np.concatenate([places for places, _ in made]), kind="stable")
+        order = np.argsort(np.concatenate([positions for positions, _ in made]), kind="stable")
         return pa.concat_tables([table for _, table in made]).take(pa.array(order))
 
     def _with(self, keys: pa.Array, values: pa.Array, sources: npt.NDArray[np.int32]) -> "RecordVersions":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from pyhudi.errors import Invalid
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.services.clean.settings import CleanSettings
 
 
@@ -24,16 +24,16 @@ class ArchiveSettings:
     Spec: format/actions.md section 10; format/timeline.md section 5.
     """
 
-    is_automatic: bool = True
-    commits_max: int = 30
-    commits_min: int = 20
-    is_beyond_savepoint: bool = False
-    waits_for_clean: bool = False
-    deltacommits_max: int = 5
-    metadata_deltacommits_max: int = 10
-    files_per_merge: int = 10
-    file_size_max_bytes: int = 1_048_576_000
-    manifests_kept: int = 3
+    is_automatic: bool = flag("hoodie.archive.automatic", True)
+    commits_max: int = count("hoodie.keep.max.commits", 30, least=2)
+    commits_min: int = count("hoodie.keep.min.commits", 20)
+    is_beyond_savepoint: bool = flag("hoodie.archive.beyond.savepoint", False)
+    waits_for_clean: bool = flag("hoodie.archive.block.on.latest.clean.ectr", False)
+    deltacommits_max: int = count("hoodie.compact.inline.max.delta.commits", 5)
+    metadata_deltacommits_max: int = count("hoodie.metadata.compact.max.delta.commits", 10)
+    files_per_merge: int = count("hoodie.timeline.compaction.batch.size", 10, least=2)
+    file_size_max_bytes: int = count("hoodie.timeline.compaction.target.file.max.bytes", 1_048_576_000)
+    manifests_kept: int = count("hoodie.timeline.manifest.retained.versions", 3)
     clean: CleanSettings = field(default_factory=CleanSettings)
 
     @classmethod
@@ -42,24 +42,14 @@ class ArchiveSettings:
 
         Raises: Invalid for a bad value, naming the option, what was found and what was expected.
         """
-        o, d = OptionValues(options), cls()
-        commits_max = o.count("hoodie.keep.max.commits", d.commits_max, least=2)
-        commits_min = o.count("hoodie.keep.min.commits", d.commits_min)
-        if commits_min >= commits_max:
-            raise Invalid(
-                f"hoodie.keep.min.commits={commits_min}: expected less than hoodie.keep.max.commits={commits_max}"
-            )
-
-        return cls(
-            is_automatic=o.flag("hoodie.archive.automatic", d.is_automatic),
-            commits_max=commits_max,
-            commits_min=commits_min,
-            is_beyond_savepoint=o.flag("hoodie.archive.beyond.savepoint", d.is_beyond_savepoint),
-            waits_for_clean=o.flag("hoodie.archive.block.on.latest.clean.ectr", d.waits_for_clean),
-            deltacommits_max=o.count("hoodie.compact.inline.max.delta.commits", d.deltacommits_max),
-            metadata_deltacommits_max=o.count("hoodie.metadata.compact.max.delta.commits", d.metadata_deltacommits_max),
-            files_per_merge=o.count("hoodie.timeline.compaction.batch.size", d.files_per_merge, least=2),
-            file_size_max_bytes=o.count("hoodie.timeline.compaction.target.file.max.bytes", d.file_size_max_bytes),
-            manifests_kept=o.count("hoodie.timeline.manifest.retained.versions", d.manifests_kept),
+        o = OptionValues(options)
+        asked = cls(
+            **o.fields(cls),
             clean=CleanSettings.from_options(options),
         )
+        if asked.commits_min >= asked.commits_max:
+            raise Invalid(
+                f"hoodie.keep.min.commits={asked.commits_min}: expected less than "
+                f"hoodie.keep.max.commits={asked.commits_max}"
+            )
+        return asked

@@ -30,7 +30,7 @@ class ArchiveTarget(Protocol):
     def known(self, instants: Sequence[Instant]) -> set[Key]:
         """The keys of those instants that the history has already.
 
-        Such an instant is in both places because an archival died before it deleted the instant from the timeline.
+        Such an instant is in both because an archival died before it deleted the instant from the timeline.
         """
 
     def append(self, instants: Sequence[Instant], files: Files) -> None:

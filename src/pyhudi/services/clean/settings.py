@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Self
 
 from pyhudi.format.timeline.instant_text import format_instant
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, count, flag
 
 _HOUR_MS = 3_600_000
 
@@ -34,13 +34,13 @@ class CleanSettings:
     None: no limit. Spec: format/actions.md section 7.
     """
 
-    is_automatic: bool = True
+    is_automatic: bool = flag("hoodie.clean.automatic", True)
     policy: CleanPolicy = CleanPolicy.COMMITS
-    commits_retained: int = 10
-    hours_retained: int = 24
-    versions_retained: int = 3
-    trigger_commits: int = 1
-    is_incremental: bool = True
+    commits_retained: int = count("hoodie.clean.commits.retained", 10)
+    hours_retained: int = count("hoodie.clean.hours.retained", 24)
+    versions_retained: int = count("hoodie.clean.fileversions.retained", 3)
+    trigger_commits: int = count("hoodie.clean.trigger.max.commits", 1)
+    is_incremental: bool = flag("hoodie.clean.incremental.enabled", True)
     commits_per_clean_max: int | None = None
 
     @classmethod
@@ -53,13 +53,8 @@ class CleanSettings:
         policy = o.choice("hoodie.clean.policy", d.policy.value, tuple(p.value for p in CleanPolicy))
         per_clean = o.count("hoodie.clean.max.commits.to.clean", 0)
         return cls(
-            is_automatic=o.flag("hoodie.clean.automatic", d.is_automatic),
+            **o.fields(cls),
             policy=CleanPolicy(policy),
-            commits_retained=o.count("hoodie.clean.commits.retained", d.commits_retained),
-            hours_retained=o.count("hoodie.clean.hours.retained", d.hours_retained),
-            versions_retained=o.count("hoodie.clean.fileversions.retained", d.versions_retained),
-            trigger_commits=o.count("hoodie.clean.trigger.max.commits", d.trigger_commits),
-            is_incremental=o.flag("hoodie.clean.incremental.enabled", d.is_incremental),
             commits_per_clean_max=per_clean or None,
         )
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import short_class_name
-from pyhudi.options.values import OptionValues
+from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.predicate.patterns import PatternError, parse_java_regex
 
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
@@ -58,20 +58,20 @@ class CompactionSettings:
     blocks that make a slice worth a log compaction. Spec: format/actions.md section 8.
     """
 
-    is_inline: bool = False
-    is_scheduled_inline: bool = False
+    is_inline: bool = flag("hoodie.compact.inline", False)
+    is_scheduled_inline: bool = flag("hoodie.compact.schedule.inline", False)
     trigger: CompactionTrigger = CompactionTrigger.COMMITS
-    deltacommits_max: int = 5
-    seconds_max: int = 3_600
+    deltacommits_max: int = count("hoodie.compact.inline.max.delta.commits", 5)
+    seconds_max: int = count("hoodie.compact.inline.max.delta.seconds", 3_600, least=0)
     strategy: CompactionStrategy = CompactionStrategy.LOG_SIZE
     next_strategies: tuple[CompactionStrategy, ...] = ()
-    io_mb_max: int = 512_000
-    log_size_bytes_min: int = 0
-    log_files_min: int = 0
-    days_max: int = 10
+    io_mb_max: int = count("hoodie.compaction.target.io", 512_000)
+    log_size_bytes_min: int = count("hoodie.compaction.logfile.size.threshold", 0, least=0)
+    log_files_min: int = count("hoodie.compaction.logfile.num.threshold", 0, least=0)
+    days_max: int = count("hoodie.compaction.daybased.target.partitions", 10)
     partition_regex: str = ".*"
     logs_inline: bool = False
-    log_blocks_min: int = 5
+    log_blocks_min: int = count("hoodie.log.compaction.blocks.threshold", 5)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -84,20 +84,12 @@ class CompactionSettings:
         strategies = _strategies(options.get(STRATEGY, "")) or (d.strategy,)
 
         return cls(
-            is_inline=o.flag("hoodie.compact.inline", d.is_inline),
-            is_scheduled_inline=o.flag("hoodie.compact.schedule.inline", d.is_scheduled_inline),
+            **o.fields(cls),
             trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
-            deltacommits_max=o.count("hoodie.compact.inline.max.delta.commits", d.deltacommits_max),
-            seconds_max=o.count("hoodie.compact.inline.max.delta.seconds", d.seconds_max, least=0),
             strategy=strategies[0],
             next_strategies=strategies[1:],
-            io_mb_max=o.count("hoodie.compaction.target.io", d.io_mb_max),
-            log_size_bytes_min=o.count("hoodie.compaction.logfile.size.threshold", d.log_size_bytes_min, least=0),
-            log_files_min=o.count("hoodie.compaction.logfile.num.threshold", d.log_files_min, least=0),
-            days_max=o.count("hoodie.compaction.daybased.target.partitions", d.days_max),
             partition_regex=_pattern(options.get(REGEX, "") or d.partition_regex),
             logs_inline=o.flag("hoodie.log.compaction.enable", False) and o.flag("hoodie.log.compaction.inline", False),
-            log_blocks_min=o.count("hoodie.log.compaction.blocks.threshold", d.log_blocks_min),
         )
 
 

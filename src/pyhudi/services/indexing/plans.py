@@ -86,17 +86,17 @@ def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
 
 def put_plan(session: WriteSession, partitions: Collection[str]) -> Instant:
     """Put a plan on the timeline, under a new time."""
-    upto = last_settled_write(session.snapshot.timeline)
+    upto = last_write_before_pending(session.snapshot.timeline)
     infos = tuple(IndexPartitionInfo(1, name, upto, {}) for name in partitions)
     instant = Instant(session.table.issue_instant(), INDEXING, "REQUESTED")
     return session.table.request(instant, encode_index_plan(IndexPlan(1, infos)))
 
 
-def last_settled_write(timeline: Timeline) -> str | None:
+def last_write_before_pending(timeline: Timeline) -> str | None:
     """The newest completed write before the first pending one; None if there is none."""
     first = min((i.requested for i in timeline.pending if i.action in WRITE_ACTIONS), default=None)
-    settled = [i.requested for i in timeline.completed_writes if first is None or i.requested < first]
-    return max(settled, default=None)
+    before = [i.requested for i in timeline.completed_writes if first is None or i.requested < first]
+    return max(before, default=None)
 
 
 def define(session: WriteSession, partition: str, definition: IndexDefinition | None) -> None:

@@ -49,7 +49,7 @@ class MetadataCompactor:
     def compact_when_due(self, deltacommits_max: int) -> bool:
         """Write a new base file for each file group with logs, once so many deltacommits came since the last time."""
         table = self.table
-        if table.deltacommits_since_compaction < deltacommits_max or not self._is_settled():
+        if table.deltacommits_since_compaction < deltacommits_max or not self._has_nothing_pending():
             return False
 
         has_suffixes = table.config.version.metadata_instants is MetadataInstants.SUFFIXED
@@ -70,7 +70,7 @@ class MetadataCompactor:
         Cost: a get for each log, if it is due. Seen: 1.0.2, 1.2.0, 0.15.0 (`HoodieBackedTableMetadataWriter`).
         """
         table = self.table
-        if why_logs_not_due(table.timeline, blocks_min) or not self._is_settled():
+        if why_logs_not_due(table.timeline, blocks_min) or not self._has_nothing_pending():
             return False
 
         every = {partition: table.slices(partition) for partition in sorted(self.partitions)}
@@ -101,7 +101,7 @@ class MetadataCompactor:
         self._carry_out(CompactionKind.LOG, requested, plan, _log_compact, tasks)
         return True
 
-    def _is_settled(self) -> bool:
+    def _has_nothing_pending(self) -> bool:
         """Whether every log belongs to a completed data action, and no compaction is pending.
 
         An indexing may be pending on the data table's timeline: what is complete here of its index counts.

@@ -255,9 +255,9 @@ def _payload(new: NewTable) -> str:
 
 
 def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms: int) -> None:
-    """Create a table in an empty place. The properties file makes it a table, so it is written last.
+    """Create a table in an empty folder. The properties file makes it a table, so it is written last.
 
-    Raises: Invalid when the place holds a table or other files.
+    Raises: Invalid when the folder holds a table or other files.
     """
     refuse_occupied(storage)
     for folder in (*_FOLDERS, timeline_layout(properties).history_folder):
@@ -267,7 +267,7 @@ def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms
 
 
 def refuse_occupied(storage: Storage) -> None:
-    """Refuse a place where a table, or anything else, lies already.
+    """Refuse a folder where a table, or anything else, lies already.
 
     Folders of a creation that died do not count, nor do locks: of those who waited for a table that was taken back.
     """
@@ -277,4 +277,4 @@ def refuse_occupied(storage: Storage) -> None:
     files = storage.list("", recursive=True)
     other = next((file for file in files if not file.path.startswith(f"{HOODIE}/.pyhudi_")), None)
     if other is not None:
-        raise Invalid(f"{uri}: expected an empty place for a new table, found '{other.path}'; choose another path")
+        raise Invalid(f"{uri}: expected an empty folder for a new table, found '{other.path}'; choose another path")

@@ -1,6 +1,6 @@
 """Partitions and file slices that indexes on expressions rule out, for predicates that hold the same expressions.
 
-Statistics of an expression work like those of a column: in the predicate, a column takes the place of the expression.
+Statistics of an expression work like those of a column: in the predicate, a column stands for the expression.
 Bloom filters only tell whether the expression equals one of some values. The predicate must ask just that, in a part
 that every matching row satisfies.
 """
@@ -39,7 +39,7 @@ Slice: TypeAlias = tuple[str, Sequence[str]]
 class ExpressionPruning:
     """How the indexes on expressions apply to one predicate.
 
-    `rewritten`: for each index with statistics, the predicate with a column in place of the expression. `sought`: for
+    `rewritten`: for each index with statistics, the predicate with a column instead of the expression. `sought`: for
     each index with filters, values of which a matching row's expression has one.
     """
 
@@ -116,7 +116,7 @@ def expression_pruning(
 
 @dataclass(frozen=True, slots=True)
 class _AsColumn:
-    """Statistics of an expression, served as those of the column that takes its place. Knows no other column."""
+    """Statistics of an expression, served as those of the column that stands for it. Knows no other column."""
 
     statistics: ExpressionStatistics
     known: KnownExpression
@@ -129,7 +129,7 @@ class _AsColumn:
 
 
 def _replaced(node: Node, sought: Node, by: Column) -> Node:
-    """The tree of `node` with `by` in place of each node that equals `sought`."""
+    """The tree of `node` with `by` instead of each node that equals `sought`."""
     if node == sought:
         return by
     if not children_of(node):

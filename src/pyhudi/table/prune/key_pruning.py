@@ -2,8 +2,8 @@
 
 Useful for predicates that name record keys, or column values that a secondary index turns into record keys.
 Such an index tells where keys are in the merged rows of today. It says nothing about the past, nor about base files
-read without their logs. It knows one place for a key: one in the table or, if the index is kept by partition, one in
-each partition.
+read without their logs. It knows one file group for a key: one in the table or, if the index is kept by partition,
+one in each partition.
 Spec: format/indexes.md sections 6 and 11.
 """
 

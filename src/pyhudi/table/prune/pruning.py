@@ -118,8 +118,8 @@ def _by_slice(found: pa.Table, at: pa.Array, wanted: pa.Array, owner: np.ndarray
     rows = rows.append_column("says", says).append_column("counts", numbers)
     rows = rows.take(pc.index_in(wanted, value_set=at))
     for name in ("says", "counts"):
-        place = rows.column_names.index(name)
-        rows = rows.set_column(place, name, pc.fill_null(rows.column(name), False))
+        at = rows.column_names.index(name)
+        rows = rows.set_column(at, name, pc.fill_null(rows.column(name), False))
 
     owners = np.arange(len(wanted)) if owner is None else owner
     merged = rows.append_column("owner", pa.array(owners)).group_by("owner").aggregate(_OVER_FILES).sort_by("owner")

@@ -54,11 +54,11 @@ def read_planned(
     *,
     use_threads: bool,
     touched_only: bool = False,
-    on_places: Callable[[np.ndarray], None] | None = None,
+    on_positions: Callable[[np.ndarray], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one file, or of one slice with logs, that the plan asks for, as columns of its answer.
 
-    `touched_only`: of a slice with logs, give only the rows of `read_touched`. `on_places`: passed to `read_touched`.
+    `touched_only`: of a slice with logs, give only the rows of `read_touched`. `on_positions`: passed to it.
     """
     columns = plan.columns_read
     stored = pa.schema([plan.stored_schema.field(name) for name in columns])
@@ -68,7 +68,7 @@ def read_planned(
 
         assert plan.log_reading is not None
         files, schema = file.slice_files, plan.stored_schema
-        read = partial(read_touched, on_places=on_places) if touched_only else read_merged
+        read = partial(read_touched, on_positions=on_positions) if touched_only else read_merged
         batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
     elif 0 < len(asked := _columns_asked(plan)) < len(columns):
         yield from _read_matching(storage, plan, file, asked, use_threads=use_threads)

@@ -99,7 +99,7 @@ class _Taking:
     ) -> None:
         self._fold, self._schema, self._keys, self._files, self._part = fold, schema, keys, files, part
         self._waiting: list[pa.RecordBatch] = []
-        self._places: list[np.ndarray] = []
+        self._held_positions: list[np.ndarray] = []
         self._is_partial = False
 
     def take(self, run: Sequence[LogBlock]) -> int:
@@ -159,8 +159,8 @@ class _Taking:
         if not self._waiting:
             return
         rows = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
-        positions = np.concatenate(self._places) if self._places else None
-        self._waiting, self._places = [], []
+        positions = np.concatenate(self._held_positions) if self._held_positions else None
+        self._waiting, self._held_positions = [], []
         self._fold.add_rows(rows, is_partial=self._is_partial, positions=positions)
 
     def _has_positions(self, block: LogBlock) -> bool:
@@ -193,7 +193,7 @@ class _Taking:
         self._waiting.append(rows)
         self._is_partial = partial
         if positions is not None:
-            self._places.append(positions)
+            self._held_positions.append(positions)
         return len(rows)
 
     def _fits(self, rows: pa.RecordBatch, positions: np.ndarray | None, partial: bool) -> bool:
@@ -201,7 +201,7 @@ class _Taking:
         return (
             sum(map(len, self._waiting)) + len(rows) <= JOINED_ROWS
             and partial == self._is_partial
-            and (positions is not None) == bool(self._places)
+            and (positions is not None) == bool(self._held_positions)
             and rows.schema.equals(self._waiting[0].schema)
         )
 

@@ -190,10 +190,10 @@ def _of_best_attempt(blocks: list[LogBlock]) -> list[LogBlock]:
 
 
 def _compacted_order(blocks: Blocks) -> list[str]:
-    """The instants whose blocks count, oldest first. A log compaction takes the place of its newest source.
+    """The instants whose blocks count, oldest first. A log compaction stands where its newest source stood.
 
     Example: writes 1, 2 and 3, then a log compaction 4 of 1 and 2: the order is 4, 3. A log compaction whose sources
-    are all gone keeps its own place. Spec: format/log-format.md section 5, step 4.
+    are all gone keeps its own position. Spec: format/log-format.md section 5, step 4.
     """
     # Newest first, so that a log compaction which was itself compacted leads to the last one.
     into: dict[str, str] = {}
@@ -203,7 +203,7 @@ def _compacted_order(blocks: Blocks) -> list[str]:
 
     own: dict[str, int] = {}
     by_source: dict[str, int] = {}
-    for place, instant in enumerate(blocks):
-        places = own if compacted_instants(blocks[instant][0]) else by_source
-        places[into.get(instant, instant)] = place
+    for position, instant in enumerate(blocks):
+        positions = own if compacted_instants(blocks[instant][0]) else by_source
+        positions[into.get(instant, instant)] = position
     return sorted({**own, **by_source}, key=lambda instant: by_source.get(instant, own.get(instant, 0)))

@@ -18,10 +18,10 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.key_parts import KeyPart
 from pyhudi.table.slices.log_merge import fold_blocks, keyed
-from pyhudi.table.slices.log_places import LogRecords, logged_places, says_places
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
 from pyhudi.table.slices.parquet_files import BATCH_ROWS, read_stored_batches
+from pyhudi.table.slices.row_positions import LogRecords, logged_positions, says_positions
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
 
 
@@ -34,8 +34,8 @@ def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, store
     blocks = stored_blocks(storage, files, reading)
     if not blocks or files.base_path is None:
         return np.zeros(0, np.int64)
-    if says_places(blocks, files):
-        return np.unique(np.concatenate([logged_places(LogRecords.of(block)) for block in blocks]))
+    if says_positions(blocks, files):
+        return np.unique(np.concatenate([logged_positions(LogRecords.of(block)) for block in blocks]))
 
     by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
     found = []
@@ -53,19 +53,19 @@ def read_touched(
     columns: Sequence[str],
     *,
     use_threads: bool,
-    on_places: Callable[[np.ndarray], None] | None = None,
+    on_positions: Callable[[np.ndarray], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """What merging leaves of the rows of `find_touched`, and the log's rows with new keys. Otherwise as `read_merged`.
 
-    `on_places`: called with the row positions of the touched base rows, ascending, once for each part of the keys.
+    `on_positions`: called with the row positions of the touched base rows, ascending, once for each part of the keys.
     Of the base file, first reads the columns that decide the merge; other columns only of row groups that keep a value.
     Memory: as `read_merged`, and 18 bytes for each touched row.
     """
     blocks = stored_blocks(storage, files, reading)
     for part in key_parts(blocks, reading) if blocks else ():
         touched = _TouchedRows(storage, files, reading, stored, columns, blocks, part, use_threads=use_threads)
-        if on_places is not None:
-            on_places(touched.met.at)
+        if on_positions is not None:
+            on_positions(touched.met.at)
         yield from touched.rows()
 
 
@@ -125,14 +125,14 @@ class _TouchedRows:
         groups = np.unique(group_of)
         sizes = np.diff(ends)[groups]
         starts = np.cumsum(sizes) - sizes  # where each chosen group starts, as they are read one after the other
-        places = met.at - ends[group_of] + starts[np.searchsorted(groups, group_of)]
+        positions = met.at - ends[group_of] + starts[np.searchsorted(groups, group_of)]
 
         start = 0
         for batch in self._base_batches(self._schema, groups.tolist()):
-            low, high = np.searchsorted(places, [start, start + len(batch)])
+            low, high = np.searchsorted(positions, [start, start + len(batch)])
             if low < high:
                 here = met.take(np.arange(low, high))
-                rows = batch.take(pa.array(places[low:high] - start))
+                rows = batch.take(pa.array(positions[low:high] - start))
                 yield self._merge.settled(rows, Met(np.arange(high - low), here.states, here.wins, here.is_delete))
             start += len(batch)
 

@@ -23,9 +23,9 @@ from pyhudi.errors import Conflict, Unavailable, Unsupported
 from pyhudi.storage.below import refuse_links
 from pyhudi.storage.file_locks import try_lock, unlock
 from pyhudi.storage.open import open_versioned
-from pyhudi.storage.places import LocalPlace, MemoryPlace, ObjectPlace, OtherPlace, parse_place
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.storage.read_only import why_read_only
+from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.hold import TEXT_BYTES_MAX, CertainHold, Hold, Holder
 from pyhudi.txn.locks.lease import LeaseGuard
@@ -184,13 +184,13 @@ class LocalGuard:
 
 
 class NoGuard:
-    """Stands for the guard of a table at a place that pyhudi only reads. Nobody can hold this guard."""
+    """Stands for the guard of a table in a storage that pyhudi only reads. Nobody can hold this guard."""
 
-    def __init__(self, place: OtherPlace) -> None:
-        self._place = place
+    def __init__(self, parsed: OtherUri) -> None:
+        self._parsed = parsed
 
     def acquire(self, purpose: str, now: str) -> AbstractContextManager[Hold]:
-        raise Unsupported(f"{self._place.uri}: {why_read_only(self._place.scheme)}")
+        raise Unsupported(f"{self._parsed.uri}: {why_read_only(self._parsed.scheme)}")
 
 
 def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[], str]) -> Guard:
@@ -198,18 +198,18 @@ def open_guard(location: StorageLocation, *, clock: Clock, new_uuid: Callable[[]
 
     `clock`, `new_uuid`: used by the lease of an object store only.
     """
-    place = parse_place(location.uri)
-    match place:
-        case LocalPlace(root):
+    parsed = parse_uri(location.uri)
+    match parsed:
+        case LocalUri(root):
             return LocalGuard(root)
-        case MemoryPlace(name):
+        case MemoryUri(name):
             return MemoryGuard(name)
-        case ObjectPlace():
+        case ObjectUri():
             return LeaseGuard(open_versioned(location), table=location.uri, clock=clock, new_uuid=new_uuid)
-        case OtherPlace():
-            return NoGuard(place)
+        case OtherUri():
+            return NoGuard(parsed)
         case _:
-            assert_never(place)
+            assert_never(parsed)
 
 
 # The guards that this process holds. `_lock` is held only to look at them and to change them, never while a table is
@@ -335,17 +335,17 @@ def _keep_readers_out(descriptor: int, folder: str) -> None:
     if sys.platform == "win32":
         return
 
-    file, place = os.fstat(descriptor), os.stat(folder)
+    file, parent = os.fstat(descriptor), os.stat(folder)
     if file.st_uid != os.geteuid():
         return
 
-    if file.st_gid != place.st_gid:
+    if file.st_gid != parent.st_gid:
         with suppress(OSError):
-            os.fchown(descriptor, -1, place.st_gid)
+            os.fchown(descriptor, -1, parent.st_gid)
             file = os.fstat(descriptor)
 
-    is_of_group = file.st_gid == place.st_gid and bool(place.st_mode & 0o020)
-    mode = 0o600 | (0o060 if is_of_group else 0) | (0o006 if place.st_mode & 0o002 else 0)
+    is_of_group = file.st_gid == parent.st_gid and bool(parent.st_mode & 0o020)
+    mode = 0o600 | (0o060 if is_of_group else 0) | (0o006 if parent.st_mode & 0o002 else 0)
     if file.st_mode & 0o777 != mode:
         with suppress(OSError):
             os.fchmod(descriptor, mode)

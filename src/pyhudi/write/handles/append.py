@@ -14,7 +14,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.write.handles.incoming_rows import IncomingRows
 from pyhudi.write.handles.log_writer import (
     BlockStyle,
-    LogPlace,
+    LogDestination,
     LogRows,
     WrittenLog,
     delete_rows,
@@ -23,7 +23,7 @@ from pyhudi.write.handles.log_writer import (
     write_log,
 )
 from pyhudi.write.handles.returning_rows import returning_keys, rewrite_without
-from pyhudi.write.handles.stored_rows import RowPlace, stored_rows, with_all_columns
+from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.input.source import LEAVES, POSITION
 from pyhudi.write.place.plan import FileGroupTask
@@ -43,7 +43,9 @@ def append_rows(
     """
     chosen, gone = incoming.living, incoming.gone
     base_instant = task.base_instant if task.base_file is not None and target.logs.writes_positions else None
-    place = LogPlace(store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log)
+    destination = LogDestination(
+        store, target.requested, task.partition, task.file_id, write_token, target.log_marker, task.log
+    )
 
     # A search tells which rows are new. An insert that drops stored keys was searched before: all its rows are new.
     new, whole = min(task.inserts, len(chosen)), chosen.slice(0, 0)
@@ -72,7 +74,7 @@ def append_rows(
         keys = pa.concat_arrays([one_array(table.column(RECORD_KEY)) for table in (chosen, whole)])
 
         def own() -> list[LogBlock]:
-            return [block for part in parts for block in log_blocks(place, part.style, part.rows, part.deletes)]
+            return [block for part in parts for block in log_blocks(destination, part.style, part.rows, part.deletes)]
 
         back = returning_keys(store, target, task, keys, own)
         if len(back):
@@ -83,7 +85,7 @@ def append_rows(
     statuses: list[WriteStatus] = []
     for part in parts:
         left = part.inserts
-        for log in write_log(place, part.style, part.rows, part.deletes, files_before=len(statuses)):
+        for log in write_log(destination, part.style, part.rows, part.deletes, files_before=len(statuses)):
             inserts = min(left, log.rows)
             left -= inserts
             statuses.append(_status(task, log, inserts))
@@ -114,25 +116,25 @@ def _logged_columns(target: WriteTarget, rows: pa.Table) -> list[str]:
 
 def _status(task: FileGroupTask, log: WrittenLog, inserts: int) -> WriteStatus:
     return WriteStatus(
-        task.bucket, task.partition, task.file_id, log.name.format(), None, None,
+        task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=log.name.format(),
         writes=log.rows, inserts=inserts, updates=log.rows - inserts, deletes=log.deletes,
         size_bytes=log.size_bytes, log_version=log.name.version,
     )  # fmt: skip
 
 
 def _rows(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
-    placed = in_base_order(rows, _positions(rows), base_instant)
+    ordered = in_base_order(rows, _positions(rows), base_instant)
     schema = pa.schema([target.schema.field(name) for name in _logged_columns(target, rows)])
-    return LogRows(_as_logged(target, task, placed.rows, schema), placed.positions, placed.base_instant)
+    return LogRows(_as_logged(target, task, ordered.rows, schema), ordered.positions, ordered.base_instant)
 
 
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows as a log stores them. Seen: they have the file id in place of their file's name."""
-    place = RowPlace(target.requested, task.bucket, task.partition, task.file_id)
+    """Rows as a log stores them. Seen: they have the file id instead of their file's name."""
+    stamp = RowStamp(target.requested, task.number, task.partition, task.file_id)
 
     batches, start = [], 0
     for batch in rows.to_batches():
-        batches.append(stored_rows(place, batch, schema, start))
+        batches.append(stored_rows(stamp, batch, schema, start))
         start += len(batch)
     return pa.Table.from_batches(batches, schema)
 
@@ -140,14 +142,14 @@ def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema:
 def _deletes(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant: str | None) -> LogRows:
     if not len(rows):
         return LogRows(DELETES.empty_table())
-    placed = in_base_order(rows, _positions(rows), base_instant)
+    ordered = in_base_order(rows, _positions(rows), base_instant)
 
     leaves = np.zeros(len(rows), dtype=bool)
     if LEAVES in rows.column_names:
-        leaves = np.array(one_array(placed.rows.column(LEAVES)))
+        leaves = np.array(one_array(ordered.rows.column(LEAVES)))
 
-    deletes = delete_rows(placed.rows, task.partition, target.ordering, leaves)
-    return LogRows(deletes, placed.positions, placed.base_instant)
+    deletes = delete_rows(ordered.rows, task.partition, target.ordering, leaves)
+    return LogRows(deletes, ordered.positions, ordered.base_instant)
 
 
 def _positions(rows: pa.Table) -> np.ndarray:

@@ -21,7 +21,7 @@ from pyhudi.write.handles.base_file_writer import BaseFileWriter, without
 from pyhudi.write.handles.incoming_rows import IncomingRows, collect_rows, delete_mask
 from pyhudi.write.handles.key_filter import KeyFilter
 from pyhudi.write.handles.merge import BATCH_ROWS, MergeOutcome, merge_base_file
-from pyhudi.write.handles.stored_rows import RowPlace, stored_rows, with_all_columns
+from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask, TaskKind
 from pyhudi.write.place.searched_keys import search_keys
@@ -59,7 +59,7 @@ def run_file_group(
 
     match task.kind:
         case TaskKind.CREATE:
-            return _create(store, target, task, _settled(target, batches), write_token)
+            return _create(store, target, task, _new_group_rows(target, batches), write_token)
         case TaskKind.REWRITE:
             return _rewrite(store, target, task, collect_rows(target, batches), write_token)
         case TaskKind.APPEND:
@@ -76,7 +76,7 @@ def _with_made_keys(batches: Iterator[pa.RecordBatch], prefix: str) -> Iterator[
         yield batch.set_column(at, RECORD_KEY, keys)
 
 
-def _settled(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _new_group_rows(target: WriteTarget, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a new file group: one a key if the write combines, and without deletes."""
     stream = _living(target, batches)
     for batch in _sorted(stream) if target.sorts_rows else stream:
@@ -119,30 +119,28 @@ def _create(
     statuses: list[WriteStatus] = []
     first = next(batches, None)
     prefix, _, number = task.file_id.rpartition("-")
-    sequence, is_bucket = 0, task.index_bucket is not None
+    sequence, is_bucket = 0, task.bucket_id is not None
 
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
         name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
-        place = RowPlace(target.requested, task.bucket, task.partition, name)
-        constants = {COMMIT_TIME: target.requested, **place.constants}
+        stamp = RowStamp(target.requested, task.number, task.partition, name)
+        constants = {COMMIT_TIME: target.requested, **stamp.constants}
 
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         with _open_writer(file, target, constants=constants) as writer:
             while first is not None and (is_bucket or writer.size_bytes < target.settings.file_size_max_bytes):
                 keys = first.column(RECORD_KEY)
-                writer.write(stored_rows(place, first, writer.given, sequence), new_keys=keys)
+                writer.write(stored_rows(stamp, first, writer.given, sequence), new_keys=keys)
                 sequence += len(first)
                 first = next(batches, None)
 
         statuses.append(
             WriteStatus(
-                task.bucket,
-                task.partition,
-                file_id,
-                name,
-                None,
-                None,
+                task_number=task.number,
+                partition=task.partition,
+                file_id=file_id,
+                file_name=name,
                 writes=writer.rows,
                 inserts=writer.rows,
                 updates=0,
@@ -161,16 +159,16 @@ def _rewrite(
     assert task.base_file is not None
     name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
     file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
-    place = RowPlace(target.requested, task.bucket, task.partition, name)
-    given = without(target.schema, place.constants)
+    stamp = RowStamp(target.requested, task.number, task.partition, name)
+    given = without(target.schema, stamp.constants)
 
     outcome: MergeOutcome | None = merge_base_file(
         store,
         old_path=join(task.partition, task.base_file),
         rows=rows,
-        as_stored=lambda batch, start: stored_rows(place, batch, given, start),
+        as_stored=lambda batch, start: stored_rows(stamp, batch, given, start),
         open_writer=lambda bloom, key_range: _open_writer(
-            file, target, constants=place.constants, bloom=bloom, key_range=key_range
+            file, target, constants=stamp.constants, bloom=bloom, key_range=key_range
         ),
         schema=given,
         target=target,
@@ -179,7 +177,8 @@ def _rewrite(
         return []
 
     status = WriteStatus(
-        task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
+        task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
+        previous_instant=task.base_instant, previous_file=task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
         size_bytes=file.shown_size(),
     )  # fmt: skip

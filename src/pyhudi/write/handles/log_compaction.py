@@ -19,7 +19,7 @@ from pyhudi.table.slices.log_merge import fold_blocks
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
 from pyhudi.write.handles.compaction import CompactionTarget, SliceTask, with_log_counts, write_token
-from pyhudi.write.handles.log_writer import BlockStyle, LogPlace, LogRows, WrittenLog, write_log
+from pyhudi.write.handles.log_writer import BlockStyle, LogDestination, LogRows, WrittenLog, write_log
 
 
 def compact_log(
@@ -36,7 +36,9 @@ def compact_log(
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
-    place = LogPlace(store, target.requested, task.partition, task.file_id, token, target.log_marker, task.log)
+    destination = LogDestination(
+        store, target.requested, task.partition, task.file_id, token, target.log_marker, task.log
+    )
 
     reading, tally = target.reading, LogTally()
     files = SliceFiles(None, "", task.files.logs)
@@ -47,7 +49,7 @@ def compact_log(
     for part in key_parts(blocks, reading):
         folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
         rows, deletes = _rows(target, folded), _deletes(task, folded)
-        written += write_log(place, style, rows, deletes, files_before=len(written))
+        written += write_log(destination, style, rows, deletes, files_before=len(written))
 
     stats = [_stat(task, log) for log in written]
     return [*(with_log_counts(stat, task, tally) for stat in stats[:1]), *stats[1:]]

@@ -35,7 +35,7 @@ trying them takes as long as encoding it, and compression makes repeated values 
 
 
 @dataclass(frozen=True, slots=True)
-class LogPlace:
+class LogDestination:
     """Where blocks go. `instant`: of the delta commit. `partition`, `file_id`: of the file group. `marker`: the kind of
     the file's marker. `log`: the file's name, if the delta commit does not name it.
     """
@@ -92,7 +92,7 @@ class BlockStyle:
 
 
 def write_log(
-    place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows, *, files_before: int = 0
+    destination: LogDestination, style: BlockStyle, rows: LogRows, deletes: LogRows, *, files_before: int = 0
 ) -> list[WrittenLog]:
     """Write the blocks of one file group: rows, then deletes (as `delete.DELETES`).
 
@@ -101,15 +101,17 @@ def write_log(
     Memory: one block encoded. Spec: format/log-format.md section 4, "Writers". Raises: Conflict when the write ended.
     """
     written: list[WrittenLog] = []
-    blocks = _blocks(place.instant, style, rows, deletes)
+    blocks = _blocks(destination.instant, style, rows, deletes)
     block = next(blocks, None)
     while block is not None:
-        name, marker = place.file(files_before + len(written))
-        file = AttemptedFile(place.storage, place.instant, join(place.partition, name.format()), marker)
+        name, marker = destination.file(files_before + len(written))
+        file = AttemptedFile(
+            destination.storage, destination.instant, join(destination.partition, name.format()), marker
+        )
         size_bytes = row_count = delete_count = 0
 
         file.begin()
-        with place.storage.put_stream(file.path) as sink:
+        with destination.storage.put_stream(file.path) as sink:
             while block is not None and size_bytes < style.settings.file_size_max_bytes:
                 sink.write(block.content)
                 size_bytes += len(block.content)
@@ -122,10 +124,10 @@ def write_log(
     return written
 
 
-def log_blocks(place: LogPlace, style: BlockStyle, rows: LogRows, deletes: LogRows) -> list[LogBlock]:
+def log_blocks(destination: LogDestination, style: BlockStyle, rows: LogRows, deletes: LogRows) -> list[LogBlock]:
     """The blocks that `write_log` would write, in memory."""
-    content = b"".join(block.content for block in _blocks(place.instant, style, rows, deletes))
-    return list(read_blocks(content, path=join(place.partition, place.file_id)))
+    content = b"".join(block.content for block in _blocks(destination.instant, style, rows, deletes))
+    return list(read_blocks(content, path=join(destination.partition, destination.file_id)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +223,10 @@ def in_base_order(rows: pa.Table, positions: np.ndarray, base_instant: str | Non
         return LogRows(rows)
 
     order = np.argsort(positions, kind="stable")
-    placed = positions[order].astype(np.uint64)
-    if (placed[1:] == placed[:-1]).any():
+    ascending = positions[order].astype(np.uint64)
+    if (ascending[1:] == ascending[:-1]).any():
         return LogRows(rows)
-    return LogRows(rows.take(pa.array(order)), placed, base_instant)
+    return LogRows(rows.take(pa.array(order)), ascending, base_instant)
 
 
 def delete_rows(rows: pa.Table, partition: str, ordering: Sequence[str], is_commit_time: np.ndarray) -> pa.Table:

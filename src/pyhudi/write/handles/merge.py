@@ -70,6 +70,10 @@ def merge_base_file(
     Memory: key and ordering columns of the old file, the incoming rows, and one row group; the incoming rows twice
     where one row is made of two.
 
+    There are two merges, because `_merge_by_rules` is slower where a row wins whole: 1.5 times the processor seconds of
+    an upsert of all of a million rows, 1.3 times if a tenth of them change. Rows also get other sequence numbers: in
+    the order of the input, not of the file.
+
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
     with closing(open_parquet(storage, old_path)) as old:

@@ -99,7 +99,8 @@ def rewrite_without(
 
     inserts, updates, deletes = counts
     return WriteStatus(
-        task.bucket, task.partition, task.file_id, name, task.base_instant, task.base_file,
+        task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
+        previous_instant=task.base_instant, previous_file=task.base_file,
         writes=rows, inserts=inserts, updates=updates, deletes=deletes, size_bytes=file.shown_size(),
     )  # fmt: skip
 

@@ -16,8 +16,8 @@ _NUMBERS_KEPT, _NUMBERS_WORTH_KEEPING = 1 << 18, 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class RowPlace:
-    """Where rows are stored: the write, its task, the partition, and the file."""
+class RowStamp:
+    """What the meta fields of rows name: their write, its task, the partition, and the file."""
 
     requested: str
     task: int
@@ -30,19 +30,19 @@ class RowPlace:
         return {PARTITION_PATH: self.partition, FILE_NAME: self.file_name}
 
 
-def stored_rows(place: RowPlace, rows: pa.RecordBatch, schema: pa.Schema, start: int) -> pa.RecordBatch:
+def stored_rows(stamp: RowStamp, rows: pa.RecordBatch, schema: pa.Schema, start: int) -> pa.RecordBatch:
     """The rows with the columns of `schema`, and with those meta fields that it has.
 
     `start`: how many rows of this task came before; it numbers the rows. Seen: the sequence number is
     `<instant>_<task>_<n>`.
     """
     count = len(rows)
-    texts = {COMMIT_TIME: place.requested, **place.constants}
+    texts = {COMMIT_TIME: stamp.requested, **stamp.constants}
     columns = []
     for name in schema.names:
         if name == SEQUENCE_NUMBER:
             numbers = _number_texts(start, count)
-            columns.append(pc.binary_join_element_wise(f"{place.requested}_{place.task}_", numbers, ""))
+            columns.append(pc.binary_join_element_wise(f"{stamp.requested}_{stamp.task}_", numbers, ""))
         elif name in texts:
             columns.append(pa.repeat(texts[name], count))
         else:

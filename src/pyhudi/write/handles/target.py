@@ -49,7 +49,7 @@ class WriteTarget:
     reading: LogReading | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
     """What became of one file: names and counts. A task returns nothing else.
 
@@ -57,12 +57,12 @@ class WriteStatus:
     base file. The `writes` of a log file are the rows in it, its `inserts` the rows that were planned as new.
     """
 
-    bucket: int
+    task_number: int
     partition: str
     file_id: str
     file_name: str
-    previous_instant: str | None
-    previous_file: str | None
+    previous_instant: str | None = None
+    previous_file: str | None = None
     writes: int
     inserts: int
     updates: int

@@ -24,7 +24,7 @@ def roll_back_deltacommit(
     issue_instant: Callable[[], str],
     confirm: Callable[[], None],
 ) -> None:
-    """Delete what a deltacommit wrote in every partition, and its instant. A rollback takes its place on the timeline.
+    """Delete what a deltacommit wrote in every partition, and its instant. A rollback replaces it on the timeline.
 
     Order: the completed file goes first, so that no reader takes the deltacommit for whole meanwhile.
     """

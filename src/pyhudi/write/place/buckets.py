@@ -25,7 +25,7 @@ from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.inserts import POLICY
 from pyhudi.write.input.source import Operation
-from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan, logged
+from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan, group_task
 from pyhudi.write.settings import WriteSettings
 
 
@@ -112,17 +112,13 @@ def plan_buckets(
 
         if file_slice is not None:
             kind = TaskKind.APPEND if appends else TaskKind.REWRITE
-            task = FileGroupTask(
-                len(tasks), kind, partition, file_slice.file_id,
-                file_slice.base_file.name.format() if file_slice.base_file is not None else None,
-                file_slice.base_instant, 0, count,
-                is_new_partition=False, index_bucket=bucket, searched=file_slice if searches else None,
-                file_slice=logged(file_slice, kind),
-            )  # fmt: skip
+            searched = file_slice if searches else None
+            task = group_task(len(tasks), kind, file_slice, updates=count, bucket_id=bucket, searched=searched)
         elif adds_rows:
             task = FileGroupTask(
-                len(tasks), TaskKind.CREATE, partition, own.rule.file_id_of(bucket, new_uuid), None, None,
-                count, 0, is_new_partition=own.is_new, index_bucket=bucket,
+                number=len(tasks), kind=TaskKind.CREATE, partition=partition,
+                file_id=own.rule.file_id_of(bucket, new_uuid), inserts=count, is_new_partition=own.is_new,
+                bucket_id=bucket,
             )  # fmt: skip
         else:
             continue

@@ -27,29 +27,29 @@ class TaskKind(Enum):
     APPEND = "append"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroupTask:
-    """One file group to write. `bucket`: the task's number, from 0.
+    """One file group to write. `number`: from 0.
 
     `base_file`, `base_instant`: of the group's newest slice. Both are None for a new group; a slice of logs only has no
     base file. `inserts`: rows planned to be new in the group. `updates`: rows tagged with it.
-    `index_bucket`: the bucket whose group it is, with a bucket index. All rows of the bucket belong to the group, new
+    `bucket_id`: the bucket of the index whose group it is. All rows of the bucket belong to the group, new
     or not, however many. None where keys are looked up.
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `log_compaction`: a pending log compaction of the group.
     """
 
-    bucket: int
+    number: int
     kind: TaskKind
     partition: str
     file_id: str
-    base_file: str | None
-    base_instant: str | None
-    inserts: int
-    updates: int
-    is_new_partition: bool
-    index_bucket: int | None = None
+    base_file: str | None = None
+    base_instant: str | None = None
+    inserts: int = 0
+    updates: int = 0
+    is_new_partition: bool = False
+    bucket_id: int | None = None
     log: NewLog | None = None
     searched: FileSlice | None = None
     file_slice: FileSlice | None = None
@@ -78,16 +78,16 @@ class WritePlan:
 
     tasks: tuple[FileGroupTask, ...]
 
-    def update_buckets(self) -> dict[tuple[str, str], int]:
+    def update_tasks(self) -> dict[tuple[str, str], int]:
         """(partition, file id) -> task number, for the file groups in which rows are updated or deleted."""
-        return {(t.partition, t.file_id): t.bucket for t in self.tasks if t.updates}
+        return {(t.partition, t.file_id): t.number for t in self.tasks if t.updates}
 
-    def insert_buckets(self) -> dict[str, list[tuple[int, int]]]:
+    def insert_tasks(self) -> dict[str, list[tuple[int, int]]]:
         """Partition -> (task number, planned rows), for the file groups that take new rows."""
         bins: dict[str, list[tuple[int, int]]] = {}
         for task in self.tasks:
             if task.inserts:
-                bins.setdefault(task.partition, []).append((task.bucket, task.inserts))
+                bins.setdefault(task.partition, []).append((task.number, task.inserts))
         return bins
 
 
@@ -123,31 +123,37 @@ def plan_write(
             if updates or file_slice.file_id in filled:
                 kind = TaskKind.APPEND if appends and file_slice.file_id not in filled else TaskKind.REWRITE
                 inserts = filled.get(file_slice.file_id, 0)
-                tasks.append(_group_task(len(tasks), kind, file_slice, inserts=inserts, updates=updates))
+                tasks.append(group_task(len(tasks), kind, file_slice, inserts=inserts, updates=updates))
 
         rows_max = _new_group_rows_max(sizing)
         for rows in equal_shares(left, -(-left // rows_max)):
             file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
             tasks.append(
                 FileGroupTask(
-                    bucket=len(tasks),
+                    number=len(tasks),
                     kind=TaskKind.CREATE,
                     partition=partition,
                     file_id=file_id,
-                    base_file=None,
-                    base_instant=None,
                     inserts=rows,
-                    updates=0,
                     is_new_partition=is_new,
                 )
             )
     return WritePlan(tuple(tasks))
 
 
-def _group_task(bucket: int, kind: TaskKind, file_slice: FileSlice, *, inserts: int, updates: int) -> FileGroupTask:
+def group_task(
+    number: int,
+    kind: TaskKind,
+    file_slice: FileSlice,
+    *,
+    inserts: int = 0,
+    updates: int,
+    bucket_id: int | None = None,
+    searched: FileSlice | None = None,
+) -> FileGroupTask:
     """The task of a file group that is there."""
     return FileGroupTask(
-        bucket=bucket,
+        number=number,
         kind=kind,
         partition=file_slice.partition,
         file_id=file_slice.file_id,
@@ -155,9 +161,15 @@ def _group_task(bucket: int, kind: TaskKind, file_slice: FileSlice, *, inserts: 
         base_instant=file_slice.base_instant,
         inserts=inserts,
         updates=updates,
-        is_new_partition=False,
-        file_slice=logged(file_slice, kind),
+        bucket_id=bucket_id,
+        searched=searched,
+        file_slice=_logged(file_slice, kind),
     )
+
+
+def _logged(file_slice: FileSlice, kind: TaskKind) -> FileSlice | None:
+    """The slice that a task's `file_slice` holds; None for a task that appends to no log upon a base file."""
+    return file_slice if kind is TaskKind.APPEND and file_slice.base_file is not None and file_slice.log_files else None
 
 
 def _new_group_rows_max(sizing: Sizing) -> int:
@@ -177,11 +189,6 @@ def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) 
             filled[file_slice.file_id] = take
             rows -= take
     return filled
-
-
-def logged(file_slice: FileSlice, kind: TaskKind) -> FileSlice | None:
-    """The slice that a task's `file_slice` holds; None for a task that appends to no log upon a base file."""
-    return file_slice if kind is TaskKind.APPEND and file_slice.base_file is not None and file_slice.log_files else None
 
 
 def equal_shares(total: int, count: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What is worked out ahead could come in another order, lose an error or its place, or leave a thread behind."""
+"""What is worked out ahead could come in another order, lose an error or its origin, or leave a thread behind."""
 
 import threading
 from collections.abc import Iterator

@@ -26,7 +26,7 @@ from pyhudi.format.hfile.index import (
     encode_key,
     encode_root_index,
 )
-from pyhudi.format.hfile.place import Place
+from pyhudi.format.hfile.origin import Origin
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.hfile.trailer import (
     NO_OFFSET,
@@ -43,7 +43,7 @@ from pyhudi.format.keys.bloom import BloomFilter
 GOLDEN = Path(__file__).parents[3] / "golden" / "bytes"
 GOLDEN_FILES = ("files_h0150.hfile", "files_h102.hfile", "files_h120.hfile", "record_index_h120.hfile")
 HBASE_FILES = ("files_h0150.hfile", "files_h102.hfile")
-PLACE = Place("x", 0)
+ORIGIN = Origin("x", 0)
 
 WORKED_EXAMPLE = bytes.fromhex(
     "44415441424C4B2A 00000033 0000002F FFFFFFFFFFFFFFFF 00 00004000 00000050"
@@ -265,7 +265,7 @@ def test_an_index_of_three_levels_is_followed():
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 255, 256, 32_767, 65_536])
 def test_lengths_round_trip(size):
-    assert decode_hvint(encode_hvint(size), 0, PLACE) == (size, len(encode_hvint(size)))
+    assert decode_hvint(encode_hvint(size), 0, ORIGIN) == (size, len(encode_hvint(size)))
 
 
 def test_lengths_are_those_of_hadoop():
@@ -286,7 +286,7 @@ def test_index_keys_are_read_with_either_kind_of_length(row_size, has_suffix, en
     row = b"r" * row_size
     key = encode_key(row) if has_suffix else encode_key(row)[:-10]
     payload = (struct.pack(">qi", 7, 9) + encode_size(len(key)) + key) * 2
-    assert decode_root_index(payload, 2, PLACE, is_meta=False) == [IndexEntry(7, 9, row)] * 2
+    assert decode_root_index(payload, 2, ORIGIN, is_meta=False) == [IndexEntry(7, 9, row)] * 2
 
 
 def test_crc32c_is_castagnolis():

@@ -24,7 +24,7 @@ def test_a_ring_that_was_written_is_read_again(partition: str, count: int) -> No
     ring = HashingMetadata.initial(partition, count)
 
     assert HashingMetadata.decode(ring.encode(), path="p") == ring
-    places = [node.place for node in ring.nodes]
+    places = [node.last_hash for node in ring.nodes]
     assert places == sorted(set(places))
     assert len(places) == count
     assert places[-1] == 0x7FFFFFFF

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.avro.container import decode_record
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.files import FILES_COLUMNS, decode_files, encode_files, merge_files
 from pyhudi.format.metadata.key_records import LOCATION_COLUMNS, decode_locations, encode_locations
 from pyhudi.format.metadata.record import FilesRecord, FileState, encode_files_record, merge_files_records
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.metadata.stats import STATS_COLUMNS, decode_column_stats, encode_column_stats
 from pyhudi.format.metadata.stats_merge import merge_column_stats
 from pyhudi.format.metadata.stats_values import (
@@ -43,10 +43,12 @@ def test_files_are_those_of_the_records_one_by_one(of: list[FilesRecord], versio
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
     entries = pa.table([pa.array(c, f.type) for c, f in zip(columns, FILES_COLUMNS, strict=True)], FILES_COLUMNS)
     values = encode_files(2, entries, len(of), table_version=version, base_file_name=base)
-    assert decode_files(values, METADATA_RECORD_SCHEMAS[version]).equals(entries)
-    assert decode_files(values.cast(pa.large_binary()), METADATA_RECORD_SCHEMAS[version]).equals(entries)
+    assert decode_files(values, metadata_record_schema(version)).equals(entries)
+    assert decode_files(values.cast(pa.large_binary()), metadata_record_schema(version)).equals(entries)
     if version >= 8:
-        assert values.to_pylist() == [encode_files_record(one, base_file_name=base) for one in of]
+        assert values.to_pylist() == [
+            encode_files_record(one, metadata_record_schema(8), base_file_name=base) for one in of
+        ]
 
 
 @given(st.lists(files_records, min_size=1, max_size=6))
@@ -77,9 +79,9 @@ locations = st.fixed_dictionaries(
 def test_locations_survive(of: list[dict[str, Any]], version: int, is_raw: bool) -> None:
     rows = pa.Table.from_pylist(of, LOCATION_COLUMNS)
     values = encode_locations(rows, table_version=version, is_raw=is_raw)
-    assert decode_locations(values, METADATA_RECORD_SCHEMAS[version]).equals(rows)
+    assert decode_locations(values, metadata_record_schema(version)).equals(rows)
     for value, row in zip(values.to_pylist(), of, strict=True):
-        stored: dict[str, Any] = decode_record(value, METADATA_RECORD_SCHEMAS[version])
+        stored: dict[str, Any] = decode_record(value, metadata_record_schema(version))
         info = stored["recordIndexMetadata"]
         assert (info["partitionName"], info["instantTime"]) == (row["partition"], row["instant_ms"])
         assert info["fileId"] == (row["file_id"] if is_raw else "")
@@ -134,8 +136,8 @@ def test_bounds_of_every_type_survive(kind: pa.DataType, table_version: int) -> 
     low, high = (pa.array([value, None], kind) for value in VALUES[kind])
     stats = stats_of(low, high, version)
     values = encode_column_stats(stats, table_version=table_version)
-    assert decode_column_stats(values, METADATA_RECORD_SCHEMAS[table_version]).equals(stats)
-    decode_record(values[0].as_py(), METADATA_RECORD_SCHEMAS[table_version])
+    assert decode_column_stats(values, metadata_record_schema(table_version)).equals(stats)
+    decode_record(values[0].as_py(), metadata_record_schema(table_version))
     wanted = pa.binary() if pa.types.is_fixed_size_binary(kind) else kind
     bounds = bounds_of(wanted, stats)
     assert bounds.is_known.to_pylist() == [True, False]
@@ -212,7 +214,7 @@ def test_bounds_of_different_kinds_merge_into_none() -> None:
 def test_random_bytes_decode_or_are_refused(noise: list[bytes], version: int) -> None:
     for decode in (decode_files, decode_column_stats, decode_locations):
         with suppress(CorruptFile):
-            decode(pa.array(noise, pa.binary()), METADATA_RECORD_SCHEMAS[version])
+            decode(pa.array(noise, pa.binary()), metadata_record_schema(version))
 
 
 @given(st.integers(0, 60), st.integers(0, 255))
@@ -221,16 +223,16 @@ def test_damaged_records_decode_or_are_refused(at: int, byte: int) -> None:
     value = bytearray(encode_column_stats(stats, table_version=9)[0].as_py())
     value[at % len(value)] = byte
     with suppress(CorruptFile):
-        decode_column_stats(pa.array([bytes(value)]), METADATA_RECORD_SCHEMAS[9])
+        decode_column_stats(pa.array([bytes(value)]), metadata_record_schema(9))
     for size in range(len(value)):
         with suppress(CorruptFile):
-            decode_column_stats(pa.array([bytes(value[:size])]), METADATA_RECORD_SCHEMAS[9])
+            decode_column_stats(pa.array([bytes(value[:size])]), metadata_record_schema(9))
 
 
 def test_records_of_another_type_are_refused() -> None:
-    value = encode_files_record(FilesRecord(2, {"a": FileState(1, False)}))
+    value = encode_files_record(FilesRecord(2, {"a": FileState(1, False)}), metadata_record_schema(8))
     with pytest.raises(CorruptFile, match="another type"):
-        decode_locations(pa.array([value]), METADATA_RECORD_SCHEMAS[8])
+        decode_locations(pa.array([value]), metadata_record_schema(8))
     with pytest.raises(Unsupported, match="recordIndexMetadata"):
-        decode_locations(pa.array([value]), METADATA_RECORD_SCHEMAS[5])
-    assert np.asarray(decode_files(pa.array([value]), METADATA_RECORD_SCHEMAS[8])["size"]).tolist() == [1]
+        decode_locations(pa.array([value]), metadata_record_schema(5))
+    assert np.asarray(decode_files(pa.array([value]), metadata_record_schema(8))["size"]).tolist() == [1]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import encode_record
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.record import (
     FILES_TYPE,
     PARTITION_LIST_TYPE,
@@ -24,7 +25,6 @@ from pyhudi.format.metadata.record import (
     merge_files_records,
     partition_of_key,
 )
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMA, METADATA_RECORD_SCHEMAS
 from pyhudi.format.schema.conversion import without_meta_fields
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "bytes" / "timeline"
@@ -33,49 +33,51 @@ names = st.text("abc", min_size=1, max_size=2)
 states = st.builds(FileState, st.integers(0, 2**62), st.booleans())
 records = st.builds(FilesRecord, st.sampled_from([FILES_TYPE, PARTITION_LIST_TYPE]), st.dictionaries(names, states))
 
+SCHEMA = metadata_record_schema(8)
+
 
 def test_the_schema_has_the_text_that_each_release_writes() -> None:
     names = {5: "metadata_record_h0131.json", 6: "metadata_record_h0150.json"}
     names |= {8: "metadata_record_h102.json", 9: "metadata_record_h120.json"}
     for version, name in names.items():
-        assert (GOLDEN / name).read_text(encoding="utf-8") == METADATA_RECORD_SCHEMAS[version]
+        assert (GOLDEN / name).read_text(encoding="utf-8") == metadata_record_schema(version)
 
 
 def test_an_empty_partition_list_has_the_bytes_seen_in_real_tables() -> None:
     empty = FilesRecord(PARTITION_LIST_TYPE, {})
-    assert encode_files_record(empty) == bytes.fromhex("00 00 00 00 00 00 02 02 00 00 00 00 00")
+    assert encode_files_record(empty, SCHEMA) == bytes.fromhex("00 00 00 00 00 00 02 02 00 00 00 00 00")
     name = "files-0000-0_0-8-8_00000000000000000.hfile"
     stored = bytes.fromhex("00 00 00 00 02 54") + name.encode() + bytes.fromhex("00 02 02 00 00 00 00 00")
-    assert encode_files_record(empty, base_file_name=name) == stored
-    assert decode_files_record(stored, METADATA_RECORD_SCHEMA) == empty
+    assert encode_files_record(empty, SCHEMA, base_file_name=name) == stored
+    assert decode_files_record(stored, SCHEMA) == empty
 
 
 @given(records)
 def test_records_survive(record: FilesRecord) -> None:
-    value = encode_files_record(record)
-    for schema in (METADATA_RECORD_SCHEMAS[8], METADATA_RECORD_SCHEMAS[9]):
+    value = encode_files_record(record, SCHEMA)
+    for schema in (SCHEMA, metadata_record_schema(9)):
         assert decode_files_record(value, schema) == record
-    assert encode_files_record(record) == value
+    assert encode_files_record(record, SCHEMA) == value
 
 
 @given(records)
 def test_records_are_read_under_the_schema_they_were_written_with(record: FilesRecord) -> None:
-    older = without_meta_fields(METADATA_RECORD_SCHEMA)
+    older = without_meta_fields(SCHEMA)
     files = {name: {"size": size, "isDeleted": gone} for name, (size, gone) in record.files.items()}
     value = encode_record(older, {"key": "k", "type": record.type, "filesystemMetadata": files})
     assert decode_files_record(value, older) == record
 
 
 def test_records_of_other_partitions_are_refused() -> None:
-    value = encode_record(METADATA_RECORD_SCHEMA, {"key": "", "type": 5, "filesystemMetadata": None})
+    value = encode_record(SCHEMA, {"key": "", "type": 5, "filesystemMetadata": None})
     with pytest.raises(CorruptFile, match="type 5"):
-        decode_files_record(value, METADATA_RECORD_SCHEMA, path="files-0000-0")
+        decode_files_record(value, SCHEMA, path="files-0000-0")
 
 
 @given(st.binary(max_size=60))
 def test_random_bytes_decode_or_are_refused(noise: bytes) -> None:
     with suppress(CorruptFile):
-        decode_files_record(noise, METADATA_RECORD_SCHEMA)
+        decode_files_record(noise, SCHEMA)
 
 
 def test_a_schema_that_is_none_is_refused() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import MAGIC, SYNC_SIZE_BYTES, split_container
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.timeline import action_files as c
-from pyhudi.format.timeline.action_schemas import CLEANER_PLAN, REQUESTED_REPLACE, RESTORE
 from pyhudi.format.timeline.records import (
     ActionInstant,
     CleanerPlan,
@@ -98,9 +98,9 @@ def test_files_of_hudi_encode_again_to_the_same_bytes(name: str, kind: type) -> 
 @pytest.mark.parametrize(
     "name,schema",
     [
-        ("clean_requested_v8_h102.header", CLEANER_PLAN),
-        ("restore_v8_h102.header", RESTORE),
-        ("clustering_requested_v9_h120.header", REQUESTED_REPLACE),
+        ("clean_requested_v8_h102.header", schema_of("HoodieCleanerPlan")),
+        ("restore_v8_h102.header", schema_of("HoodieRestoreMetadata")),
+        ("clustering_requested_v9_h120.header", schema_of("HoodieRequestedReplaceMetadata")),
     ],
 )
 def test_schema_texts_are_those_of_hudi(name: str, schema: str) -> None:
@@ -342,7 +342,7 @@ def test_values_survive_avro(value: object) -> None:
 
 
 @given(commits)
-def test_json_settles_after_one_round(metadata: CommitMetadata) -> None:
+def test_json_is_stable_after_one_round(metadata: CommitMetadata) -> None:
     """Counters that are None become 0, as Java has it; nothing changes after that."""
     once = c.decode_commit(c.encode_commit_json(metadata), path="once")
     assert c.decode_commit(c.encode_commit_json(once), path="twice") == once

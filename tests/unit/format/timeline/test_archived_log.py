@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.avro.container import encode_container
-from pyhudi.format.timeline.action_schemas import MERGE_ARCHIVE_PLAN
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.timeline.archived_log import (
     archive_number,
     archived_clean,
@@ -86,5 +86,6 @@ def test_archive_files_are_numbered(name: str, number: int | None) -> None:
 def test_a_merge_plan_names_the_file_that_it_makes() -> None:
     record = {"version": 1, "candidate": ["a", "b"], "mergedArchiveFileName": ".commits_.archive.3_1-0-1"}
 
-    assert merged_file_name(encode_container(MERGE_ARCHIVE_PLAN, record), path="p") == ".commits_.archive.3_1-0-1"
+    plan = encode_container(schema_of("HoodieMergeArchiveFilePlan"), record)
+    assert merged_file_name(plan, path="p") == ".commits_.archive.3_1-0-1"
     assert merged_file_name(b"", path="p") is None

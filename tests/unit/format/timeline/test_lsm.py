@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyhudi.errors import CorruptFile
+from pyhudi.format.avro.schema_files import schema_of
 from pyhudi.format.timeline.lsm import (
-    HISTORY_AVRO,
     HISTORY_SCHEMA,
     HistoryFile,
     HistoryFileName,
@@ -47,7 +47,7 @@ def test_files_have_the_schema_of_apache_hudis() -> None:
     for path, content in history_entries("cow_clean_archive_v8_h102", ".parquet").items():
         schema = pq.ParquetFile(io.BytesIO(content)).schema_arrow
         assert schema.remove_metadata().equals(HISTORY_SCHEMA), path
-        assert schema.metadata[b"parquet.avro.schema"].decode() == HISTORY_AVRO
+        assert schema.metadata[b"parquet.avro.schema"].decode() == schema_of("HoodieLSMTimelineInstant")
 
 
 def test_a_manifest_of_nothing() -> None:

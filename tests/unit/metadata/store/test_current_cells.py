@@ -5,8 +5,8 @@ from datetime import UTC
 import numpy as np
 import pyarrow as pa
 
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.groups import COLUMN_STATS_TYPE
-from pyhudi.format.metadata.schemas import METADATA_RECORD_SCHEMAS
 from pyhudi.format.metadata.stats import decode_column_stats, encode_column_stats
 from pyhudi.format.metadata.stats_values import StatsVersion
 from pyhudi.metadata.derive.column_bounds import ColumnBounds, FileBounds, IndexedColumn
@@ -19,7 +19,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.versions import VERSIONS
 from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
 
-SCHEMA = METADATA_RECORD_SCHEMAS[9]
+SCHEMA = metadata_record_schema(9)
 COLUMN = IndexedColumn("v", pa.int64())
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.engine.local.executors import LocalExecutor, SerialExecutor
+from pyhudi.format.avro.schema_files import metadata_record_schema
 from pyhudi.format.metadata.keys import KeyHashing
 from pyhudi.format.metadata.record import FILES_TYPE, FilesRecord, encode_files_record
 from pyhudi.format.timeline.instant import Instant
@@ -28,7 +29,7 @@ from pyhudi.write.metadata.deltacommit import Spreading, undo_deltacommit, undo_
 from pyhudi.write.metadata.rollback import roll_back_deltacommit
 from tests.support.model import Handles, StepClock, seeded_uuids
 
-VALUE = encode_files_record(FilesRecord(FILES_TYPE, {}))
+VALUE = encode_files_record(FilesRecord(FILES_TYPE, {}), metadata_record_schema(8))
 EXECUTOR = LocalExecutor(2)
 PARTITIONS = {"record_index": 10, "bloom_filters": 2, "secondary_index_a_b": 3}
 

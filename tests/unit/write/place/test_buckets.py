@@ -44,11 +44,11 @@ def test_a_bucket_has_one_group_whatever_its_rows_are(appends: bool, kind: TaskK
     plan = plan_buckets(counts, buckets, appends=appends, adds_rows=True, searches=False, new_uuid=seeded_uuids(3))
 
     made, known, new = plan.tasks
-    assert [task.bucket for task in plan.tasks] == [0, 1, 2]
-    assert (made.partition, made.index_bucket, made.kind, made.inserts) == ("new", 0, TaskKind.CREATE, 1)
+    assert [task.number for task in plan.tasks] == [0, 1, 2]
+    assert (made.partition, made.bucket_id, made.kind, made.inserts) == ("new", 0, TaskKind.CREATE, 1)
     assert made.is_new_partition
-    assert (known.index_bucket, known.kind, known.file_id, known.updates) == (1, kind, a_slice(1).file_id, 5)
-    assert (new.index_bucket, new.kind, new.inserts, new.is_new_partition) == (3, TaskKind.CREATE, 10_000_000, False)
+    assert (known.bucket_id, known.kind, known.file_id, known.updates) == (1, kind, a_slice(1).file_id, 5)
+    assert (new.bucket_id, new.kind, new.inserts, new.is_new_partition) == (3, TaskKind.CREATE, 10_000_000, False)
     assert new.file_id.startswith("00000003-")
 
 
@@ -60,7 +60,7 @@ def test_a_delete_makes_no_group() -> None:
     )
 
     (task,) = plan.tasks
-    assert (task.index_bucket, task.base_file, task.base_instant, task.updates) == (1, None, "001", 3)
+    assert (task.bucket_id, task.base_file, task.base_instant, task.updates) == (1, None, "001", 3)
 
 
 def create(

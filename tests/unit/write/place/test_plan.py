@@ -126,12 +126,12 @@ def test_every_row_has_one_place_and_the_plan_is_the_same_everywhere(
     made = make(slices)
 
     assert made == make({p: list(reversed(of)) for p, of in reversed(slices.items())})
-    assert [task.bucket for task in made.tasks] == list(range(len(made.tasks)))
+    assert [task.number for task in made.tasks] == list(range(len(made.tasks)))
     groups = [(task.partition, task.file_id) for task in made.tasks]
     assert len(set(groups)) == len(groups)
-    assert set(made.update_buckets()) >= set(updates)
+    assert set(made.update_tasks()) >= set(updates)
     assert {(t.partition, t.file_id): t.updates for t in made.tasks if t.updates} == updates
-    bins = made.insert_buckets()
+    bins = made.insert_tasks()
     assert {p: sum(rows for _, rows in of) for p, of in bins.items()} == inserts
     assert all(rows > 0 for of in bins.values() for _, rows in of)
     assert all(t.updates or t.inserts for t in made.tasks)

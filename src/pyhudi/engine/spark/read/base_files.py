@@ -92,7 +92,7 @@ def hides_file(columns: Iterable[str]) -> bool:
     return any(name.lower() == "_metadata" for name in columns)
 
 
-def hides_place(columns: Iterable[str]) -> bool:
+def hides_position(columns: Iterable[str]) -> bool:
     """Whether a scan of these columns no longer tells which row of which file a row is."""
     columns = list(columns)
     return hides_file(columns) or is_overwritten(columns)

@@ -1,7 +1,7 @@
 """Slices with logs whose untouched base rows Spark's own reader takes, while tasks merge the touched rows.
 
 The touched rows are found first: a bit for each base row, sent to every task of the native scan. So the rules of
-merging stay in one place, and untouched rows are filtered and pruned natively.
+merging stay in one module, and untouched rows are filtered and pruned natively.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from pyhudi.table.read.plan import PlannedFile, ReadPlan
 from pyhudi.table.slices.touched_rows import find_touched
 
 FILE = "__pyhudi_file"
-PLACE = "__pyhudi_place"
+POSITION = "__pyhudi_position"
 _OF = "__pyhudi_of"
 _BITS = "__pyhudi_bits"
 WORD_BITS = 64
@@ -43,7 +43,7 @@ def untouched_rows(
     """
     files = [(planned_file.path, base_size_bytes(planned_file)) for planned_file in slices]
     by_size = go_by_size(files)
-    rows = scan(*_file_and_place(by_size))
+    rows = scan(*_file_and_position(by_size))
 
     if touched is not None:
         return _rows_without(rows, _gone(spark, files, touched(), by_size), by_size)
@@ -55,8 +55,8 @@ def _gone(
 ) -> DataFrame:
     """For each file, its size or name, and the bits of its rows that are gone."""
     bits = [
-        (_goes_by(path, size_bytes, by_size), pack_places(places))
-        for (path, size_bytes), places in zip(files, gone, strict=True)
+        (_goes_by(path, size_bytes, by_size), pack_positions(positions))
+        for (path, size_bytes), positions in zip(files, gone, strict=True)
     ]
     return _bits_dataframe(spark, bits, by_size)
 
@@ -71,18 +71,18 @@ def _rows_without(rows: DataFrame, gone: DataFrame, by_size: bool) -> DataFrame:
     found = is_same if by_size else f"xxhash64({FILE}) = xxhash64({_OF})"
     joined = rows.join(f.broadcast(gone), f.expr(found), "left")
 
-    word = f"get({_BITS}, CAST(shiftright({PLACE}, 6) AS INT))"  # null behind the last row that is gone
-    bit = f"coalesce(shiftright({word}, CAST({PLACE} & 63 AS INT)) & 1, 0)"
+    word = f"get({_BITS}, CAST(shiftright({POSITION}, 6) AS INT))"  # null behind the last row that is gone
+    bit = f"coalesce(shiftright({word}, CAST({POSITION} & 63 AS INT)) & 1, 0)"
     unknown = f"raise_error(concat('pyhudi: nobody looked which rows of this file logs touch: ', {FILE}))"
     is_gone = f"CASE WHEN {is_same} THEN {bit} ELSE CAST({unknown} AS BIGINT) END"
 
-    return joined.where(f"{is_gone} = 0").drop(FILE, PLACE, _OF, _BITS)
+    return joined.where(f"{is_gone} = 0").drop(FILE, POSITION, _OF, _BITS)
 
 
-def _file_and_place(by_size: bool) -> tuple[Column, Column]:
+def _file_and_position(by_size: bool) -> tuple[Column, Column]:
     """The columns that tell each row's file apart, and the row's position in it."""
     file = "_metadata.file_size" if by_size else "_metadata.file_name"
-    return f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {PLACE}")
+    return f.expr(f"{file} AS {FILE}"), f.expr(f"_metadata.row_index AS {POSITION}")
 
 
 def go_by_size(files: Sequence[tuple[str, int]]) -> bool:
@@ -102,7 +102,7 @@ def _touched(
     assert reading is not None
 
     def find(storage: Storage, planned_file: PlannedFile) -> tuple[int | str, np.ndarray]:
-        words = pack_places(find_touched(storage, planned_file.slice_files, reading, stored))
+        words = pack_positions(find_touched(storage, planned_file.slice_files, reading, stored))
         return _goes_by(planned_file.path, base_size_bytes(planned_file), by_size), words
 
     schema = _bits_schema(by_size)
@@ -133,13 +133,13 @@ def _bits_dataframe(spark: SparkSession, bits: Sequence[tuple[int | str, np.ndar
     return spark.createDataFrame([(file, words.tolist()) for file, words in bits], spark_schema(schema))
 
 
-def pack_places(places: np.ndarray) -> np.ndarray:
+def pack_positions(positions: np.ndarray) -> np.ndarray:
     """Words with bits set at these positions, up to the last one.
 
-    `places`: ascending. Example: 0 and 2 give the word 5.
+    `positions`: ascending. Example: 0 and 2 give the word 5.
     """
-    bits = np.zeros(int(places[-1]) + 1 if len(places) else 0, np.bool_)
-    bits[places] = True
+    bits = np.zeros(int(positions[-1]) + 1 if len(positions) else 0, np.bool_)
+    bits[positions] = True
     return pack_bits(bits)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.read.base_files import CALENDAR, hides_place, is_overwritten, read_as
+from pyhudi.engine.spark.read.base_files import CALENDAR, hides_position, is_overwritten, read_as
 from pyhudi.engine.spark.read.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.read.merge_design import (
     base_size_bytes,
@@ -25,8 +25,8 @@ from pyhudi.engine.spark.read.merge_design import (
 from pyhudi.engine.spark.read.merged import read_merged_slices
 from pyhudi.engine.spark.read.merged_files import scan_merged_files
 from pyhudi.engine.spark.read.native_merge import untouched_rows
-from pyhudi.engine.spark.read.placed import find_placed_slices, placed_scan
 from pyhudi.engine.spark.read.shown import as_shown
+from pyhudi.engine.spark.read.standing import find_standing_slices, standing_scan
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import is_classic, refuse_unshared, use_running_interpreter, with_settings
 from pyhudi.engine.spark.write.keys import quoted
@@ -43,7 +43,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     """The plan's rows: a native scan of its files, with native filters and projection, and the rows that tasks merge.
 
     Base files without logs are scanned natively. A slice with logs is read in one of three ways. If it is known
-    which stored rows are its rows, these are a native scan (`placed_scan`). If it pays (`split_by_design`), only rows
+    which stored rows are its rows, these are a native scan (`standing_scan`). If it pays (`split_by_design`), only rows
     that the log touches are merged, and the others are a native scan. Otherwise all rows are merged (`_whole`).
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
     numbers into that column, tasks read slices without logs, too. An Arrow expression as predicate is evaluated by
@@ -54,19 +54,19 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     is_native = not is_overwritten(plan.schema_read.names)
     plain = [file for file in plan.files if is_native and not file.logs]
     logged = [file for file in plan.files if not is_native or file.logs]
-    apart, whole = ([], logged) if hides_place(plan.schema_read.names) else split_by_design(logged)
+    apart, whole = ([], logged) if hides_position(plan.schema_read.names) else split_by_design(logged)
 
-    placed = find_placed_slices(spark, location, plan, apart)
-    apart = [file for file in apart if all(file is not one for one, _ in placed)]
+    standing = find_standing_slices(spark, location, plan, apart)
+    apart = [file for file in apart if all(file is not one for one, _ in standing)]
     parts = []
     with ThreadPoolExecutor(max_workers=1) as beside:  # this process merges while Spark plans
         is_merged_here = bool(apart) and can_take_arrow(spark) and merges_on_driver(apart)
         merging = beside.submit(_merge_touched, location, plan, apart) if is_merged_here else None
 
-        if plain or not (placed or apart or whole):
+        if plain or not (standing or apart or whole):
             parts.append(_native(spark, location, plan, _scanned(spark, location, plan, plain)))
-        if placed:
-            parts.append(_native(spark, location, plan, placed_scan(spark, location, plan, placed)))
+        if standing:
+            parts.append(_native(spark, location, plan, standing_scan(spark, location, plan, standing)))
 
         if apart:
             scan = partial(_scanned, spark, location, plan, apart)
@@ -86,7 +86,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
 def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
     """The rows of slices that are merged whole: by this process once a query needs them, if that pays, or by tasks."""
     by_driver = merges_whole_on_driver(slices) and takes_files(spark, merged_bytes(slices))
-    if by_driver and not hides_place(plan.schema.names):
+    if by_driver and not hides_position(plan.schema.names):
         return scan_merged_files(spark, location, plan, slices)
     return read_merged_slices(spark, location, plan, slices)
 
@@ -98,13 +98,15 @@ def _merge_touched(
     storage = open_storage(location)
 
     def merge(planned_file: PlannedFile) -> tuple[list[pa.RecordBatch], np.ndarray]:
-        places = [np.zeros(0, np.int64)]
-        read = read_planned(storage, plan, planned_file, use_threads=False, touched_only=True, on_places=places.append)
-        return list(read), np.unique(np.concatenate(places))
+        positions = [np.zeros(0, np.int64)]
+        read = read_planned(
+            storage, plan, planned_file, use_threads=False, touched_only=True, on_positions=positions.append
+        )
+        return list(read), np.unique(np.concatenate(positions))
 
     merged = LocalExecutor().run(merge, slices)
     rows = pa.Table.from_batches((batch for batches, _ in merged for batch in batches), plan.schema)
-    return rows, [places for _, places in merged]
+    return rows, [positions for _, positions in merged]
 
 
 def _rows_of_driver(spark: SparkSession, rows: pa.Table) -> DataFrame:

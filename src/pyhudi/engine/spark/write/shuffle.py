@@ -1,25 +1,25 @@
-"""The one shuffle of a write: the rows of each bucket go to the task that was chosen for the bucket."""
+"""The one shuffle of a write: the rows of each file group go to the Spark partition of their task."""
 
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-_TASK = "__pyhudi_task"
+_PARTITION = "__pyhudi_partition"
 _SEED = 42
 
 
-def to_tasks(rows: DataFrame, bucket: str, task_count: int) -> DataFrame:
-    """The rows in `task_count` Spark partitions; bucket b lies in partition b modulo the count.
+def to_tasks(rows: DataFrame, task_number: str, task_count: int) -> DataFrame:
+    """The rows in `task_count` Spark partitions; task t lies in partition t modulo the count.
 
     Spark 4.1 and later have `repartitionById` for this. Earlier releases partition by hash; there the rows get numbers
     whose hashes lead to the wanted partitions.
     """
     assert task_count >= 1
     if hasattr(rows, "repartitionById"):
-        return rows.repartitionById(task_count, f.pmod(f.col(bucket), f.lit(task_count)).cast("int"))
+        return rows.repartitionById(task_count, f.pmod(f.col(task_number), f.lit(task_count)).cast("int"))
     numbers = f.array(*(f.lit(number) for number in numbers_by_partition(task_count)))
-    task = f.element_at(numbers, (f.pmod(f.col(bucket), f.lit(task_count)) + 1).cast("int"))
-    return rows.withColumn(_TASK, task).repartition(task_count, _TASK).drop(_TASK)
+    partition = f.element_at(numbers, (f.pmod(f.col(task_number), f.lit(task_count)) + 1).cast("int"))
+    return rows.withColumn(_PARTITION, partition).repartition(task_count, _PARTITION).drop(_PARTITION)
 
 
 def numbers_by_partition(count: int) -> list[int]:

@@ -10,7 +10,7 @@ Cell = str | int | list[int] | list[str]
 
 
 def small_table(spark: SparkSession, rows: Sequence[tuple[Cell, ...]], schema: str) -> DataFrame:
-    """The rows as a DataFrame with a schema such as `path string, bucket int`. There must be at least one row.
+    """The rows as a DataFrame with a schema such as `path string, task int`. There must be at least one row.
 
     Up to `INLINE_ROWS_MAX` rows are literals of the plan; more rows are sent as data.
     """

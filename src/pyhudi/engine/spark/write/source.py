@@ -30,10 +30,10 @@ from pyhudi.engine.spark.write.tagging import (
     find_candidates,
     living_targets,
     tagged_keys,
-    with_buckets,
+    with_tasks,
     without_losers,
 )
-from pyhudi.engine.spark.write.task import BUCKET, STATUS_SCHEMA, write_task
+from pyhudi.engine.spark.write.task import STATUS_SCHEMA, TASK_NUMBER, write_task
 from pyhudi.errors import Bug, Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import check_partition_path, null_key_message
@@ -156,9 +156,9 @@ class SparkInput:
         return SparkTagged(settled, keys, slices, found, moves=tagging.moves)
 
     def count_buckets(self, rules: Mapping[str, BucketRule]) -> SparkBucketed:
-        rows = with_rule_buckets(self.rows, rules, path=PARTITION_PATH, key=RECORD_KEY, bucket=_INDEX_BUCKET)
-        found = rows.groupBy(PARTITION_PATH, _INDEX_BUCKET).count().collect()
-        counts = {(row[PARTITION_PATH], row[_INDEX_BUCKET]): row["count"] for row in found}
+        rows = with_rule_buckets(self.rows, rules, path=PARTITION_PATH, key=RECORD_KEY, bucket=_BUCKET_ID)
+        found = rows.groupBy(PARTITION_PATH, _BUCKET_ID).count().collect()
+        counts = {(row[PARTITION_PATH], row[_BUCKET_ID]): row["count"] for row in found}
         return SparkBucketed(replace(self, rows=rows), counts)
 
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
@@ -170,39 +170,39 @@ class SparkInput:
         return _numbered(self.rows) if target.combines else self.rows
 
     def placed(self, rows: DataFrame, plan: WritePlan, tagged: Column | None, *, only_tagged: bool) -> DataFrame:
-        """The rows with the bucket of each: by what tagging found, then by where new rows go.
+        """The rows with the task number of each: by what tagging found, then by where new rows go.
 
-        `tagged`: the bucket of a row whose key is stored, null of other rows; None where no key was found.
+        `tagged`: the task number of a row whose key is stored, null of other rows; None where no key was found.
         """
-        bins = plan.insert_buckets()
+        bins = plan.insert_tasks()
         if bins and not only_tagged:
             if self.spec.order is RowOrder.BY_KEY_IN_PARTITION:
                 rows, slot, spent = with_key_ranges(rows, bins)
             else:
                 (rows, slot), spent = _with_slots(rows, bins), (_SLOTS,)
-            rows = rows.withColumn(BUCKET, slot if tagged is None else f.coalesce(tagged, slot)).drop(*spent)
+            rows = rows.withColumn(TASK_NUMBER, slot if tagged is None else f.coalesce(tagged, slot)).drop(*spent)
         elif tagged is None:
             raise Bug("a write was planned whose rows go nowhere")
-        return rows.withColumn(BUCKET, _must_have(f.col(BUCKET)))
+        return rows.withColumn(TASK_NUMBER, _must_have(f.col(TASK_NUMBER)))
 
     def write_placed(self, placed: DataFrame, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
-        """Shuffle the rows to the tasks of their buckets, and write them."""
+        """Shuffle the rows to the tasks, and write them."""
         spark, schema, key_column = session_of(self.rows), self.spec.schema, self._key_column
         placed = placed.drop(PARTITION_PATH) if key_column is None else placed.drop(PARTITION_PATH, RECORD_KEY)
         task_count = min(len(plan.tasks), TASKS_PER_CORE * core_count(spark))
-        shuffled = to_tasks(placed, BUCKET, task_count)
+        shuffled = to_tasks(placed, TASK_NUMBER, task_count)
         if self.spec.order is not RowOrder.AS_ARRIVED:
-            shuffled = shuffled.sortWithinPartitions(BUCKET, quoted(key_column or RECORD_KEY))
+            shuffled = shuffled.sortWithinPartitions(TASK_NUMBER, quoted(key_column or RECORD_KEY))
             target = replace(target, sorts_rows=False)  # Spark spills what a task cannot hold
         elif task_count < len(plan.tasks):
-            shuffled = shuffled.sortWithinPartitions(BUCKET)
-        names = [name for name in shuffled.columns if name != BUCKET]
+            shuffled = shuffled.sortWithinPartitions(TASK_NUMBER)
+        names = [name for name in shuffled.columns if name != TASK_NUMBER]
         fields = [schema.field(name) if name in schema.names else _OWN_FIELDS[name] for name in names]
-        tasks = {task.bucket: task for task in plan.tasks}
+        tasks = {task.number: task for task in plan.tasks}
         run = write_task(target, tasks, pa.schema(fields), key_column=key_column)
         with arrow_batches(spark):
             statuses = shuffled.mapInArrow(run, spark_schema(STATUS_SCHEMA)).collect()
-        return [WriteStatus(*row) for row in statuses]
+        return [WriteStatus(**row.asDict()) for row in statuses]
 
     @property
     def _key_column(self) -> str | None:
@@ -265,16 +265,16 @@ class SparkTagged:
         if self.keys is None:
             return self.counted.write(target, plan)
         row_count = sum(count * len(targets) for (_, targets), count in self.found.items())
-        rows = with_buckets(
+        rows = with_tasks(
             self.counted.numbered(target),
             self.keys,
             self.slices,
-            plan.update_buckets(),
+            plan.update_tasks(),
             moves=self.moves,
             is_small=row_count <= BROADCAST_ROWS_MAX,
             only_tagged=target.is_delete,
         )
-        placed = self.counted.placed(rows, plan, f.col(BUCKET), only_tagged=target.is_delete)
+        placed = self.counted.placed(rows, plan, f.col(TASK_NUMBER), only_tagged=target.is_delete)
         return self.counted.write_placed(placed, target, plan)
 
 
@@ -292,16 +292,16 @@ class SparkBucketed:
     def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
         """The rows of a bucket of the index go together."""
         rows = self.counted.numbered(target)
-        groups = [(task.partition, task.index_bucket or 0, task.bucket) for task in plan.tasks]
-        schema = f"{PARTITION_PATH} string, {_INDEX_BUCKET} int, {BUCKET} int"
+        groups = [(task.partition, task.bucket_id or 0, task.number) for task in plan.tasks]
+        schema = f"{PARTITION_PATH} string, {_BUCKET_ID} int, {TASK_NUMBER} int"
         table = small_table(session_of(rows), groups, schema)
-        at = [PARTITION_PATH, _INDEX_BUCKET]
-        going = rows.join(f.broadcast(table), at, "inner" if target.is_delete else "left").drop(_INDEX_BUCKET)
-        placed = going.withColumn(BUCKET, _must_have(f.col(BUCKET)))
+        at = [PARTITION_PATH, _BUCKET_ID]
+        going = rows.join(f.broadcast(table), at, "inner" if target.is_delete else "left").drop(_BUCKET_ID)
+        placed = going.withColumn(TASK_NUMBER, _must_have(f.col(TASK_NUMBER)))
         return self.counted.write_placed(placed, target, plan)
 
 
-_INDEX_BUCKET = "__pyhudi_index_bucket"
+_BUCKET_ID = "__pyhudi_bucket_id"
 _SLOTS = "__pyhudi_slots"
 _SLOTS_MAX = 1_024
 
@@ -323,7 +323,7 @@ def _targets(keys: DataFrame) -> dict[tuple[str, tuple[int, ...]], int]:
 
 
 def _with_slots(rows: DataFrame, bins: Mapping[str, list[tuple[int, int]]]) -> tuple[DataFrame, Column]:
-    """The rows, and the bucket of each as a new row: by partition, and by its key's hash where that has several."""
+    """The rows, and the task number of each as a new row: by partition; by its key's hash if that has several."""
     spark = session_of(rows)
     ordered = sorted(bins.items())
     if all(len(of) == 1 for _, of in ordered):
@@ -336,23 +336,21 @@ def _with_slots(rows: DataFrame, bins: Mapping[str, list[tuple[int, int]]]) -> t
 
 
 def slots_of(bins: Sequence[tuple[int, int]]) -> list[int]:
-    """Bucket numbers, each as often as its share of the rows asks for: a key's hash picks one of them.
+    """Task numbers, each as often as its share of the rows asks for: a key's hash picks one of them.
 
-    Rows of one key always meet in one bucket.
+    Rows of one key always meet in one task.
     """
     total = sum(rows for _, rows in bins)
     slot_count = min(_SLOTS_MAX, max(len(bins), 64)) if len({rows for _, rows in bins}) > 1 else len(bins)
     slots: list[int] = []
-    for bucket, rows in bins:
-        slots += [bucket] * max(1, round(slot_count * rows / total))
+    for number, rows in bins:
+        slots += [number] * max(1, round(slot_count * rows / total))
     return slots
 
 
-def _must_have(bucket: Column) -> Column:
-    """The bucket, or an error in the task for a row that was given none: rows are never dropped in silence."""
-    return f.coalesce(
-        bucket, f.raise_error(f.lit("pyhudi: a row without a file group; please report this")).cast("int")
-    )
+def _must_have(task: Column) -> Column:
+    """The task number, or an error in the task for a row that was given none: rows are never dropped in silence."""
+    return f.coalesce(task, f.raise_error(f.lit("pyhudi: a row without a file group; please report this")).cast("int"))
 
 
 def as_table_types(rows: DataFrame, name: str, schema: pa.Schema) -> Column:

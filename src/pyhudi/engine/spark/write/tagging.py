@@ -19,7 +19,7 @@ from pyhudi.engine.spark.session import session_of
 from pyhudi.engine.spark.write.keys import quoted
 from pyhudi.engine.spark.write.record_lookup import keys_by_path, locate_in_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
-from pyhudi.engine.spark.write.task import BUCKET
+from pyhudi.engine.spark.write.task import TASK_NUMBER
 from pyhudi.errors import Unsupported
 from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import PARTITION_PATH, RECORD_KEY
@@ -141,8 +141,8 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
         by_key = _with_life(lookup, candidates, hits).groupBy(PARTITION_PATH, RECORD_KEY)
         found = by_key.agg(targets, f.max(_IS_LIVE).alias(_IS_LIVE))
         # A key that logs deleted in every file group comes back in one of them, not in all.
-        one_place = f.when(f.col(_IS_LIVE), f.col(TARGETS)).otherwise(f.slice(TARGETS, 1, 1))
-        return _left_out_where(f.col(_IS_LIVE), found.withColumn(TARGETS, one_place))
+        one_target = f.when(f.col(_IS_LIVE), f.col(TARGETS)).otherwise(f.slice(TARGETS, 1, 1))
+        return _left_out_where(f.col(_IS_LIVE), found.withColumn(TARGETS, one_target))
 
     if not tagging.moves:
         found = hits.groupBy(PARTITION_PATH, RECORD_KEY).agg(targets)
@@ -165,7 +165,7 @@ def tagged_keys(lookup: Lookup, candidates: Sequence[int]) -> DataFrame:
 
 
 def living_targets(lookup: Lookup, tagged: DataFrame, contested: Sequence[int]) -> DataFrame:
-    """The tagged keys, without targets whose log has deleted the key (`living_places`).
+    """The tagged keys, without targets whose log has deleted the key (`living_hits`).
 
     Only keys with several targets are looked at. If logs deleted a key in all its file groups, the first group stays
     its target. `contested`: positions of the slices that hold such keys; the keys of those with logs are read.
@@ -238,47 +238,46 @@ def _logged(lookup: Lookup, candidates: Sequence[int]) -> list[tuple[int, FileSl
     return [(at, lookup.slices[at]) for at in candidates if lookup.slices[at].log_files]
 
 
-def with_buckets(
+def with_tasks(
     rows: DataFrame,
     tagged: DataFrame,
     slices: Sequence[FileSlice],
-    buckets: Mapping[tuple[str, str], int],
+    tasks: Mapping[tuple[str, str], int],
     *,
     moves: bool,
     is_small: bool,
     only_tagged: bool,
 ) -> DataFrame:
-    """The rows, once per target, with the bucket of the target; the bucket of a new row is null.
+    """The rows, once per target, with the task number of the target; that of a new row is null.
 
     Rows that go nowhere are left out. With `moves`, the column `LEAVES` says whether the row leaves the partition of
-    its bucket. `buckets`: the bucket of each file group, by partition and file id. `only_tagged`: leave out rows whose
+    its key. `tasks`: the task number of each file group, by partition and file id. `only_tagged`: leave out rows whose
     key is not stored.
     """
     spark = session_of(rows)
     known = [
-        (at, buckets[s.partition, s.file_id], s.partition)
+        (at, tasks[s.partition, s.file_id], s.partition)
         for at, s in enumerate(slices)
-        if (s.partition, s.file_id) in buckets
+        if (s.partition, s.file_id) in tasks
     ]
 
-    # The number of a bucket for each position of a slice, as a table to join with.
-    numbers = small_table(
-        spark, [*known, (NEW, NEW, ""), (NOWHERE, NOWHERE, "")], f"{TARGET} int, {BUCKET} int, {_STORED_PATH} string"
-    )
+    # The task number for each position of a slice, as a table to join with.
+    schema = f"{TARGET} int, {TASK_NUMBER} int, {_STORED_PATH} string"
+    numbers = small_table(spark, [*known, (NEW, NEW, ""), (NOWHERE, NOWHERE, "")], schema)
 
     each = tagged.select(PARTITION_PATH, RECORD_KEY, f.explode(TARGETS).alias(TARGET)).join(
         f.broadcast(numbers), TARGET
     )
 
-    leaves = (f.col(BUCKET) >= 0) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
+    leaves = (f.col(TASK_NUMBER) >= 0) & (f.col(_STORED_PATH) != f.col(PARTITION_PATH))
     marks = [leaves.alias(LEAVES)] if moves else []
-    bucket = f.when(f.col(BUCKET) != NEW, f.col(BUCKET)).alias(BUCKET)
-    placed = each.select(PARTITION_PATH, RECORD_KEY, bucket, *marks)
+    task = f.when(f.col(TASK_NUMBER) != NEW, f.col(TASK_NUMBER)).alias(TASK_NUMBER)
+    targets = each.select(PARTITION_PATH, RECORD_KEY, task, *marks)
 
     joined = rows.join(
-        f.broadcast(placed) if is_small else placed, [PARTITION_PATH, RECORD_KEY], "inner" if only_tagged else "left"
+        f.broadcast(targets) if is_small else targets, [PARTITION_PATH, RECORD_KEY], "inner" if only_tagged else "left"
     )
-    going = joined.where(f.coalesce(BUCKET, f.lit(NEW)) != NOWHERE)
+    going = joined.where(f.coalesce(TASK_NUMBER, f.lit(NEW)) != NOWHERE)
     return going.withColumn(LEAVES, f.coalesce(LEAVES, f.lit(False))) if moves else going
 
 

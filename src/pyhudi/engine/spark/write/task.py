@@ -15,7 +15,7 @@ from pyhudi.write.handles.file_group import run_file_group
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask
 
-BUCKET = "__pyhudi_bucket"
+TASK_NUMBER = "__pyhudi_task_number"
 
 _ARROW_OF = {"int": pa.int64(), "str": pa.string(), "str | None": pa.string(), "int | None": pa.int64()}
 STATUS_SCHEMA = pa.schema(
@@ -30,7 +30,7 @@ def write_task(
     *,
     key_column: str | None,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`. Its input is batches sorted by bucket, its output write statuses.
+    """The function for `mapInArrow`. Its input is batches sorted by task number, its output write statuses.
 
     One file group is open at a time. `key_column`: the input column whose values are the record keys; None when the
     key comes in a column of its own. The write token names this attempt, so that no two attempts ever write the same
@@ -43,12 +43,12 @@ def write_task(
             raise Bug("a write task runs outside of Spark")
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
 
-        runs = bucket_runs(batches, incoming, key_column)
+        runs = task_runs(batches, incoming, key_column)
         pending = next(runs, None)
         while pending is not None:
-            bucket = pending[0]
-            group = _Group(bucket, pending, runs)
-            statuses = run_file_group(target, tasks[bucket], group.batches(), write_token=token)
+            number = pending[0]
+            group = _Group(number, pending, runs)
+            statuses = run_file_group(target, tasks[number], group.batches(), write_token=token)
             group.drain()
             pending = group.following
             if statuses:
@@ -58,16 +58,16 @@ def write_task(
 
 
 class _Group:
-    """The batches of one bucket from a stream of runs. Keeps the first run of the next bucket for the next group."""
+    """The batches of one task from a stream of runs. Keeps the first run of the next task for the next group."""
 
     def __init__(
-        self, bucket: int, first: tuple[int, pa.RecordBatch], runs: Iterator[tuple[int, pa.RecordBatch]]
+        self, number: int, first: tuple[int, pa.RecordBatch], runs: Iterator[tuple[int, pa.RecordBatch]]
     ) -> None:
-        self._bucket, self._runs = bucket, runs
+        self._number, self._runs = number, runs
         self._next: tuple[int, pa.RecordBatch] | None = first
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        while self._next is not None and self._next[0] == self._bucket:
+        while self._next is not None and self._next[0] == self._number:
             batch = self._next[1]
             self._next = next(self._runs, None)
             yield batch
@@ -81,21 +81,21 @@ class _Group:
         return self._next
 
 
-def bucket_runs(
+def task_runs(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, key_column: str | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Runs of rows with the same bucket, as (bucket, rows). Rows have the columns of `schema` and the record key."""
+    """Runs of rows of the same task, as (task number, rows). Rows have the columns of `schema` and the record key."""
     for batch in batches:
         if len(batch) == 0:
             continue
-        buckets = np.asarray(batch.column(BUCKET))
+        numbers = np.asarray(batch.column(TASK_NUMBER))
         rows = conform_batch(batch, schema, path="input")
         if key_column is not None:
             rows = rows.append_column(RECORD_KEY, rows.column(key_column))
 
-        edges = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(batch)]
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(batch)]
         for start, end in pairwise(edges):
-            yield int(buckets[start]), rows.slice(start, end - start)
+            yield int(numbers[start]), rows.slice(start, end - start)
 
 
 def status_batch(statuses: list[WriteStatus]) -> pa.RecordBatch:

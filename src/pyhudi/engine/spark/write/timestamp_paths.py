@@ -46,7 +46,7 @@ def partition_text(column: Column, micros: Column | None, kind: pa.DataType, nam
 def _bound(value: Column, use: Callable[[Column], Column]) -> Column:
     """`use(value)`, with `value` computed once.
 
-    Without this, the expression of `value` is repeated at each place where `use` names it, and expressions grow with
+    Without this, the expression of `value` is repeated wherever `use` names it, and expressions grow with
     every step.
     """
     return f.element_at(f.transform(f.array(value), use), 1)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 
 from pyhudi.engine.spark.read.merge_design import NATIVE_BYTES_MAX, NATIVE_BYTES_MIN, split_by_design
-from pyhudi.engine.spark.read.native_merge import pack_places
+from pyhudi.engine.spark.read.native_merge import pack_positions
 from pyhudi.table.read.plan import PlannedFile
 
 BASE = NATIVE_BYTES_MIN
@@ -65,7 +65,7 @@ def test_of_base_files_of_one_name_one_is_read_apart() -> None:
 
 @given(st.sets(st.integers(0, 1_000)))
 def test_bits_are_set_at_the_places_and_nowhere_else(places: set[int]) -> None:
-    words = pack_places(np.array(sorted(places), np.int64)).tolist()
+    words = pack_positions(np.array(sorted(places), np.int64)).tolist()
 
     # As Spark looks: the word of the row, shifted, its lowest bit; words count as signed.
     assert {at for at in range(64 * len(words)) if words[at >> 6] >> (at & 63) & 1} == places

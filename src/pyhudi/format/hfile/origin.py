@@ -1,4 +1,4 @@
-"""The place in a file where bytes were read, so that an error can name it."""
+"""The file and offset where bytes were read, so that an error can name it."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from pyhudi.errors import CorruptFile
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Origin:
     """A file and the offset of the block, or of the part of it, that is being decoded."""
 
     path: str

@@ -1,4 +1,4 @@
-"""The place that a path points to, as data. It is parsed from the user's text, without a look at any store.
+"""The path of a table, as data. It is parsed from the user's text, without a look at any store.
 
 A path is taken as it is written: `%20` is three characters, not a space. Seen: Hadoop (3.5) reads local paths, and the
 paths of its S3 client, in this way. The same path must name the same table to both.
@@ -28,7 +28,7 @@ _AZURE_HOST = re.compile(r"(?P<container>[^@]+)@(?P<account>[^.@]+)\.(?:dfs|blob
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlace:
+class LocalUri:
     """A folder of this machine. `root` is absolute."""
 
     root: str
@@ -39,7 +39,7 @@ class LocalPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryUri:
     """The content that this process keeps under `name`."""
 
     name: str
@@ -50,7 +50,7 @@ class MemoryPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectPlace:
+class ObjectUri:
     """A prefix in a bucket, or in an Azure container. `account`: the Azure account, if the URI names it.
 
     `uri`: the URI in one spelling. Example: `s3a://` becomes `s3://`.
@@ -64,27 +64,27 @@ class ObjectPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherPlace:
+class OtherUri:
     """A URI whose scheme is left to fsspec."""
 
     scheme: str
     uri: str
 
 
-Place: TypeAlias = LocalPlace | MemoryPlace | ObjectPlace | OtherPlace
+Uri: TypeAlias = LocalUri | MemoryUri | ObjectUri | OtherUri
 
 
-def parse_place(uri: str) -> Place:
-    """The place that a location's `uri` points to.
+def parse_uri(uri: str) -> Uri:
+    """The parts of a location's `uri`.
 
-    Raises: Invalid for a text that names no place.
+    Raises: Invalid for a text that names no storage.
     """
     if not uri or "\x00" in uri:
         raise Invalid(f"path {uri!r}: expected {_EXPECTED}")
 
     match = _URI.fullmatch(uri)
     if match is None:
-        return LocalPlace(os.path.abspath(uri))
+        return LocalUri(os.path.abspath(uri))
 
     scheme = match["scheme"].lower()
     rest = uri[len(scheme) + 1 :]
@@ -92,25 +92,25 @@ def parse_place(uri: str) -> Place:
         name = rest.removeprefix("//").rstrip("/")
         if not rest.startswith("//") or not name:
             raise Invalid(f"path {uri!r}: expected '{MEMORY_SCHEME}NAME'")
-        return MemoryPlace(name)
+        return MemoryUri(name)
     if scheme == "file":
         return _parse_local(uri, rest)
 
     kind = _OBJECT_SCHEMES.get(scheme)
-    return OtherPlace(scheme, uri.rstrip("/")) if kind is None else _parse_object(uri, scheme, kind, rest)
+    return OtherUri(scheme, uri.rstrip("/")) if kind is None else _parse_object(uri, scheme, kind, rest)
 
 
-def _parse_local(uri: str, rest: str) -> LocalPlace:
+def _parse_local(uri: str, rest: str) -> LocalUri:
     host, path = "", rest
     if rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         path = slash + path
     if host not in _LOCAL_HOSTS or not path.startswith("/"):
         raise Invalid(f"path {uri!r}: expected an absolute path without a host, such as 'file:///folder/table'")
-    return LocalPlace(os.path.abspath(path))
+    return LocalUri(os.path.abspath(path))
 
 
-def _parse_object(uri: str, scheme: str, kind: ObjectKind, rest: str) -> ObjectPlace:
+def _parse_object(uri: str, scheme: str, kind: ObjectKind, rest: str) -> ObjectUri:
     host, _, path = rest.removeprefix("//").partition("/")
     prefix = path.strip("/")
     if not rest.startswith("//") or not host:
@@ -121,11 +121,11 @@ def _parse_object(uri: str, scheme: str, kind: ObjectKind, rest: str) -> ObjectP
         azure = _AZURE_HOST.fullmatch(host)
         if azure is None:
             raise Invalid(f"path {uri!r}: expected '{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/folder/table'")
-        return ObjectPlace(
+        return ObjectUri(
             kind=kind,
             bucket=azure["container"],
             prefix=prefix,
             account=azure["account"],
             uri=f"abfss://{host}/{prefix}".rstrip("/"),
         )
-    return ObjectPlace(kind=kind, bucket=host, prefix=prefix, account=None, uri=f"{kind}://{host}/{prefix}".rstrip("/"))
+    return ObjectUri(kind=kind, bucket=host, prefix=prefix, account=None, uri=f"{kind}://{host}/{prefix}".rstrip("/"))

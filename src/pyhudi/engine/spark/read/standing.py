@@ -25,18 +25,18 @@ from pyhudi.format.log.block import LogBlock
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.placed_rows import PlacedRows, find_placed
+from pyhudi.table.slices.standing_rows import StandingRows, find_standing
 from pyhudi.table.slices.stored_types import group_by_stored_types
 
-PlacedSlice = tuple[PlannedFile, PlacedRows]
+StandingSlice = tuple[PlannedFile, StandingRows]
 
 
-def find_placed_slices(
+def find_standing_slices(
     spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]
-) -> list[PlacedSlice]:
-    """The slices among these that `placed_scan` can read, in order. None of them if Spark is not on this machine.
+) -> list[StandingSlice]:
+    """The slices among these that `standing_scan` can read, in order. None of them if Spark is not on this machine.
 
-    Cost: as `find_placed`, by threads of this process.
+    Cost: as `find_standing`, by threads of this process.
     """
     log_bytes = sum(planned_file.size_bytes - base_size_bytes(planned_file) for planned_file in slices)
     if not (slices and merges_on_driver(slices) and takes_files(spark, log_bytes) and can_take_arrow(spark)):
@@ -51,9 +51,9 @@ def find_placed_slices(
     groups = group_by_stored_types(storage, files, wanted, LocalExecutor())
     fitting = [by_path[path] for group in groups if group.schema == wanted for path, _ in group.files]
 
-    def find(planned_file: PlannedFile) -> PlacedRows | None:
+    def find(planned_file: PlannedFile) -> StandingRows | None:
         most = data_blocks_max(planned_file)
-        return find_placed(
+        return find_standing(
             storage, planned_file.slice_files, reading, plan.stored_schema, wanted.names, data_blocks_max=most
         )
 
@@ -61,8 +61,8 @@ def find_placed_slices(
     return [(planned_file, rows) for planned_file, rows in found if rows is not None]
 
 
-def placed_scan(
-    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlacedSlice]
+def standing_scan(
+    spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[StandingSlice]
 ) -> DataFrame:
     """The rows of these slices as they are stored, with the columns that reading needs.
 
@@ -115,7 +115,7 @@ def _stands(words: Column) -> Column:
     shift = WORD_BITS.bit_length() - 1
     first = "unix_millis(_metadata.file_modification_time)"
     word = f.expr(f"CAST({first} + shiftright(_metadata.row_index, {shift}) AS INT)")
-    place = f.expr(f"CAST(_metadata.row_index & {WORD_BITS - 1} AS INT)")
-    bit = f.call_function("shiftright", f.get(words, word), place).bitwiseAND(f.lit(1))
+    position = f.expr(f"CAST(_metadata.row_index & {WORD_BITS - 1} AS INT)")
+    bit = f.call_function("shiftright", f.get(words, word), position).bitwiseAND(f.lit(1))
     unknown = "raise_error('pyhudi: a file has more rows than as the query was planned; expected files that stay')"
     return f.coalesce(bit, f.expr(f"CAST({unknown} AS BIGINT)")) == 0

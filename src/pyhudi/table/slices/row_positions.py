@@ -43,12 +43,12 @@ class LogRecords:
         return cls(block, len(deletes), deletes)
 
 
-def says_places(blocks: Sequence[LogBlock], files: SliceFiles) -> bool:
+def says_positions(blocks: Sequence[LogBlock], files: SliceFiles) -> bool:
     """Whether every block states its records' row positions in this slice's base file."""
     return all(positions_base_instant(block) == files.base_instant for block in blocks)
 
 
-def logged_places(records: LogRecords) -> np.ndarray:
+def logged_positions(records: LogRecords) -> np.ndarray:
     """The row positions of a block's records in the base file.
 
     The block must have some. Raises: as `record_positions`.
@@ -59,7 +59,7 @@ def logged_places(records: LogRecords) -> np.ndarray:
     return positions.astype(np.int64)
 
 
-def find_places(
+def find_positions(
     base: pq.ParquetFile, path: str, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
 ) -> list[np.ndarray] | None:
     """For each block, a number for each record: the row position of its key in the base file.
@@ -78,23 +78,23 @@ def find_places(
         return None
 
     codes, distinct = encode_keys(every)
-    place = np.full(len(distinct), -1, np.int64)
+    position = np.full(len(distinct), -1, np.int64)
     start = matched = 0
     present = [name for name in schema.names if name in base.schema_arrow.names]
     for batch in read_row_groups(base, range(base.metadata.num_row_groups), present, use_threads=False):
         rows = keyed(conform_batch(batch, schema, path=path), reading.keys)
         found = match_rows(rows.column(RECORD_KEY), distinct)
         at = np.flatnonzero(found >= 0)
-        place[found[at]] = start + at
+        position[found[at]] = start + at
         matched += len(at)
         start += len(rows)
 
-    new = np.flatnonzero(place < 0)
-    if matched > len(place) - len(new):
+    new = np.flatnonzero(position < 0)
+    if matched > len(position) - len(new):
         return None
 
-    place[new] = start + np.arange(len(new))
-    return np.split(place[codes], np.cumsum([len(block_keys) for block_keys in keys])[:-1])
+    position[new] = start + np.arange(len(new))
+    return np.split(position[codes], np.cumsum([len(block_keys) for block_keys in keys])[:-1])
 
 
 def _keys(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:

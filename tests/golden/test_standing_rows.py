@@ -1,6 +1,6 @@
 """A row of a block could be scanned though a later record replaces it, be missed, or stay in the base file, too.
 
-Where rows are stored whole, those that `find_placed` leaves must be the rows of the slice: of tables that Apache Hudi
+Where rows are stored whole, those that `find_standing` leaves must be the rows of the slice: of tables that Apache Hudi
 wrote, and of our own with every rule by which one row of two wins whole, whether logs have positions or not.
 """
 
@@ -25,30 +25,30 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.rules import DeleteMark, Fill
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.plan import ReadPlan
-from pyhudi.table.slices import placed_rows
+from pyhudi.table.slices import standing_rows
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.merged_slice import read_merged
 from pyhudi.table.slices.parquet_files import read_stored_batches
-from pyhudi.table.slices.placed_rows import PlacedRows
-from pyhudi.table.slices.placed_rows import find_placed as find_placed_among
 from pyhudi.table.slices.slice_log import SliceFiles
+from pyhudi.table.slices.standing_rows import StandingRows
+from pyhudi.table.slices.standing_rows import find_standing as find_standing_among
 from tests.golden.test_touched_rows import NAMES, slices
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
 
-find_placed = partial(find_placed_among, data_blocks_max=100)
-PLACED = {
+find_standing = partial(find_standing_among, data_blocks_max=100)
+STANDING = {
     *(f"mor_parquet_log_{release}" for release in ("v6_h0150", "v8_h102", "v9_h120")),
     "mor_record_index_v6_h0150",
 }
 
 
-def standing(storage: Storage, files: SliceFiles, plan: ReadPlan, placed: PlacedRows) -> pa.Table:
+def standing(storage: Storage, files: SliceFiles, plan: ReadPlan, marks: StandingRows) -> pa.Table:
     """The rows that are left of the base file and of each block."""
     schema = plan.stored_schema
     assert files.base_path is not None
     base = read_stored_batches(storage, files.base_path, schema.names, use_threads=False)
-    parts = [(list(base), placed.base_gone), *((list(read_batches(of)), gone) for of, gone in placed.blocks)]
+    parts = [(list(base), marks.base_gone), *((list(read_batches(of)), gone) for of, gone in marks.blocks)]
     found = [schema.empty_table()]
     for batches, gone in parts:
         rows = pa.Table.from_batches((conform_batch(batch, schema, path="rows") for batch in batches), schema)
@@ -58,22 +58,22 @@ def standing(storage: Storage, files: SliceFiles, plan: ReadPlan, placed: Placed
 
 
 def assert_is_the_slice(storage: Storage, files: SliceFiles, plan: ReadPlan) -> bool:
-    """Whether its rows have places; they are then those of the slice."""
+    """Whether its rows are known; they are then those of the slice."""
     assert plan.log_reading is not None
-    placed = find_placed(storage, files, plan.log_reading, plan.stored_schema, plan.stored_schema.names)
-    if placed is None:
+    found = find_standing(storage, files, plan.log_reading, plan.stored_schema, plan.stored_schema.names)
+    if found is None:
         return False
     names = plan.stored_schema.names
     batches = read_merged(storage, files, plan.log_reading, plan.stored_schema, names, use_threads=False)
     merged = pa.Table.from_batches((batch.select(names) for batch in batches), plan.stored_schema)
-    assert_same_rows(standing(storage, files, plan, placed), merged)
+    assert_same_rows(standing(storage, files, plan, found), merged)
     return True
 
 
 def test_rows_of_golden_tables_are_found_where_they_lie(golden: GoldenTables) -> None:
-    placed = {name for name in NAMES if sum(assert_is_the_slice(*of) for of in of_table(golden, name))}
+    found = {name for name in NAMES if sum(assert_is_the_slice(*of) for of in of_table(golden, name))}
 
-    assert placed >= PLACED
+    assert found >= STANDING
 
 
 def of_table(golden: GoldenTables, name: str) -> list[tuple[Storage, SliceFiles, ReadPlan]]:
@@ -155,11 +155,11 @@ def test_what_footers_settle_is_what_values_do(
     table.bulk_insert(rows([("a", 5), ("b", 5), ("c", 5)]))
     for upsert in upserts:
         table.upsert(rows([*upsert, ("d", 9 + upserts.index(upsert))] if by_keys and len(upserts) == 1 else upsert))
-    asked = MagicMock(wraps=placed_rows._settle)
-    monkeypatch.setattr(placed_rows, "_settle", asked)
+    asked = MagicMock(wraps=standing_rows._settle)
+    monkeypatch.setattr(standing_rows, "_settle", asked)
     by_footers = _placed_of_only_slice(table)
     assert asked.called is not (all_win and mark is None)
-    monkeypatch.setattr(placed_rows, "_all_win", lambda *of: False)
+    monkeypatch.setattr(standing_rows, "_all_win", lambda *of: False)
 
     assert by_footers is not None
     assert by_footers == _placed_of_only_slice(table)
@@ -170,12 +170,12 @@ def test_without_positions_of_this_base_file_keys_say_where_rows_lie(golden: Gol
     elsewhere = replace(files, base_instant="0")
     assert plan.log_reading is not None
     of = (plan.log_reading, plan.stored_schema, plan.stored_schema.names)
-    by_positions, by_keys = (find_placed(storage, these, *of) for these in (files, elsewhere))
+    by_positions, by_keys = (find_standing(storage, these, *of) for these in (files, elsewhere))
 
     assert by_positions is not None
     assert by_keys is not None
     assert by_keys.base_gone.tolist() == by_positions.base_gone.tolist()
-    gone = [[of.tolist() for _, of in placed.blocks] for placed in (by_positions, by_keys)]
+    gone = [[of.tolist() for _, of in found.blocks] for found in (by_positions, by_keys)]
     assert gone[0] == gone[1]
     assert by_keys.base_gone.any()
 
@@ -220,10 +220,10 @@ def test_keys_that_rows_do_not_hold_are_spelled(tmp_path: Path) -> None:
     plan, reading = scan._plan, scan._plan.log_reading
     assert reading is not None
     spelled = replace(reading, keys=KeySpec(("id", "at"), (), True, False, False))
-    placed = find_placed(scan._storage, file.slice_files, spelled, plan.stored_schema, ["id", "at"])
+    found = find_standing(scan._storage, file.slice_files, spelled, plan.stored_schema, ["id", "at"])
 
-    assert placed is not None
-    assert np.flatnonzero(placed.base_gone).tolist() == [1, 2]
+    assert found is not None
+    assert np.flatnonzero(found.base_gone).tolist() == [1, 2]
 
 
 def _placed_of_only_slice(table: HudiTable) -> list[list[int]] | None:
@@ -231,10 +231,10 @@ def _placed_of_only_slice(table: HudiTable) -> list[list[int]] | None:
     (file,) = scan._plan.files
     plan, reading = scan._plan, scan._plan.log_reading
     assert reading is not None
-    placed = find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, plan.stored_schema.names)
-    if placed is None:
+    found = find_standing(scan._storage, file.slice_files, reading, plan.stored_schema, plan.stored_schema.names)
+    if found is None:
         return None
-    return [np.flatnonzero(of).tolist() for of in (placed.base_gone, *(gone for _, gone in placed.blocks))]
+    return [np.flatnonzero(of).tolist() for of in (found.base_gone, *(gone for _, gone in found.blocks))]
 
 
 @pytest.mark.parametrize(
@@ -295,10 +295,10 @@ def test_a_column_that_orders_may_mark_deletes(tmp_path: Path) -> None:
     rules = replace(reading.rules, marks=(DeleteMark("ts", "7"),))
     plan = replace(scan._plan, log_reading=replace(reading, rules=rules))
     assert plan.log_reading is not None
-    placed = find_placed(scan._storage, file.slice_files, plan.log_reading, plan.stored_schema, ["id"])
+    found = find_standing(scan._storage, file.slice_files, plan.log_reading, plan.stored_schema, ["id"])
 
-    assert placed is not None
-    assert placed.blocks[0][1].tolist() == [False, True]
+    assert found is not None
+    assert found.blocks[0][1].tolist() == [False, True]
     assert assert_is_the_slice(scan._storage, file.slice_files, plan)
 
 
@@ -318,20 +318,20 @@ def test_a_header_that_says_other_than_the_footer_is_believed(tmp_path: Path) ->
     assert table.scan(columns=["ts"]).to_arrow().to_pylist() == [{"ts": 5}]
 
 
-def test_rows_that_are_made_of_two_have_no_place(golden: GoldenTables) -> None:
+def test_rows_that_are_made_of_two_stand_nowhere(golden: GoldenTables) -> None:
     (storage, files, plan), *_ = of_table(golden, "mor_parquet_log_v9_h120")
     assert plan.log_reading is not None
     made = replace(plan.log_reading, rules=replace(plan.log_reading.rules, fill=Fill.NULLS))
     names = plan.stored_schema.names
 
-    assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names) is not None
-    assert find_placed(storage, files, made, plan.stored_schema, names) is None
-    assert find_placed(storage, files, plan.log_reading, plan.stored_schema, names, data_blocks_max=0) is None
+    assert find_standing(storage, files, plan.log_reading, plan.stored_schema, names) is not None
+    assert find_standing(storage, files, made, plan.stored_schema, names) is None
+    assert find_standing(storage, files, plan.log_reading, plan.stored_schema, names, data_blocks_max=0) is None
     several_passes = replace(plan.log_reading, log_size_bytes_max=1)
-    assert find_placed(storage, files, several_passes, plan.stored_schema, names) is None
+    assert find_standing(storage, files, several_passes, plan.stored_schema, names) is None
 
 
-def test_blocks_of_an_older_type_have_no_place(tmp_path: Path) -> None:
+def test_blocks_of_an_older_type_stand_nowhere(tmp_path: Path) -> None:
     """Spark would read them as the table's type of today, which not each of its releases can."""
     table = HudiTable.create(tmp_path, name="t", record_key="id", table_type="MERGE_ON_READ",
                              properties={**PARQUET, "hoodie.compact.inline": "false"})  # fmt: skip
@@ -343,5 +343,5 @@ def test_blocks_of_an_older_type_have_no_place(tmp_path: Path) -> None:
     plan, reading = scan._plan, scan._plan.log_reading
     assert reading is not None
 
-    assert find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, ["n"]) is None
-    assert find_placed(scan._storage, file.slice_files, reading, plan.stored_schema, ["id"]) is not None
+    assert find_standing(scan._storage, file.slice_files, reading, plan.stored_schema, ["n"]) is None
+    assert find_standing(scan._storage, file.slice_files, reading, plan.stored_schema, ["id"]) is not None

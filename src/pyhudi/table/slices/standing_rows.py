@@ -30,20 +30,20 @@ from pyhudi.merge.outcomes import compares_base
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.log_places import LogRecords, find_places, logged_places, says_places
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
 from pyhudi.table.slices.ordering_bounds import Footer, all_reach, least_ordering, no_row_exceeds
 from pyhudi.table.slices.parquet_files import open_parquet, read_row_groups
+from pyhudi.table.slices.row_positions import LogRecords, find_positions, logged_positions, says_positions
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.slices.stored_types import stored_types
 
-_PLACE: Final = "__pyhudi_place"
+_POSITION: Final = "__pyhudi_position"
 _ROW: Final = "__pyhudi_row"
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRows:
+class StandingRows:
     """The rows of a slice: all rows of its base file and of its data blocks, except those marked as gone.
 
     `base_gone`: for each row of the base file, whether the row is gone. `blocks`: each data block with the same mark
@@ -54,7 +54,7 @@ class PlacedRows:
     blocks: tuple[tuple[LogBlock, np.ndarray], ...]
 
 
-def find_placed(
+def find_standing(
     storage: Storage,
     files: SliceFiles,
     reading: LogReading,
@@ -62,7 +62,7 @@ def find_placed(
     columns: Sequence[str],
     *,
     data_blocks_max: int,
-) -> PlacedRows | None:
+) -> StandingRows | None:
     """Which stored rows make up the slice. None if only merging can tell.
 
     That is so without a base file, if a row is not stored whole or not in the table's types of today, if base rows
@@ -74,7 +74,7 @@ def find_placed(
     byte for each base row; small blocks (`held_if_small`). Requests: as `stored_blocks`, one for each small block or a
     few of them, and the columns of the base file that are compared.
     """
-    rules = replace(reading.rules, key=_PLACE)
+    rules = replace(reading.rules, key=_POSITION)
     if files.base_path is None or not rules.keeps_rows_whole:
         return None
 
@@ -99,30 +99,30 @@ def find_placed(
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
     path = files.base_path
     with closing(open_parquet(storage, path)) as base:
-        if says_places(blocks, files):
-            places = list(map(logged_places, log))
-            _check_places(places, base, path)
+        if says_positions(blocks, files):
+            positions = list(map(logged_positions, log))
+            _check_positions(positions, base, path)
         else:
-            found = find_places(base, path, log, reading, stored)
+            found = find_positions(base, path, log, reading, stored)
             if found is None:
                 return None
-            places = found
+            positions = found
 
         # If every log record wins, nothing is compared row by row: footers and positions are enough.
-        if len(data) == len(log) and _all_win(data, footers.values(), places, base, rules, compared):
-            base_gone, gone = _gone_where_all_win(places, base)
+        if len(data) == len(log) and _all_win(data, footers.values(), positions, base, rules, compared):
+            base_gone, gone = _gone_where_all_win(positions, base)
         else:
-            base_gone, gone = _settle(log, places, base, path, rules, compared)
-    return PlacedRows(base_gone, tuple(zip(data, gone, strict=True)))
+            base_gone, gone = _settle(log, positions, base, path, rules, compared)
+    return StandingRows(base_gone, tuple(zip(data, gone, strict=True)))
 
 
 def _holds_rows_whole(block: LogBlock) -> bool:
     return block.type is BlockType.DELETE or (block.type is BlockType.PARQUET_DATA and not is_partial(block))
 
 
-def _check_places(places: Sequence[np.ndarray], base: pq.ParquetFile, path: str) -> None:
+def _check_positions(positions: Sequence[np.ndarray], base: pq.ParquetFile, path: str) -> None:
     """Raises: CorruptFile for a log record whose stored position lies behind the last row of the base file."""
-    last = max((int(at.max()) for at in places if len(at)), default=-1)
+    last = max((int(at.max()) for at in positions if len(at)), default=-1)
     if last >= base.metadata.num_rows:
         expected = f"a base row {last:,}, the position of a record of the log"
         raise CorruptFile(path, 0, expected=expected, found=f"{base.metadata.num_rows:,} rows")
@@ -131,7 +131,7 @@ def _check_places(places: Sequence[np.ndarray], base: pq.ParquetFile, path: str)
 def _all_win(
     blocks: Sequence[LogBlock],
     footers: Iterable[Footer],
-    places: Sequence[np.ndarray],
+    positions: Sequence[np.ndarray],
     base: pq.ParquetFile,
     rules: MergeRules,
     compared: pa.Schema,
@@ -143,7 +143,7 @@ def _all_win(
     """
     told = set(rules.ordering).difference(rules.mark_columns)
     # Any other compared column may mark a row as a delete, which footers do not tell.
-    if not _are_distinct(places) or not told.issuperset(compared.names):
+    if not _are_distinct(positions) or not told.issuperset(compared.names):
         return False
     if not compares_base(rules):
         return True
@@ -154,8 +154,8 @@ def _all_win(
     return all_reach(footers, (base.schema_arrow, base.metadata), compared.field(0))
 
 
-def _are_distinct(places: Sequence[np.ndarray]) -> bool:
-    every = np.concatenate([np.zeros(0, np.int64), *places])
+def _are_distinct(positions: Sequence[np.ndarray]) -> bool:
+    every = np.concatenate([np.zeros(0, np.int64), *positions])
     return _ascends(every) or _ascends(np.sort(every))
 
 
@@ -163,23 +163,23 @@ def _ascends(numbers: np.ndarray) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _gone_where_all_win(places: Sequence[np.ndarray], base: pq.ParquetFile) -> tuple[np.ndarray, list[np.ndarray]]:
+def _gone_where_all_win(positions: Sequence[np.ndarray], base: pq.ParquetFile) -> tuple[np.ndarray, list[np.ndarray]]:
     base_gone = np.zeros(base.metadata.num_rows, np.bool_)
-    for at in places:
+    for at in positions:
         base_gone[at[at < len(base_gone)]] = True
-    return base_gone, [np.zeros(len(at), np.bool_) for at in places]
+    return base_gone, [np.zeros(len(at), np.bool_) for at in positions]
 
 
 def _settle(
     log: Sequence[LogRecords],
-    places: Sequence[np.ndarray],
+    positions: Sequence[np.ndarray],
     base: pq.ParquetFile,
     path: str,
     rules: MergeRules,
     compared: pa.Schema,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Which rows are gone from the base file and from each data block, decided by the merge rules."""
-    folded, starts = _fold(log, places, path, rules, compared)
+    folded, starts = _fold(log, positions, path, rules, compared)
     merge = BaseMerge(folded)
     met = _meet_base(merge, folded, base, path, compared)
     winning = met.take(np.flatnonzero(met.wins))
@@ -197,7 +197,7 @@ def _settle(
 
 def _fold(
     log: Sequence[LogRecords],
-    places: Sequence[np.ndarray],
+    positions: Sequence[np.ndarray],
     path: str,
     rules: MergeRules,
     compared: pa.Schema,
@@ -205,13 +205,13 @@ def _fold(
     """The log folded to one record for each row position, and the number of each data block's first row.
 
     Rows are numbered over all data blocks. Example: blocks of 10 and 5 rows give the starts 0, 10 and 15.
-    `places`: for each block, the row positions of its records. They take the role of the key.
+    `positions`: for each block, the row positions of its records. They take the role of the key.
     """
-    schema = pa.schema([pa.field(_PLACE, pa.int64()), pa.field(_ROW, pa.int64()), *compared])
+    schema = pa.schema([pa.field(_POSITION, pa.int64()), pa.field(_ROW, pa.int64()), *compared])
     fold = LogFold(rules, schema, path=path)
     starts = [0]
 
-    for records, at in zip(log, places, strict=True):
+    for records, at in zip(log, positions, strict=True):
         deletes = records.deletes
         if deletes is not None:
             ordering = unwrap_ordering(deletes.column("ordering_kind"), deletes.column("ordering"), fold.ordering_types)
@@ -231,8 +231,8 @@ def _fold(
 
 def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str, compared: pa.Schema) -> Met:
     """The base rows that have a record in the log, with the outcome of their meeting. `at` holds row positions."""
-    places = np.sort(folded.entries.keys.to_numpy(), kind="stable")  # the positions of each block usually ascend
-    at = places[: np.searchsorted(places, base.metadata.num_rows)]
+    positions = np.sort(folded.entries.keys.to_numpy(), kind="stable")  # the positions of each block usually ascend
+    at = positions[: np.searchsorted(positions, base.metadata.num_rows)]
 
     if not compares_base(folded.rules):
         compared = pa.schema([])
@@ -246,7 +246,7 @@ def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str
     else:
         columns = _columns_at(base, at, compared, path)
 
-    schema = pa.schema([pa.field(_PLACE, pa.int64()), *compared])
+    schema = pa.schema([pa.field(_POSITION, pa.int64()), *compared])
     met = merge.meet(pa.RecordBatch.from_arrays([pa.array(at), *columns], schema=schema), 0)
     return Met(at[met.at], met.states, met.wins, met.is_delete)
 
