@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyhudi.engine.local.code_order import rows_by_code
 from pyhudi.engine.local.executors import worker_count
 from pyhudi.engine.local.input_columns import input_batch, input_column
+from pyhudi.engine.local.input_stream import input_batches
 from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
-from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -46,7 +46,7 @@ class ArrowSource:
         self._memory = memory if memory is not None else MemorySettings()
         self._schema = rows.schema
         self._input = rows if isinstance(rows, pa.Table) else None
-        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else iter(rows)
+        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else input_batches(rows)
         self._staged: StagedRows | None = None
 
     @property
@@ -114,14 +114,8 @@ class ArrowSource:
 
 
 def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
-    """The caller's rows in the types in which the table keeps them. Raises: Invalid where the caller's stream fails."""
-    while True:
-        try:
-            batch = next(stream, None)
-        except (pa.ArrowException, OSError) as error:
-            raise Invalid(f"the input could not be read to its end, and nothing was written: {error}") from error
-        if batch is None:
-            return
+    """The caller's rows in the types in which the table keeps them. Raises: as `input_batches` and `input_batch`."""
+    for batch in stream:
         yield input_batch(batch, spec.schema)
 
 
