@@ -21,7 +21,7 @@ from pyhudi.storage.scratch import sweep_once
 from pyhudi.txn.action.session import TableAccess, WriteSession
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
-from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import (
     WriteResult,
     is_stale,
@@ -159,7 +159,7 @@ def _tell(
 def _source(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[TableAccess, WriteSource]:
     """Where the write runs: the data's type says."""
     memory = MemorySettings.from_options(handle.callers_options(options))
-    sweep_once(memory.spill_folder)
+    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
 
     dataframe = frames.spark_dataframe(data)
     if dataframe is not None:

@@ -21,7 +21,7 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.write.input.source import InputSpec, RowOrder
-from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 
 _PIECES = 8
 """A piece that is sorted on its way into a file is at most one part of so many of what may be held."""
@@ -94,7 +94,7 @@ class ArrowSource:
         self._input = rows.select([name for name in rows.column_names if name in self._schema.names])
 
     def _stage(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
-        folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder)
+        folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder, setting=SPILL_FOLDER)
         try:
             piece_bytes = min(PIECE_BYTES, self._share_bytes // _PIECES)
             file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=piece_bytes)
