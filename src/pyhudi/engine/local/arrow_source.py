@@ -80,6 +80,10 @@ class ArrowSource:
     def _share_bytes(self) -> int:
         return self._memory.share_bytes(worker_count(self._executor))
 
+    @property
+    def _piece_bytes(self) -> int:
+        return min(PIECE_BYTES, self._share_bytes // _PIECES)
+
     def _take(self, stream: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
         """Read the stream to its end: into memory, or into files once it is too large for that."""
         held: deque[pa.RecordBatch] = deque()
@@ -96,8 +100,7 @@ class ArrowSource:
     def _stage(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
         folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder, setting=SPILL_FOLDER)
         try:
-            piece_bytes = min(PIECE_BYTES, self._share_bytes // _PIECES)
-            file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=piece_bytes)
+            file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=self._piece_bytes)
         except BaseException:
             folder.discard()
             raise
@@ -110,7 +113,9 @@ class ArrowSource:
             yield input_batch(batch.select(names), spec.schema)
 
     def _memory_of(self, staged: StagedRows) -> RowMemory:
-        return RowMemory(self._share_bytes, row_bytes=staged.row_bytes, let_go=staged.let_go)
+        return RowMemory(
+            self._share_bytes, row_bytes=staged.row_bytes, piece_bytes=self._piece_bytes, let_go=staged.let_go
+        )
 
 
 def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
