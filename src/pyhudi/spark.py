@@ -28,4 +28,4 @@ def register(spark: "SparkSession") -> None:
     """
     wrap_readers_and_writers(type(spark), load=load_table, save=save_dataframe)
     if runs_on_this_machine(spark):
-        sweep_once(scratch_folder(spark))
+        sweep_once(scratch_folder(spark), setting="spark.local.dir")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.engine.local.input_stream import input_batches
 from pyhudi.errors import Invalid, Unsupported
 
 _SPARK_CLASSES = (
@@ -46,9 +47,12 @@ def is_arrow(data: Any) -> bool:
 
 
 def arrow_table(data: Any) -> pa.Table:
-    """The data as an Arrow table, its stream read to the end. Raises: as `arrow_rows`."""
+    """The data as an Arrow table, its stream read to the end. Raises: as `arrow_rows` and `input_batches`."""
     rows = arrow_rows(data)
-    return rows if isinstance(rows, pa.Table) else rows.read_all()
+    if isinstance(rows, pa.Table):
+        return rows
+    batches = list(input_batches(rows))
+    return pa.Table.from_batches([batch.cast(rows.schema) for batch in batches], rows.schema)
 
 
 def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
@@ -69,6 +73,8 @@ def arrow_rows(data: Any) -> pa.Table | pa.RecordBatchReader:
 
 
 def _stream(data: Any) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):  # through the C interface its errors would become texts
+        return data
     try:
         return pa.RecordBatchReader.from_stream(data)
     except (pa.ArrowInvalid, TypeError) as error:

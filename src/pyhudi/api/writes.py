@@ -26,7 +26,7 @@ from pyhudi.txn.conflicts.verdict import PlanOutdated
 from pyhudi.versions import LogNaming
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
-from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
 from pyhudi.write.place.replacement import find_partitions, match_partitions
 from pyhudi.write.preparation import prepare_write
@@ -223,7 +223,7 @@ def _tell(
 def _source(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[TableAccess, WriteSource]:
     """Where the write runs: the data's type says."""
     memory = MemorySettings.from_options(handle.callers_options(options))
-    sweep_once(memory.spill_folder)
+    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
 
     dataframe = frames.spark_dataframe(data)
     if dataframe is not None:

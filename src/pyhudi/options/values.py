@@ -39,7 +39,8 @@ class OptionValues:
             return default
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
         if not is_number or not least <= int(text) <= most:
-            to = f" and at most {most:,}" if most < COUNT_MAX else ""
+            is_large = text.isascii() and text.isdigit() and int(text[:40]) > COUNT_MAX
+            to = f" and at most {most:,}" if most < COUNT_MAX or is_large else ""
             raise Invalid(f"option '{name}'='{text[:40]}': expected a whole number of at least {least:,}{to}")
         return int(text)
 

@@ -4,7 +4,8 @@ Paths are relative to the storage's root (the table's base path), with `/` betwe
 no leading `/`; the root itself is `""`. Every storage obeys one contract, which
 `src/pyhudi/testing/storage_contract.py` states as tests:
 
-* A path that is absolute, or has a part that is empty, `.` or `..`, is Invalid in every call.
+* A path that is absolute, or has a part that is empty, `.` or `..`, is Invalid in every call: `check_file_path` and
+  `check_folder_path` of `pyhudi/storage/paths.py` see to it.
 * A change that needs a folder where a file is, or a file where a folder is, is Invalid. To a reader such a file is
   absent.
 * An object store has no folders: there, `a` and `a/b` may both be files, and no call looks for such a pair.
@@ -63,7 +64,8 @@ class Storage(Protocol):
     def get(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         """The bytes `[start, end)` of a file, as far as the file has them; the whole file by default.
 
-        Raises: NotFound if there is no such file; Unavailable if the store fails.
+        Raises: NotFound if there is no such file; Unavailable if the store fails. A range that begins below zero, or
+        ends before it begins, is an AssertionError (`check_range` of `pyhudi/storage/paths.py`).
         """
 
     def open_input(self, path: str) -> AbstractContextManager[BinaryIO]:

@@ -11,7 +11,8 @@ import stat
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,13 +44,15 @@ class ScratchFolder:
         self._is_there = True
 
     @classmethod
-    def make(cls, prefix: str, parent: str | None = None) -> "ScratchFolder":
+    def make(cls, prefix: str, parent: str | None = None, *, setting: str) -> "ScratchFolder":
         """A new folder. `parent`: where; None: in the system's folder for temporary files. Sweeps there first.
+
+        `setting`: the name of what tells another folder, for messages.
 
         Raises: Invalid where no folder can be made; Unavailable where files cannot be locked.
         """
         assert prefix in PREFIXES
-        folder = scratch_parent(parent)
+        folder = scratch_parent(parent, setting)
         sweep_scratch(folder)
         for _ in range(_TRIES):
             try:
@@ -57,7 +60,7 @@ class ScratchFolder:
             except OSError as error:
                 raise Invalid(
                     f"{folder}: expected a folder for rows that are put aside, found that none can be made there: "
-                    f"{error.strerror or error}; name another folder"
+                    f"{error.strerror or error}; name another folder ('{setting}')"
                 ) from error
             descriptor = _lock_new(path)
             if descriptor is not None:
@@ -78,16 +81,34 @@ class ScratchFolder:
         os.close(self._descriptor)
 
 
-def scratch_parent(parent: str | None) -> str:
-    """The folder in which to make others. Raises: Invalid for one that is named and is none."""
+def scratch_parent(parent: str | None, setting: str) -> str:
+    """The folder in which to make others. Raises: Invalid for one that is named and is none, and where no folder is
+    named and the system has none for temporary files."""
     if parent is not None and not os.path.isdir(parent):
-        raise Invalid(f"{parent}: expected a folder for rows that are put aside, found none; make it, or name another")
-    return os.path.abspath(parent if parent is not None else tempfile.gettempdir())
+        raise Invalid(
+            f"'{setting}'={parent!r}: expected a folder for rows that are put aside, found none; make it, or name "
+            "another"
+        )
+    try:
+        return os.path.abspath(parent if parent is not None else tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise Invalid(
+            "expected a folder for rows that are put aside, found that this system has none for temporary files "
+            f"({error.strerror or error}); name one ('{setting}', or the environment variable TMPDIR)"
+        ) from error
 
 
-def sweep_once(parent: str | None = None) -> None:
-    """`sweep_scratch`, when this process has not done so yet."""
-    folder = scratch_parent(parent)
+def sweep_once(parent: str | None = None, *, setting: str) -> None:
+    """`sweep_scratch`, when this process has not done so yet. A system without temporary files has nothing to sweep.
+
+    Raises: Invalid for a folder that is named and is none.
+    """
+    try:
+        folder = scratch_parent(parent, setting)
+    except Invalid:
+        if parent is not None:
+            raise
+        return
     with _lock:
         is_new = folder not in _swept
         _swept.add(folder)
@@ -96,7 +117,7 @@ def sweep_once(parent: str | None = None) -> None:
 
 
 def sweep_scratch(folder: str) -> None:
-    """Delete this user's folders in `folder` whose processes have died. What cannot be deleted stays, without an error.
+    """Delete this user's folders below `folder` whose processes have died. What cannot be deleted stays, without an error.
 
     Links are not followed, and what belongs to another user is left alone. Cost: one listing.
     """
@@ -109,11 +130,19 @@ def sweep_scratch(folder: str) -> None:
 
 def map_file(path: str) -> mmap.mmap:
     """A file's bytes, read when they are looked at. Raises: Unavailable."""
+    with read_errors(path), open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+@contextmanager
+def read_errors(path: str) -> Iterator[None]:
+    """Raises: Unavailable for what keeps a file of rows that were put aside from being read."""
     try:
-        with open(path, "rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        yield
     except (OSError, ValueError) as error:
-        raise Unavailable(f"{path}: cannot read rows that were put aside: {error}") from error
+        raise Unavailable(
+            f"{path}: cannot read rows that were put aside: {error}; nothing else may delete or change them"
+        ) from error
 
 
 def let_go(mapped: mmap.mmap) -> None:

@@ -37,6 +37,9 @@ def paths(storage: Storage, prefix: str = "", *, recursive: bool = False) -> lis
 class ReadContract:
     """What every storage that can be read keeps; `put` is all that these tests change with."""
 
+    opens_by_location = True
+    """False for a storage of your own that is handed over as `storage=`: pyhudi cannot open it by its location."""
+
     def test_what_was_put_comes_back(self, storage: Storage) -> None:
         for content in (b"", b"x", bytes(range(256)) * 5_000):
             storage.put("a/b/file", content)
@@ -161,6 +164,8 @@ class ReadContract:
                 call()
 
     def test_the_location_opens_the_same_bytes(self, storage: Storage) -> None:
+        if not self.opens_by_location:
+            pytest.skip("a storage of one's own is handed over, not opened")
         storage.put("a/file", b"x")
 
         again = open_storage(storage.location)

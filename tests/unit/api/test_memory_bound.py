@@ -326,6 +326,25 @@ def test_a_disk_that_is_full_is_told_and_leaves_no_files(
     assert spills(small) == []
 
 
+@pytest.mark.parametrize("gone", ["rows.arrow", "rows.arrow.runs"])
+def test_files_that_others_delete_are_told_before_anything_is_written(
+    tmp_path: Path, small: dict[str, object], monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    def lost(path: str, *given: object, **named: object) -> StagedFile:
+        found = stage_rows(path, *given, **named)  # type: ignore[arg-type]
+        Path(path).with_name(gone).unlink()
+        return found
+
+    monkeypatch.setattr("pyhudi.engine.local.arrow_source.stage_rows", lost)
+    table = make(tmp_path / "t", "flat", "COPY_ON_WRITE")
+
+    with pytest.raises(Unavailable, match=rf"{gone}: cannot read rows that were put aside"):
+        table.bulk_insert(stream(rows(0, ROWS, ts=1)), options=small)
+
+    assert spills(small) == []
+    assert len(table.timeline()) == 0
+
+
 def test_a_schema_that_changes_meanwhile_is_followed_from_the_files(
     tmp_path: Path, small: dict[str, object], staged: list[StagedFile]
 ) -> None:
@@ -355,6 +374,11 @@ def test_a_bound_that_is_none_is_refused(text: str) -> None:
         MemorySettings.from_options({MEMORY_MAX: text})
 
 
+def test_a_bound_that_is_too_large_is_told_the_largest() -> None:
+    with pytest.raises(Invalid, match=r"of at least 1,048,576 and at most 9,223,372,036,854,775,807"):
+        MemorySettings.from_options({MEMORY_MAX: str(10**30)})
+
+
 def test_the_default_grows_with_the_threads() -> None:
     assert MemorySettings.from_options({}) == MemorySettings()
     assert MemorySettings().share_bytes(2) == 1 << 29
@@ -366,7 +390,7 @@ def test_a_folder_that_is_none_is_refused_before_the_input_is_read(tmp_path: Pat
     table = make(tmp_path / "t", "flat", "COPY_ON_WRITE")
     reader = failing(rows(0, 10, ts=1), AssertionError("it was read"))
 
-    with pytest.raises(Invalid, match=r"nowhere: expected a folder"):
+    with pytest.raises(Invalid, match=r"'pyhudi.memory.spill.folder'='.*nowhere': expected a folder"):
         table.bulk_insert(reader, options={SPILL_FOLDER: str(tmp_path / "nowhere")})
 
 

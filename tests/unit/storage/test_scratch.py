@@ -19,10 +19,11 @@ from pyhudi.storage import scratch
 from pyhudi.storage.scratch import LOCK_FILE, ScratchFolder, sweep_once, sweep_scratch
 
 PREFIX = "pyhudi-staged-"
+SETTING = "the.place"
 HOLD = """
 import sys, time
 from pyhudi.storage.scratch import ScratchFolder
-folder = ScratchFolder.make("pyhudi-staged-", sys.argv[1])
+folder = ScratchFolder.make("pyhudi-staged-", sys.argv[1], setting="place")
 (folder.path / "rows").write_bytes(b"rows")
 print(folder.path, flush=True)
 time.sleep(60)
@@ -48,7 +49,7 @@ def names(place: Path) -> list[str]:
 
 
 def test_a_folder_is_private_and_goes_when_it_is_discarded(tmp_path: Path) -> None:
-    folder = ScratchFolder.make(PREFIX, str(tmp_path))
+    folder = ScratchFolder.make(PREFIX, str(tmp_path), setting=SETTING)
     (folder.path / "rows").write_bytes(b"rows")
 
     assert folder.path.parent == tmp_path
@@ -66,14 +67,14 @@ def test_the_folder_of_a_living_process_is_left_alone_and_that_of_a_killed_one_s
         process.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
         process.wait()
         assert path.exists()
-        other = ScratchFolder.make(PREFIX, str(tmp_path))
+        other = ScratchFolder.make(PREFIX, str(tmp_path), setting=SETTING)
 
     assert names(tmp_path) == [other.path.name]
     other.discard()
 
 
 def test_a_folder_of_this_process_is_left_alone(tmp_path: Path) -> None:
-    first, second = (ScratchFolder.make(prefix, str(tmp_path)) for prefix in scratch.PREFIXES)
+    first, second = (ScratchFolder.make(prefix, str(tmp_path), setting=SETTING) for prefix in scratch.PREFIXES)
 
     sweep_scratch(str(tmp_path))
 
@@ -160,7 +161,7 @@ def test_a_folder_that_a_sweeper_took_before_it_was_locked_is_made_anew(
         return True
 
     monkeypatch.setattr(scratch, "try_lock", lock_after_sweeper)
-    folder = ScratchFolder.make(PREFIX, str(tmp_path))
+    folder = ScratchFolder.make(PREFIX, str(tmp_path), setting=SETTING)
 
     assert taken != [folder.path]
     assert names(tmp_path) == [folder.path.name]
@@ -168,20 +169,31 @@ def test_a_folder_that_a_sweeper_took_before_it_was_locked_is_made_anew(
 
 def test_a_process_sweeps_a_place_once_unless_it_makes_a_folder(tmp_path: Path) -> None:
     dead_folder(tmp_path)
-    sweep_once(str(tmp_path))
+    sweep_once(str(tmp_path), setting=SETTING)
     assert names(tmp_path) == []
 
     dead_folder(tmp_path)
-    sweep_once(str(tmp_path))
+    sweep_once(str(tmp_path), setting=SETTING)
     assert names(tmp_path) == ["pyhudi-staged-dead"]
 
-    ScratchFolder.make(PREFIX, str(tmp_path)).discard()
+    ScratchFolder.make(PREFIX, str(tmp_path), setting=SETTING).discard()
     assert names(tmp_path) == []
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match=r"nowhere: expected a folder"):
-        ScratchFolder.make(PREFIX, str(tmp_path / "nowhere"))
+    with pytest.raises(Invalid, match=r"'the.place'='.*nowhere': expected a folder"):
+        ScratchFolder.make(PREFIX, str(tmp_path / "nowhere"), setting=SETTING)
+
+
+def test_a_system_without_temporary_files_is_told_when_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+
+    sweep_once(setting=SETTING)
+    with pytest.raises(Invalid, match=r"none for temporary files \(No usable .*name one \('the.place', or .*TMPDIR"):
+        ScratchFolder.make(PREFIX, setting=SETTING)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

@@ -9,19 +9,19 @@ import pyarrow as pa
 from pyhudi.engine.local.code_order import rows_by_code
 from pyhudi.engine.local.executors import worker_count
 from pyhudi.engine.local.input_columns import input_batch, input_column
+from pyhudi.engine.local.input_stream import input_batches
 from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows, stage_rows
-from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.write.input.source import InputSpec, RowOrder
-from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 
 _PIECES = 8
 """A piece that is sorted on its way into a file is at most one part of so many of what may be held."""
@@ -46,7 +46,7 @@ class ArrowSource:
         self._memory = memory if memory is not None else MemorySettings()
         self._schema = rows.schema
         self._input = rows if isinstance(rows, pa.Table) else None
-        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else iter(rows)
+        self._stream: Iterator[pa.RecordBatch] | None = None if isinstance(rows, pa.Table) else input_batches(rows)
         self._staged: StagedRows | None = None
 
     @property
@@ -80,6 +80,10 @@ class ArrowSource:
     def _share_bytes(self) -> int:
         return self._memory.share_bytes(worker_count(self._executor))
 
+    @property
+    def _piece_bytes(self) -> int:
+        return min(PIECE_BYTES, self._share_bytes // _PIECES)
+
     def _take(self, stream: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
         """Read the stream to its end: into memory, or into files once it is too large for that."""
         held: deque[pa.RecordBatch] = deque()
@@ -94,10 +98,9 @@ class ArrowSource:
         self._input = rows.select([name for name in rows.column_names if name in self._schema.names])
 
     def _stage(self, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> None:
-        folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder)
+        folder = ScratchFolder.make("pyhudi-staged-", self._memory.spill_folder, setting=SPILL_FOLDER)
         try:
-            piece_bytes = min(PIECE_BYTES, self._share_bytes // _PIECES)
-            file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=piece_bytes)
+            file = stage_rows(str(folder.path / "rows.arrow"), batches, spec, piece_bytes=self._piece_bytes)
         except BaseException:
             folder.discard()
             raise
@@ -110,18 +113,14 @@ class ArrowSource:
             yield input_batch(batch.select(names), spec.schema)
 
     def _memory_of(self, staged: StagedRows) -> RowMemory:
-        return RowMemory(self._share_bytes, row_bytes=staged.row_bytes, let_go=staged.let_go)
+        return RowMemory(
+            self._share_bytes, row_bytes=staged.row_bytes, piece_bytes=self._piece_bytes, let_go=staged.let_go
+        )
 
 
 def _as_stored(stream: Iterator[pa.RecordBatch], spec: InputSpec) -> Iterator[pa.RecordBatch]:
-    """The caller's rows in the types in which the table keeps them. Raises: Invalid where the caller's stream fails."""
-    while True:
-        try:
-            batch = next(stream, None)
-        except (pa.ArrowException, OSError) as error:
-            raise Invalid(f"the input could not be read to its end, and nothing was written: {error}") from error
-        if batch is None:
-            return
+    """The caller's rows in the types in which the table keeps them. Raises: as `input_batches` and `input_batch`."""
+    for batch in stream:
         yield input_batch(batch, spec.schema)
 
 

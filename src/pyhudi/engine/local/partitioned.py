@@ -151,13 +151,14 @@ class PartitionedInput:
             positions = np.full(len(of), -1) if segment.positions is None else segment.positions
             batches = rows.batches_between(of.start, of.stop) if isinstance(of, range) else rows.batches(of)
             for batch in batches:
+                if self.memory is not None:
+                    batch = self.memory.take(batch)
                 if marks:
                     batch = batch.append_column(LEAVES, _flags(segment.leaves, len(batch)))
                 if wants_positions:
                     batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
                 start += len(batch)
                 yield batch
-                self.pass_by(self._size_bytes(len(batch)))
 
     def _held(self, target: WriteTarget, task: FileGroupTask, rows: int) -> AbstractContextManager[None]:
         """Room for what writing a file group holds of its rows: of a stream one row group, of others the rows twice."""

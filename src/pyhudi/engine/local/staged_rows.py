@@ -20,7 +20,7 @@ from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.errors import Invalid, Unavailable
 from pyhudi.format.keys.record_keys import missing_keys, null_key_message, partition_paths, record_keys
 from pyhudi.format.schema.conversion import RECORD_KEY
-from pyhudi.storage.scratch import ScratchFolder, let_go, map_file
+from pyhudi.storage.scratch import ScratchFolder, let_go, map_file, read_errors
 from pyhudi.write.input.source import ARRIVAL, InputSpec
 from pyhudi.write.memory_settings import SPILL_FOLDER
 
@@ -66,7 +66,10 @@ class StagedRows:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row in the files."""
-        size_bytes = sum(Path(file.path).stat().st_size for file in self.files)
+        size_bytes = 0
+        for file in self.files:
+            with read_errors(file.path):
+                size_bytes += Path(file.path).stat().st_size
         return -(-size_bytes // max(1, sum(file.rows for file in self.files)))
 
     def partitions(self) -> dict[str, PartitionRows]:
@@ -74,7 +77,8 @@ class StagedRows:
         slices: dict[str, list[pa.RecordBatch]] = {}
         for file in self.files:
             batches = self._open(file.path)
-            runs = pa.ipc.open_file(pa.BufferReader(Path(file.path + _RUNS_SUFFIX).read_bytes())).read_all()
+            with read_errors(file.path + _RUNS_SUFFIX):
+                runs = pa.ipc.open_file(pa.BufferReader(Path(file.path + _RUNS_SUFFIX).read_bytes())).read_all()
             for path, batch, start, rows in zip(*(column.to_pylist() for column in runs.columns), strict=True):
                 slices.setdefault(path, []).append(batches[batch].slice(start, rows))
         key_column = self.spec.bare_key or RECORD_KEY

@@ -77,6 +77,9 @@ class Lives(Protocol):
         machine's locks do not reach, or its file has been removed.
         """
 
+    def has_died(self, requested: str) -> bool:
+        """Whether the action of this instant was begun here, and its process has certainly ended before its end."""
+
 
 @contextmanager
 def running(guard: Guard, requested: str) -> Iterator[None]:
@@ -97,12 +100,12 @@ def is_surely_dead(guard: Guard, requested: str) -> bool:
 
     False does not mean that the process lives: then only the heartbeat can say.
     """
-    return isinstance(guard, Lives) and guard.is_running(requested) is False
+    return isinstance(guard, Lives) and guard.has_died(requested)
 
 
 def forget_running(guard: Guard, requested: str) -> None:
     """Remove the file in `RUNNING` of an action that was taken off the timeline. A running one keeps its file."""
-    if isinstance(guard, Lives) and guard.is_running(requested) is False:
+    if isinstance(guard, Lives) and guard.has_died(requested):
         with running(guard, requested):
             pass
 
@@ -133,8 +136,11 @@ class MemoryGuard:
             _died.discard(key)
 
     def is_running(self, requested: str) -> bool | None:
+        return f"{self._key}#{requested}" in _holders  # no other process reaches this memory
+
+    def has_died(self, requested: str) -> bool:
         key = f"{self._key}#{requested}"
-        return True if key in _holders else False if key in _died else None
+        return key in _died and key not in _holders
 
 
 class LocalGuard:
@@ -168,6 +174,9 @@ class LocalGuard:
 
     def is_running(self, requested: str) -> bool | None:
         return True if f"{self._key}#{requested}" in _holders else _is_locked(self._path(f"{RUNNING}/{requested}"))
+
+    def has_died(self, requested: str) -> bool:
+        return self.is_running(requested) is False
 
     @property
     def _key(self) -> str:

@@ -106,7 +106,7 @@ class KeptFiles:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark))
+        self._scratch = ScratchFolder.make("pyhudi-rows-", scratch_folder(spark), setting="spark.local.dir")
         self._entry: _Kept | None = None
 
     @property

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.row_memory import RowMemory
-from pyhudi.engine.local.staged_rows import StagedRows
+from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
 from pyhudi.engine.spark.write.kept import KeptRows
@@ -78,7 +78,12 @@ class StagedSource:
             executor,
             splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION and not is_sorted,
             is_sorted=is_sorted,
-            memory=RowMemory(self._memory.share_bytes(cores), row_bytes=staged.row_bytes, let_go=staged.let_go),
+            memory=RowMemory(
+                self._memory.share_bytes(cores),
+                row_bytes=staged.row_bytes,
+                piece_bytes=PIECE_BYTES,
+                let_go=staged.let_go,
+            ),
         )
         return StagedInput(rows, staged, self._location, session_of(self._input), self._kept)
 

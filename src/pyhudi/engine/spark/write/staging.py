@@ -19,6 +19,7 @@ from pyhudi.errors import Bug, Invalid
 from pyhudi.storage.scratch import ScratchFolder
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.write.input.source import InputSpec
+from pyhudi.write.memory_settings import SPILL_FOLDER
 
 _REPORT = "file string, rows long, bad_keys long, example string, refusal string, nulls array<long>"
 _REPORT_SCHEMA = pa.schema(
@@ -42,7 +43,7 @@ def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
     Raises: Invalid for what a task refuses; null keys and nulls are counted, for the caller to refuse.
     """
     spark = rows.sparkSession
-    folder = ScratchFolder.make("pyhudi-staged-", parent or scratch_folder(spark))
+    folder = ScratchFolder.make("pyhudi-staged-", parent or scratch_folder(spark), setting=SPILL_FOLDER)
     try:
         with arrow_batches(spark):
             found = rows.mapInArrow(_stage_task(str(folder.path), spec), _REPORT).collect()
