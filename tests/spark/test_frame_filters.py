@@ -20,7 +20,7 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable
-from pyhudi.engine.spark.read import local_rows, merge_design
+from pyhudi.engine.spark.read import local_rows, merge_design, merged
 from pyhudi.engine.spark.session import with_settings
 from tests.spark.test_merge_designs import GOLDEN, random_table
 from tests.support.compare import assert_same_rows
@@ -158,6 +158,7 @@ def test_tasks_merge_no_slice_of_a_partition_that_is_ruled_out(
 ) -> None:
     """As on a cluster: no filter reaches the rows of a task, but a partition's plan is left out."""
     monkeypatch.setattr(merge_design, "WHOLE_ON_DRIVER_BYTES_MAX", -1)
+    monkeypatch.setattr(merged, "PARTITION_BYTES_MIN", 0)
     path, table = made
     where = "p = 'p1' and x > 1010"
     expected = table.scan(columns=["x"], where=where).to_arrow()
@@ -169,6 +170,19 @@ def test_tasks_merge_no_slice_of_a_partition_that_is_ruled_out(
 
     assert plan_of(found).count("MapInArrow") <= 1
     assert_same_rows(collected(found), expected)
+
+
+def test_tasks_read_small_partitions_together(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan each would start a task for each, which takes longer than merging the few rows."""
+    monkeypatch.setattr(merge_design, "WHOLE_ON_DRIVER_BYTES_MAX", -1)
+    table = make_table(tmp_path / "t", "few rows in logs")
+    sizes = [file.size_bytes for file in table.scan()._plan.files]
+
+    for least, plans in ((sum(sizes) // 3, 3), (sum(sizes) // 3 + 1, 1)):
+        monkeypatch.setattr(merged, "PARTITION_BYTES_MIN", least)
+        frame = table.scan().to_spark(spark)
+        assert plan_of(frame).count("MapInArrow") == plans
+        assert_same_rows(collected(frame.where("p = 'p1'")), table.scan(where="p = 'p1'").to_arrow())
 
 
 @pytest.mark.parametrize("name", GOLDEN)
