@@ -9,6 +9,7 @@ import gc
 import random
 import threading
 import time
+import weakref
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import HudiTable
-from pyhudi.engine.spark.read import local_rows, merge_design
+from pyhudi.engine.spark.read import local_rows, merge_design, merged
+from pyhudi.engine.spark.session import with_settings
 from tests.spark.test_merge_designs import GOLDEN, random_table
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
@@ -156,6 +158,7 @@ def test_tasks_merge_no_slice_of_a_partition_that_is_ruled_out(
 ) -> None:
     """As on a cluster: no filter reaches the rows of a task, but a partition's plan is left out."""
     monkeypatch.setattr(merge_design, "WHOLE_ON_DRIVER_BYTES_MAX", -1)
+    monkeypatch.setattr(merged, "PARTITION_BYTES_MIN", 0)
     path, table = made
     where = "p = 'p1' and x > 1010"
     expected = table.scan(columns=["x"], where=where).to_arrow()
@@ -167,6 +170,19 @@ def test_tasks_merge_no_slice_of_a_partition_that_is_ruled_out(
 
     assert plan_of(found).count("MapInArrow") <= 1
     assert_same_rows(collected(found), expected)
+
+
+def test_tasks_read_small_partitions_together(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan each would start a task for each, which takes longer than merging the few rows."""
+    monkeypatch.setattr(merge_design, "WHOLE_ON_DRIVER_BYTES_MAX", -1)
+    table = make_table(tmp_path / "t", "few rows in logs")
+    sizes = [file.size_bytes for file in table.scan()._plan.files]
+
+    for least, plans in ((sum(sizes) // 3, 3), (sum(sizes) // 3 + 1, 1)):
+        monkeypatch.setattr(merged, "PARTITION_BYTES_MIN", least)
+        frame = table.scan().to_spark(spark)
+        assert plan_of(frame).count("MapInArrow") == plans
+        assert_same_rows(collected(frame.where("p = 'p1'")), table.scan(where="p = 'p1'").to_arrow())
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -325,3 +341,82 @@ def test_a_scan_of_ten_thousand_files_is_pruned_in_seconds(spark: Any) -> None:
 
     assert min(times) < 5
     assert len(frame.inputFiles()) == 10_000
+
+
+@pytest.mark.parametrize("column", ["file_name", "file_path"])
+def test_a_filter_on_what_spark_knows_of_files_is_none_on_a_column_of_that_name(
+    registered: Any, tmp_path: Path, column: str
+) -> None:
+    """Spark passes both as columns of one name: judged by partitions, the first would rule all of them out."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", partition_by=column)
+    table.bulk_insert(pa.table({"id": ["a", "b"], column: ["oslo", "rome"]}))
+    frame = registered.read.format("hudi").load(str(tmp_path / "t"))
+
+    assert frame.where(f"_metadata.{column} like '%.parquet'").count() == 2
+    assert frame.where(f"_metadata.{column} like '%.parquet' and {column} = 'oslo'").count() == 1
+
+
+def test_a_column_named_like_the_number_of_a_partition_prunes_by_its_own_values(spark: Any, tmp_path: Path) -> None:
+    """pyhudi writes no such table. Another writer may."""
+    from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
+    from pyhudi.engine.spark.schema import spark_schema
+    from pyhudi.format.keys.record_keys import KeySpec
+    from pyhudi.table.prune.partition_values import PathValues
+
+    name, files = "__pyhudi_Number", []
+    for value in ("7", "8"):
+        path = tmp_path / value / "f.parquet"
+        path.parent.mkdir()
+        pq.write_table(pa.table({name: [value]}), path)
+        files.append(ScanFile(value, path.as_uri(), path.stat().st_size))
+    keys = KeySpec(("n",), (name,), is_composite=False, is_hive_style=False, is_url_encoded=False)
+    schema = pa.schema([(name, pa.string())])
+    frame = scan_pruned_files(spark, files, PathValues.as_stored(keys, schema), spark_schema(schema), {})
+
+    assert [row[0] for row in frame.where(f"{name} = '8'").collect()] == ["8"]
+
+
+@pytest.mark.parametrize(
+    "setting", [("hive.filesourcePartitionFileCacheSize", "0"), ("hive.manageFilesourcePartitions", "false")]
+)
+def test_rows_are_those_whether_or_not_spark_may_cache_lists_of_files(
+    registered: Any, tmp_path: Path, setting: tuple[str, str]
+) -> None:
+    """A cache that holds nothing must not make a table without files of it, nor change how many partitions it has."""
+    table = make_table(tmp_path / "t", "few rows in logs")
+    before = registered.read.format("hudi").load(str(tmp_path / "t"))
+
+    with with_settings(registered, {f"spark.sql.{setting[0]}": setting[1]}):
+        assert before.where("p = 'p1'").count() == 10
+        assert registered.read.format("hudi").load(str(tmp_path / "t")).where("p = 'p1'").count() == 10
+        assert table.scan(where="x >= 2000").to_spark(registered).count() == 6
+
+
+def test_a_file_that_was_cleaned_is_told_near_the_top(registered: Any, tmp_path: Path) -> None:
+    make_table(tmp_path / "t", "few rows in logs")
+    frame = registered.read.format("hudi").load(str(tmp_path / "t"))
+    take_away(tmp_path / "t", "p1")
+
+    with pytest.raises(Exception, match=r"NotFound: .*/p1/.*for a DataFrame of Spark, load the table again") as told:
+        frame.where("p = 'p1'").count()
+    assert str(told.value)[: str(told.value).index("NotFound")].count("\n") < 12
+
+
+def test_what_the_jvm_is_answered_is_kept_until_it_has_it(spark: Any) -> None:
+    """py4j lets the JVM forget an object that nothing here refers to, by another thread even before the JVM has it."""
+    from pyhudi.engine.spark.read.pruned_index import PrunedIndex
+    from pyhudi.engine.spark.schema import spark_schema
+    from pyhudi.format.keys.record_keys import KeySpec
+    from pyhudi.table.prune.partition_values import PathValues
+
+    schema = pa.schema([("p", pa.string())])
+    keys = KeySpec(("n",), ("p",), is_composite=False, is_hive_style=False, is_url_encoded=False)
+    values = PathValues.as_stored(keys, schema)
+    index = PrunedIndex(spark, "file:///nowhere", [], ["a"], values, spark_schema(schema), lambda numbers: [])
+    nothing = spark._jvm.org.apache.spark.api.python.PythonUtils.toSeq([])
+    calls = [index.rootPaths, index.partitionSchema, index.metadataOpsTimeNs, lambda: index.listFiles(nothing, nothing)]
+
+    for call in calls:
+        found = weakref.ref(call())
+        gc.collect()
+        assert found() is not None

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection
 from functools import lru_cache
+from typing import Final
 
 import pyarrow as pa
 
@@ -42,6 +43,9 @@ META_FIELDS: tuple[str, ...] = (
     "_hoodie_file_name",
 )
 COMMIT_TIME, SEQUENCE_NUMBER, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_FIELDS
+
+OWN_COLUMNS: Final = "__pyhudi_"
+"""How the names begin of the columns that pyhudi puts beside a table's own while it reads and writes."""
 
 META_FIELD_SCHEMAS: tuple[Json, ...] = tuple(optional(name, "string", doc="") for name in META_FIELDS)
 
@@ -117,6 +121,10 @@ def avro_field(column: pa.Field, namespace: str, path: str) -> Json:
         name and (name[0].isalpha() or name[0] == "_") and all(c.isalpha() or c.isdecimal() or c == "_" for c in name)
     ):
         raise Invalid(f"column '{path}': expected a name of letters, digits and _, no digit first; rename it")
+    if name == path and name.lower().startswith(OWN_COLUMNS):
+        raise Invalid(
+            f"column '{path}': names that begin with {OWN_COLUMNS} are those of pyhudi's own columns; rename it"
+        )
     kind = avro_type(column.type, name, namespace, path)
     return optional(name, kind) if column.nullable else field(name, kind)
 

@@ -26,6 +26,7 @@ def _missing(path: str, error: NotFound) -> NotFound:
     else:
         return error
     return NotFound(
-        f"{error}; {origin}. If a clean of another process took it meanwhile, run the same call again. If somebody "
-        "deleted it, put it back from a copy, or read or restore the table as of a time before that instant"
+        f"{error}; {origin}. If a clean took it meanwhile, run the same call again; for a DataFrame of Spark, load the "
+        "table again. If somebody deleted it, put it back from a copy, or read or restore the table as of a time "
+        "before that instant"
     )

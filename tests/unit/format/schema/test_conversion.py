@@ -170,6 +170,13 @@ def test_column_names_that_avro_cannot_hold_are_refused(name: str) -> None:
         avro_from_arrow(pa.schema([(name, pa.int32())]), record_name="n.r")
 
 
+def test_columns_have_no_names_of_pyhudis_own() -> None:
+    """A column `__pyhudi_position` would be taken for the one that writes put beside the rows."""
+    with pytest.raises(Invalid, match=r"__PYHUDI_Position.*those of pyhudi's own columns; rename it"):
+        avro_from_arrow(pa.schema([("__PYHUDI_Position", pa.int64())]), record_name="n.r")
+    avro_from_arrow(pa.schema([("inner", pa.struct([("__pyhudi_position", pa.int64())]))]), record_name="n.r")
+
+
 @pytest.mark.parametrize("digits", range(1, 39))
 def test_decimals_take_the_fewest_bytes(digits: int) -> None:
     size = decimal_size(digits)

@@ -15,6 +15,7 @@ from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import core_count, is_classic, with_settings
 from pyhudi.engine.spark.write.keys import quoted
+from pyhudi.format.schema.conversion import OWN_COLUMNS
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.prune.partition_values import PathValues
@@ -93,9 +94,12 @@ def hides_file(columns: Iterable[str]) -> bool:
 
 
 def hides_position(columns: Iterable[str]) -> bool:
-    """Whether a scan of these columns no longer tells which row of which file a row is."""
+    """Whether a scan of these columns no longer tells which row of which file a row is: a column has the name of
+    Spark's columns that tell it, or of pyhudi's.
+    """
     columns = list(columns)
-    return hides_file(columns) or is_overwritten(columns)
+    is_own = any(name.lower().startswith(OWN_COLUMNS) for name in columns)
+    return is_own or hides_file(columns) or is_overwritten(columns)
 
 
 def is_overwritten(columns: Iterable[str]) -> bool:

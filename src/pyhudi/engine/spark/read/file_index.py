@@ -16,6 +16,7 @@ from pyhudi.errors import Bug
 from pyhudi.format.hfile.varint import encode_bytes_field, encode_varint_field
 
 _BLOCK_BYTES = 128 * 1024 * 1024
+_CACHE_BYTES = 1 << 40
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
@@ -45,10 +46,7 @@ def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms:
     and refreshing a path that exists does not list them anew.
     """
     content = encode_statuses(files, times_ms or [0] * len(files))
-    index = _in_memory_index(spark, _root(content), content, len(files), _ALL_FILES, None)
-    if index.allFiles().size() != len(files):
-        raise Bug(f"a scan of {len(files):,} files was given {index.allFiles().size():,} by Spark's file index")
-    return index
+    return _in_memory_index(spark, _root(content), content, len(files), _ALL_FILES, None)
 
 
 def root_of(files: Sequence[tuple[str, int]], times_ms: Sequence[int]) -> str:
@@ -90,8 +88,9 @@ def _in_memory_index(
     option = java_class(spark, "scala.Option")
     nothing = option.empty()
 
+    # The session's own cache has a bound, and holds nothing where its settings say so.
     path = java_class(spark, "org.apache.hadoop.fs.Path")(root)
-    cache = java_class(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
+    cache = java_class(spark, f"{_SOURCES}.SharedInMemoryCache")(_CACHE_BYTES, -1).createForNewClient()
     cache.putLeafFiles(path, _decoded(spark, content, count))
 
     known = nothing if columns is None else option.apply(session.parseDataType(columns.json()))
@@ -99,6 +98,8 @@ def _in_memory_index(
         session, python.toSeq([path]), python.toScalaMap(dict(options)), known, cache, nothing, nothing
     )
     cache.invalidateAll()
+    if index.allFiles().size() != count:
+        raise Bug(f"a scan of {count:,} files was given {index.allFiles().size():,} by Spark's file index")
     return index
 
 

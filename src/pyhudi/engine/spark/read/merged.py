@@ -18,7 +18,14 @@ from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.view.file_system_view import FileSlice
 
 _TASKS_A_CORE = 4
-_PARTITIONS_MAX = 16
+PARTITIONS_MAX = 16
+"""Partitions that get a plan each. Spark plans each of them for every query."""
+
+PARTITION_BYTES_MIN = 32 << 20
+"""Bytes of base files and logs of a partition, on average, from which on partitions get a plan each. A plan has a task
+of its own at least. That costs a query of all partitions as much as merging some 8 MiB.
+"""
+
 _SHARE_BYTES = 64 << 20
 """Bytes of base files and logs that are worth a task. Each task takes a tenth of a second before it reads anything."""
 
@@ -33,7 +40,7 @@ def read_merged_slices(
 ) -> DataFrame:
     """The plan's rows of these slices, filtered and projected. Each task merges a share of the slices, one at a time.
 
-    Slices of up to `_PARTITIONS_MAX` partitions get a plan for each partition. The values that its path tells are
+    Slices of up to `PARTITIONS_MAX` large partitions get a plan for each partition. The values that its path tells are
     literals in that plan. No filter reaches the rows of a task, but Spark leaves out a plan whose literals the query's
     filters rule out. Example: `where city = 'oslo'` skips the plan of `city=rome`.
 
@@ -50,11 +57,12 @@ def read_merged_slices(
     for planned_file in slices:
         by_partition.setdefault(planned_file.partition, []).append(planned_file)
     told = plan.told_as_shown
-    if not told.kinds or len(by_partition) > _PARTITIONS_MAX:
+    total_bytes = sum(planned_file.size_bytes for planned_file in slices)
+    pays = total_bytes >= PARTITION_BYTES_MIN * len(by_partition)
+    if not (told.kinds and pays and len(by_partition) <= PARTITIONS_MAX):
         return map_slices(spark, location, slices, run, plan.schema)
 
     most = _share_count(slices, core_count(spark))
-    total_bytes = sum(planned_file.size_bytes for planned_file in slices)
     parts = []
     for partition, own_slices in by_partition.items():
         share = -(-most * sum(planned_file.size_bytes for planned_file in own_slices) // total_bytes)

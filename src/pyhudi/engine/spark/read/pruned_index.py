@@ -22,13 +22,15 @@ from pyspark.sql import types as t
 
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.read.file_index import index_files, index_folders, root_of, scan_index, scan_known_files
-from pyhudi.errors import Bug
+from pyhudi.errors import Bug, HudiError
 from pyhudi.table.prune.partition_values import PathValues
 
-_NUMBER: Final = "__pyhudi_number"
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{}\\[\\]^]")
 """Characters that Spark escapes in the folders of partition columns."""
+
+_answered = threading.local()
+"""What the JVM was answered last on each thread. py4j would let the JVM drop it before the JVM has taken it."""
 
 Values = Mapping[str, object]
 """What is known of all rows of a partition: column -> value."""
@@ -54,6 +56,7 @@ class KnownPartitions:
         self._spark, self._values = spark, [values.of(partition) for partition in partitions]
         named = {name for known in self._values for name in known}
         self._columns = [field for field in schema.fields if field.name in named]
+        self._number = _unlike("number", schema.names)
 
     def left_by(self, filters: Any) -> frozenset[int] | None:
         """The numbers of the partitions that may hold a row for which all filters hold; None: all partitions.
@@ -83,12 +86,14 @@ class KnownPartitions:
         return found | self._untold
 
     def _is_usable(self, expression: Any) -> bool:
+        """Whether the index of folders may judge by this filter. The index knows columns by their names alone, and
+        Spark's own `_metadata.file_name` is a column `file_name` to it. Spark marks such columns, and no other.
+        """
         patterns = java_class(self._spark, "org.apache.spark.sql.catalyst.trees.TreePattern")
-        return (
-            expression.deterministic()
-            and not expression.references().isEmpty()
-            and not expression.containsPattern(patterns.PLAN_EXPRESSION())
-        )
+        if not expression.deterministic() or expression.containsPattern(patterns.PLAN_EXPRESSION()):
+            return False
+        columns = _elements(expression.references().toSeq())
+        return bool(columns) and all(column.metadata().json() == "{}" for column in columns)
 
     @cached_property
     def _told(self) -> list[int]:
@@ -105,13 +110,13 @@ class KnownPartitions:
     def _paths(self) -> list[str]:
         """A folder for each of these partitions, as Spark spells partition columns: `number=7/city=oslo`."""
         return [
-            "/".join([f"{_NUMBER}={at}", *(_folder(field.name, self._values[at]) for field in self._columns)])
+            "/".join([f"{self._number}={at}", *(_folder(field.name, self._values[at]) for field in self._columns)])
             for at in self._told
         ]
 
     @cached_property
     def _folders(self) -> Any:
-        number = t.StructField(_NUMBER, t.IntegerType())
+        number = t.StructField(self._number, t.IntegerType())
         return index_folders(self._spark, self._paths, t.StructType([number, *self._columns]))
 
     @cached_property
@@ -157,17 +162,23 @@ class PrunedIndex:
 
         with self._lock:
             if self._last is None or self._last[0] != numbers:
-                files = self._files_of(numbers)
+                files = self._get_files(numbers)
                 named = [(file.uri, file.size_bytes) for file in files]
                 self._last = numbers, index_files(self._spark, named, [file.time_ms for file in files])
-            return self._last[1].listFiles(nothing, nothing)
+            return _answer(self._last[1].listFiles(nothing, nothing))
+
+    def _get_files(self, numbers: Sequence[int]) -> Sequence[ScanFile]:
+        try:
+            return self._files_of(numbers)
+        except HudiError as error:  # the JVM shows the whole trace of Python: the sentence should not stand far below
+            raise error.with_traceback(None) from None
 
     def rootPaths(self) -> Any:  # noqa: N802
         path = java_class(self._spark, "org.apache.hadoop.fs.Path")(self._root)
-        return java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([path])
+        return _answer(java_class(self._spark, "org.apache.spark.api.python.PythonUtils").toSeq([path]))
 
     def inputFiles(self) -> Any:  # noqa: N802
-        return index_files(self._spark, self._inputs).inputFiles()
+        return _answer(index_files(self._spark, self._inputs).inputFiles())
 
     def refresh(self) -> None:
         """Does nothing: a DataFrame shows the table as it was when the DataFrame was made."""
@@ -176,10 +187,10 @@ class PrunedIndex:
         return sum(size_bytes for _, size_bytes in self._inputs)
 
     def partitionSchema(self) -> Any:  # noqa: N802
-        return self._spark._jsparkSession.parseDataType('{"type":"struct","fields":[]}')
+        return _answer(self._spark._jsparkSession.parseDataType('{"type":"struct","fields":[]}'))
 
     def metadataOpsTimeNs(self) -> Any:  # noqa: N802
-        return java_class(self._spark, "scala.Option").empty()
+        return _answer(java_class(self._spark, "scala.Option").empty())
 
     def hashCode(self) -> int:  # noqa: N802
         return hash(self._root) & 0x7FFF_FFFF
@@ -249,6 +260,20 @@ def _text(value: object) -> str:
             return value.isoformat()
         case _:
             raise Bug(f"a partition path told {value!r}: expected a text, number, boolean or date")
+
+
+def _unlike(word: str, names: Sequence[str]) -> str:
+    """A name that is none of these in any case."""
+    taken, name = {one.lower() for one in names}, f"__pyhudi_{word}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _answer(of_jvm: Any) -> Any:
+    """An object of the JVM, kept until this thread answers the next call, by when the JVM has taken it."""
+    _answered.last = of_jvm
+    return of_jvm
 
 
 def _elements(sequence: Any) -> list[Any]:
