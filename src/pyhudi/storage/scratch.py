@@ -117,7 +117,7 @@ def sweep_once(parent: str | None = None, *, setting: str) -> None:
 
 
 def sweep_scratch(folder: str) -> None:
-    """Delete this user's folders below `folder` whose processes have died. What cannot be deleted stays, without an error.
+    """Delete this user's folders below `folder` whose processes have died. What cannot be deleted stays.
 
     Links are not followed, and what belongs to another user is left alone. Cost: one listing.
     """
