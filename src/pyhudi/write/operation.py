@@ -21,9 +21,11 @@ from pyhudi.table.view.pending import read_pending_groups
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
-from pyhudi.txn.conflicts.verdict import Judge
+from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
 from pyhudi.txn.conflicts.writes import WriteRules, judge_write
 from pyhudi.txn.undo.pending_services import take_off_dead
+from pyhudi.versions import LogNaming
+from pyhudi.write.common_keys import find_apart
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.key_filter import FilterSettings
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
@@ -99,7 +101,7 @@ def run_write(
                 return nothing_to_do(operation)
 
             target = _target(session, prepared, settings, write.run.requested)
-            judge = partial(judge_write, rules=_conflict_rules(prepared, settings))
+            judge = _judge(session, prepared, settings)
             work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
             return _carry_out(write, operation, work, extra, judge, then)
 
@@ -136,12 +138,28 @@ def _begin(turns: Turns, session: WriteSession, operation: Operation, life: Exit
     return begin_write(turns, session, action, requested_content(operation), life)
 
 
-def _conflict_rules(prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
+def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> Judge:
+    """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
+    rules, storage = _conflict_rules(session, prepared, settings), session.access.storage
+    logs = log_reading(session.snapshot)
+
+    def judge(mine: Mine, now: TableState) -> Verdict:
+        verdict = judge_write(mine, now, rules)
+        if not isinstance(verdict, Refused) or not verdict.by_keys:
+            return verdict
+        others = [other for other in now.changes if other.requested in verdict.by_keys]
+        apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
+        return judge_write(mine, now, rules, apart)
+
+    return judge
+
+
+def _conflict_rules(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
     return WriteRules(
         looks_keys_up=looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
-        shares_logs=False,
+        shares_logs=session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
     )
 

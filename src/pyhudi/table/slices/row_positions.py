@@ -72,7 +72,7 @@ def find_positions(
     """
     own = (RECORD_KEY,) if reading.keys is None else reading.keys.record_key
     schema = pa.schema([stored.field(name) for name in own])
-    keys = [_keys(records, schema, reading) for records in log]
+    keys = [record_keys_of(records, schema, reading) for records in log]
     every = pa.chunked_array([chunk for block_keys in keys for chunk in block_keys.chunks], pa.string())
     if every.null_count:
         return None
@@ -97,7 +97,7 @@ def find_positions(
     return np.split(position[codes], np.cumsum([len(block_keys) for block_keys in keys])[:-1])
 
 
-def _keys(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
+def record_keys_of(records: LogRecords, schema: pa.Schema, reading: LogReading) -> pa.ChunkedArray:
     """The record keys of a block, in the block's order."""
     block = records.block
     if records.deletes is not None:

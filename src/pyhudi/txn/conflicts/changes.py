@@ -1,9 +1,11 @@
 """What an action does to file groups, as far as another action could conflict with it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyhudi.format.timeline.records import MOVES, NEW_FILE_GROUP, REWRITES, CommitMetadata, WriteStat
+from pyhudi.table.slices.written_keys import WrittenFile
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.pending import FileGroup
 
@@ -19,6 +21,7 @@ class Change:
     `rewritten`: file groups that got a new base file. `created`: file groups that it made. `replaced`: file groups that
     it took out of the table. `gaining`: partitions that may have keys now that they did not have before. `emptied`:
     partitions that it replaced as a whole. `schema`: the table's schema from this action on, as its commit states it.
+    `files`: the files that it wrote, by partition.
     """
 
     requested: str
@@ -30,6 +33,7 @@ class Change:
     gaining: frozenset[str] = frozenset()
     emptied: frozenset[str] = frozenset()
     schema: str | None = None
+    files: Mapping[str, tuple[WrittenFile, ...]] = field(default_factory=dict)
 
     @cached_property
     def touched(self) -> frozenset[FileGroup]:
@@ -77,4 +81,10 @@ def change_of(requested: str, metadata: CommitMetadata) -> Change:
         emptied=frozenset({*replaced, *metadata.partition_to_write_stats}) if operation in WHOLE_PARTITIONS
         else frozenset(),
         schema=metadata.extra_metadata.get(SCHEMA) or None,
+        files={path: tuple(map(_written, of_path)) for path, of_path in metadata.partition_to_write_stats.items()},
     )  # fmt: skip
+
+
+def _written(stat: WriteStat) -> WrittenFile:
+    rows = (stat.num_writes or 0) + (stat.num_deletes or 0)
+    return WrittenFile(stat.path or "", stat.is_log, rows, stat.file_size_in_bytes or 0)

@@ -57,11 +57,14 @@ class Proceed:
 class Refused:
     """The action must not complete. `why`: what another writer did, and what to do now.
 
-    `is_mendable`: a new plan, made from the same input upon the table as it is now, may succeed.
+    `is_mendable`: a new plan, made from the same input upon the table as it is now, may succeed. `by_keys`: the
+    requested times of the others that are in the way only if they wrote a key that the action wrote, too; empty where
+    something else is in the way.
     """
 
     why: str
     is_mendable: bool = False
+    by_keys: frozenset[str] = frozenset()
 
 
 Verdict: TypeAlias = Proceed | Refused
@@ -111,7 +114,7 @@ def refuse(verdict: Verdict) -> None:
     match verdict:
         case Proceed():
             return
-        case Refused(why, is_mendable):
+        case Refused(why, is_mendable, _):
             raise PlanOutdated(why) if is_mendable else Conflict(why)
         case _:
             assert_never(verdict)

@@ -23,8 +23,8 @@ class WriteRules:
 
     `looks_keys_up`: each incoming key is looked up, and a key that is not stored becomes a new row. `is_global`: a key
     may lie in any partition. `by_bucket`: a key's bucket says its file group, so that two file groups of one bucket are
-    the same. `shares_logs`: two writers may append to the logs of one file group, each under a name of its own.
-    `schemas`: the table's schema before and after the write.
+    the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
+    its own. `schemas`: the table's schema before and after the write.
     """
 
     looks_keys_up: bool
@@ -34,12 +34,14 @@ class WriteRules:
     schemas: frozenset[str | None]
 
 
-def judge_write(mine: Mine, now: TableState, rules: WriteRules) -> Verdict:
+def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
     """Judge a write. Two writes conflict if one rewrote or replaced a file group that the other touched.
 
     Of the cases in which nothing conflicts:
     - compactions of file groups to whose logs the write appended, since the log lies upon the new base file;
-    - new file groups of both in one partition, unless their keys must be looked up.
+    - new file groups of both in one partition, unless their keys must be looked up;
+    - logs of both in one file group, or new rows of both in one partition, with different keys.
+    `apart`: the requested times of others that wrote none of this write's keys.
     """
     requested = mine.target.requested
     if now.version != mine.upon.version:
@@ -72,15 +74,19 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules) -> Verdict:
             f"ran, takes file group '{file_id}' in partition '{partition}'; let it end, then run the write again"
         )
 
+    by_keys, text = set[str](), ""
     for other in now.changes:
-        why = next(_clashes(mine.change, other, rules), None)
-        if why is not None:
-            return Refused(
-                f"{now.uri}: another writer's {other.operation or 'write'} '{other.requested}' {why} while this write "
-                f"('{requested}') ran; run the write again",
-                is_mendable=True,
-            )
-    return Proceed()
+        why = next(_clashes(mine.change, other, rules, are_apart=other.requested in apart), None)
+        if why is None:
+            continue
+        text = (
+            f"{now.uri}: another writer's {other.operation or 'write'} '{other.requested}' {why} while this write "
+            f"('{requested}') ran; run the write again"
+        )
+        if next(_clashes(mine.change, other, rules, are_apart=True), None) is not None:
+            return Refused(text, is_mendable=True)
+        by_keys.add(other.requested)
+    return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
 def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
@@ -91,12 +97,15 @@ def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
     return mine.touched if service.action in CLUSTERINGS else mine.replaced
 
 
-def _clashes(mine: Change, other: Change, rules: WriteRules) -> Iterator[str]:
-    """Why a write cannot complete beside what another did, in words; nothing if it can."""
+def _clashes(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool) -> Iterator[str]:
+    """Why a write cannot complete beside what another did, in words; nothing if it can.
+
+    `are_apart`: the two wrote no key in common.
+    """
     if other.schema is not None and other.schema not in rules.schemas:
         yield "changed the table's schema"
 
-    if shared := _shared(mine, other, rules):
+    if shared := _shared(mine, other, rules, are_apart=are_apart):
         partition, file_id = min(shared)
         yield f"changed file group '{file_id}' in partition '{partition}', which this write changes, too,"
     if other.keeps_rows:
@@ -109,19 +118,19 @@ def _clashes(mine: Change, other: Change, rules: WriteRules) -> Iterator[str]:
         yield f"added rows to partition '{min(emptied)}', which this write replaces,"
 
     # A key that was new to both would become two rows.
-    if rules.looks_keys_up and not rules.by_bucket and mine.gaining:
+    if rules.looks_keys_up and not rules.by_bucket and mine.gaining and not are_apart:
         met = grown if rules.is_global else grown & mine.gaining
         if met:
             yield f"added rows to partition '{min(met)}', maybe with keys that this write adds, too,"
 
 
-def _shared(mine: Change, other: Change, rules: WriteRules) -> frozenset[FileGroup]:
+def _shared(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool) -> frozenset[FileGroup]:
     """The file groups that two actions changed so that one of them would undo the other."""
     if other.keeps_rows:
         return (mine.rewritten | mine.replaced) & other.touched
 
     shared = _named(mine.touched, rules) & _named(other.touched, rules)
-    if rules.shares_logs:
+    if rules.shares_logs and are_apart:
         only_logs = _named(mine.appended - mine.rewritten, rules) & _named(other.appended - other.rewritten, rules)
         shared -= only_logs
     return shared

@@ -31,10 +31,12 @@ def other(operation: str = "UPSERT", **groups: object) -> Change:
     return change(MEANWHILE, operation, **groups)
 
 
-def judged(mine: Change, *others: Change, rules: WriteRules = RULES, **state: Any) -> Verdict:
+def judged(
+    mine: Change, *others: Change, rules: WriteRules = RULES, apart: frozenset[str] = frozenset(), **state: Any
+) -> Verdict:
     now = replace(UPON, committed=UPON.committed | {o.requested for o in others}, pending=(TARGET,), changes=others)
     action = Mine(TARGET, UPON, mine, written=frozenset(), marked=frozenset())
-    return judge_write(action, replace(now, **state), rules)
+    return judge_write(action, replace(now, **state), rules, apart)
 
 
 CLEAR = {
@@ -113,12 +115,25 @@ def test_file_groups_of_one_bucket_are_one() -> None:
     assert isinstance(judged(mine, theirs, rules=replace(RULES, by_bucket=True)), Refused)
 
 
-def test_logs_that_writers_may_share() -> None:
+def test_logs_that_writers_may_share_where_their_keys_differ() -> None:
     both = replace(RULES, shares_logs=True)
+    mine, theirs = change(appended=[A]), other(appended=[A])
 
-    assert judged(change(appended=[A]), other(appended=[A]), rules=both) == Proceed()
-    assert isinstance(judged(change(appended=[A]), other(rewritten=[A]), rules=both), Refused)
-    assert isinstance(judged(change(appended=[A]), other("DELETE_PARTITION", replaced=[A]), rules=both), Refused)
+    found = judged(mine, theirs, rules=both)
+    assert isinstance(found, Refused)
+    assert found.by_keys == {MEANWHILE}
+    assert judged(mine, theirs, rules=both, apart=frozenset({MEANWHILE})) == Proceed()
+    for worse in (other(rewritten=[A]), other("DELETE_PARTITION", replaced=[A])):
+        assert getattr(judged(mine, worse, rules=both), "by_keys", None) == frozenset()
+        assert isinstance(judged(mine, worse, rules=both, apart=frozenset({MEANWHILE})), Refused)
+
+
+def test_new_rows_of_both_in_one_partition_where_their_keys_differ() -> None:
+    mine, theirs = change(created=[A], gaining=["oslo"]), other(created=[B], gaining=["oslo"])
+
+    assert getattr(judged(mine, theirs), "by_keys", None) == {MEANWHILE}
+    assert judged(mine, theirs, apart=frozenset({MEANWHILE})) == Proceed()
+    assert getattr(judged(mine, theirs, other(rewritten=[A])), "by_keys", None) == frozenset()
 
 
 def test_a_schema_that_others_changed() -> None:

@@ -1,0 +1,100 @@
+"""Two writers that share a file group but no key could fail, or two that share a key could make two rows of it.
+
+The second write runs while the first is at work. The first may not try again, so that the verdict shows.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.errors import Conflict
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.storage.protocol import Storage
+from tests.concurrency.test_second_writer import watched
+from tests.support.model import Row, arrow, problems_on, read_rows
+
+ONCE = {"hoodie.write.num.retries.on.conflict.failures": 0, "hoodie.parquet.small.file.limit": 0}
+STORED = [Row(f"k{n}", "oslo", 1, n) for n in range(4)]
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+LOGS = {"table_type": "MERGE_ON_READ"}
+
+
+def a_table(storage: Storage, kind: dict[str, str], properties: dict[str, str], version: int) -> HudiTable:
+    table = HudiTable.create(
+        "", name="t", record_key="id", partition_by="city", ordering="ts", storage=storage, properties=properties,
+        table_version=version, **kind,  # type: ignore[arg-type]
+    )  # fmt: skip
+    table.upsert(arrow(STORED))
+    return table
+
+
+def write_at_once(storage: Storage, first: list[Row], second: Callable[[HudiTable], object]) -> Conflict | None:
+    """Upsert rows, and let `second` write while that is at work. Returns the conflict of the first, if there is one."""
+    begun = list[str]()
+
+    def once(what: str) -> None:
+        if ".inflight" in what and "metadata" not in what and not begun:
+            begun.append(what)
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(second, HudiTable.open("", storage=storage, options=ONCE)).result()
+
+    table = HudiTable.open("", storage=watched(storage, once), options=ONCE)
+    try:
+        table.upsert(arrow(first))
+    except Conflict as error:
+        return error
+    finally:
+        assert begun
+    return None
+
+
+def rows_of(storage: Storage) -> dict[str, int]:
+    found = HudiTable.open("", storage=storage).scan().to_arrow()
+    assert len(found) == len(read_rows(found)), "no key is there twice"
+    assert problems_on(storage) == []
+    return {key: stored.row.v for (_, key), stored in read_rows(found).items()}
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("properties", [{}, BUCKETS], ids=["simple", "bucket"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_logs_of_one_file_group(version: int, properties: dict[str, str], shared: bool) -> None:
+    storage = MemoryStorage()
+    a_table(storage, LOGS, properties, version)
+
+    theirs = Row("k0" if shared else "k1", "oslo", 2, 100)
+    error = write_at_once(storage, [Row("k0", "oslo", 3, 200)], lambda table: table.upsert(arrow([theirs])))
+
+    assert (error is not None) == shared
+    expected = {row.id: row.v for row in STORED} | {theirs.id: 100}
+    assert rows_of(storage) == (expected if shared else expected | {"k0": 200})
+
+
+def test_a_log_that_deletes_a_key_of_the_other() -> None:
+    storage = MemoryStorage()
+    a_table(storage, LOGS, {}, 9)
+
+    error = write_at_once(storage, [Row("k0", "oslo", 3, 200)], lambda table: table.delete(arrow([STORED[0]])))
+
+    assert error is not None
+    assert rows_of(storage) == {row.id: row.v for row in STORED[1:]}
+
+
+@pytest.mark.parametrize("kind", [{}, LOGS], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "RECORD_INDEX"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_new_keys_of_both(kind: dict[str, str], index: str, shared: bool) -> None:
+    storage = MemoryStorage()
+    properties = {"hoodie.index.type": index}
+    if index == "RECORD_INDEX":
+        properties["hoodie.metadata.record.index.enable"] = "true"
+    a_table(storage, kind, properties, 9)
+
+    theirs = Row("new" if shared else "other", "rome" if index.startswith("GLOBAL") else "oslo", 2, 100)
+    error = write_at_once(storage, [Row("new", "oslo", 3, 200)], lambda table: table.upsert(arrow([theirs])))
+
+    assert (error is not None) == shared
+    expected = {row.id: row.v for row in STORED} | {theirs.id: 100}
+    assert rows_of(storage) == (expected if shared else expected | {"new": 200})
