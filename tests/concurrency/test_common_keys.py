@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyhudi import HudiTable
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import Conflict
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from tests.concurrency.test_second_writer import watched
-from tests.support.model import Row, arrow, problems_on, read_rows
+from tests.support.model import Row, arrow, dump, problems_on, read_rows
 
 ONCE = {"hoodie.write.num.retries.on.conflict.failures": 0, "hoodie.parquet.small.file.limit": 0}
 STORED = [Row(f"k{n}", "oslo", 1, n) for n in range(4)]
@@ -98,3 +99,26 @@ def test_new_keys_of_both(kind: dict[str, str], index: str, shared: bool) -> Non
     assert (error is not None) == shared
     expected = {row.id: row.v for row in STORED} | {theirs.id: 100}
     assert rows_of(storage) == (expected if shared else expected | {"new": 200})
+
+
+def test_a_conflict_that_is_noticed_before_the_work() -> None:
+    """The second write plans while the first has begun a file of the same group, and then writes no file."""
+    storage = MemoryStorage()
+    a_table(storage, {}, {}, 9)
+    early = {**ONCE, "hoodie.write.concurrency.early.conflict.detection.enable": True}
+    seen = list[str]()
+
+    def once(what: str) -> None:
+        if what.startswith("put_stream") and not seen:
+            seen.append(what)
+            before = dump(storage)
+            with pytest.raises(Conflict, match=r"which is running, changes file group '.+' in partition 'oslo'"):
+                HudiTable.open("", storage=storage, options=early).upsert(arrow([Row("k1", "oslo", 2, 1)]))
+            assert dump(storage) == before
+
+    HudiTable.open("", storage=watched(storage, once), options=ONCE, executor=SerialExecutor()).upsert(
+        arrow([Row("k0", "oslo", 2, 2)])
+    )
+
+    assert seen
+    assert rows_of(storage)["k0"] == 2

@@ -115,11 +115,11 @@ _LOCKS = harmless(
     )),
     "hoodie.auto.adjust.lock.configs", "hoodie.fs.atomic_creation.support", "hoodie.write.application.id",
 ) | harmless(
-    "it only says how several writers are kept apart, whom hoodie.write.concurrency.mode asks for, which is refused",
+    "it only says how conflicts are looked for; this release finds them all when a write completes",
     *(f"hoodie.write.concurrency.{name}" for name in (
         "async.conflict.detector.initial_delay_ms", "async.conflict.detector.period_ms",
-        "early.conflict.check.commit.conflict", "early.conflict.detection.enable",
-        "early.conflict.detection.strategy", "schema.conflict.resolution.enable",
+        "early.conflict.check.commit.conflict", "early.conflict.detection.strategy",
+        "schema.conflict.resolution.enable",
     )),
 )  # fmt: skip
 

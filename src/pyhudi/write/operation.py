@@ -18,9 +18,11 @@ from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.pending import read_pending_groups
+from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
+from pyhudi.txn.conflicts.early import refuse_groups_of_others
 from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
 from pyhudi.txn.conflicts.writes import WriteRules, judge_write
 from pyhudi.txn.undo.pending_services import take_off_dead
@@ -100,6 +102,8 @@ def run_write(
                 write.withdraw()
                 return nothing_to_do(operation)
 
+            if settings.detects_conflicts_early and not turns.is_alone:
+                _refuse_early(session, write.run.requested, placed.plan)
             target = _target(session, prepared, settings, write.run.requested)
             judge = _judge(session, prepared, settings)
             work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
@@ -136,6 +140,13 @@ def run_delete_partitions(
 def _begin(turns: Turns, session: WriteSession, operation: Operation, life: ExitStack) -> RunningWrite:
     action = _action(session.snapshot.config, operation)
     return begin_write(turns, session, action, requested_content(operation), life)
+
+
+def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> None:
+    """Raises: PlanOutdated where a running write changes a file group of the plan."""
+    snapshot = session.snapshot
+    now = read_timeline(snapshot.storage, snapshot.timeline.layout, snapshot.zone)
+    refuse_groups_of_others(snapshot.storage, now, requested, {(task.partition, task.file_id) for task in plan.tasks})
 
 
 def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> Judge:

@@ -57,6 +57,7 @@ class WriteSettings:
     default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
     `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
+    `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
@@ -99,6 +100,7 @@ class WriteSettings:
     heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
     lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
     conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
+    detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

@@ -74,6 +74,7 @@ EACH = [
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
     ("lock_wait_ms", "hoodie.write.lock.wait_time_ms", "0", 0),
+    ("detects_conflicts_early", "hoodie.write.concurrency.early.conflict.detection.enable", "true", True),
     ("conflict_retries", "hoodie.write.num.retries.on.conflict.failures", "7", 7),
     *(
         ("indexes", f"hoodie.metadata.{option}", text, IndexSettings(**field))

@@ -25,7 +25,10 @@ from pyhudi.txn.undo.rollback import run_rollback
 
 
 class Turns(Protocol):
-    """A writer's turns at a table."""
+    """A writer's turns at a table. `is_alone`: nobody else can complete anything between them."""
+
+    @property
+    def is_alone(self) -> bool: ...
 
     def first(self) -> AbstractContextManager[WriteSession]:
         """The turn in which a write begins. What dead writers left is cleared up. Raises: as `write_session`."""
@@ -41,6 +44,10 @@ class TwoTurns:
     begin: Callable[[], AbstractContextManager[WriteSession]]
     go_on: Callable[[], AbstractContextManager[WriteSession]]
 
+    @property
+    def is_alone(self) -> bool:
+        return False
+
     def first(self) -> AbstractContextManager[WriteSession]:
         return self.begin()
 
@@ -53,6 +60,10 @@ class OneTurn:
     """A turn that lasts from a write's beginning to its end. Whoever opened `session` ends it."""
 
     session: WriteSession
+
+    @property
+    def is_alone(self) -> bool:
+        return True
 
     @contextmanager
     def first(self) -> Iterator[WriteSession]:

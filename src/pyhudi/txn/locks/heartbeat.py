@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 from pyhudi.errors import NotFound, Unavailable
 from pyhudi.format.names import HEARTBEATS, heartbeat_path
+from pyhudi.storage.processes import process_mark
 from pyhudi.storage.protocol import Storage
 
 OURS = b"pyhudi"
-"""The content of pyhudi's heartbeat files. Apache Hudi writes heartbeats without content and ignores this one.
+"""How the content of pyhudi's heartbeats begins. Apache Hudi writes heartbeats without content and ignores this one.
 
 The content tells pyhudi's pending writes from those of other writers.
 """
@@ -17,25 +18,35 @@ The content tells pyhudi's pending writes from those of other writers.
 
 def is_own(content: bytes) -> bool:
     """Whether a heartbeat file is one of pyhudi's."""
-    return content == OURS
+    return content.split(b" ")[0] == OURS
+
+
+def process_of(content: bytes) -> str:
+    """The mark of the process that put one of pyhudi's heartbeats; empty where it left none."""
+    return content.partition(b" ")[2].decode("ascii", "replace")
+
+
+def _content() -> bytes:
+    """What this process puts into its heartbeats."""
+    return b" ".join((OURS, process_mark().encode("ascii"))).rstrip()
 
 
 def put_heartbeat(storage: Storage, requested: str) -> None:
     """Mark an action as pyhudi's before it is on the timeline. An action without our heartbeat is another writer's."""
-    storage.put(heartbeat_path(requested), OURS)
+    storage.put(heartbeat_path(requested), _content())
 
 
 @contextmanager
 def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[None]:
     """Renew an instant's heartbeat until the block ends. The caller removes the file once it has committed."""
     path = heartbeat_path(requested)
-    storage.put(path, OURS)
+    storage.put(path, _content())
     stop = threading.Event()
 
     def renew() -> None:
         while not stop.wait(interval_ms / 1000):
             try:
-                storage.put(path, OURS)
+                storage.put(path, _content())
             except Unavailable:
                 continue  # the next beat may get through: others wait for several missed beats
 

@@ -4,8 +4,9 @@ Apache Hudi's StorageBasedLockProvider keeps its lease in the same file and form
 
 An object store has no locks that end with their process. The lease says until when the table belongs to its holder,
 and a living holder renews it. Every change of the file is a conditional put: of two writers that both see the lease
-free or expired, only one gets it. A holder that stood still for too long notices by the same condition: its put fails,
-because another writer has replaced the file since the holder's last put.
+free or expired, only one gets it. A lease is free, too, once its holder was a process of this machine that has ended.
+A holder that stood still for too long notices by the same condition: its put fails, because another writer has
+replaced the file since the holder's last put.
 
 Spec: format/actions.md section 11.5.
 """
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, CorruptFile, HudiError, LockLost, Unavailable, Unsupported
+from pyhudi.storage.processes import has_ended, process_mark
 from pyhudi.storage.protocol import FileVersion, VersionedStorage
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.hold import Holder
@@ -74,8 +76,17 @@ class LeaseRecord:
             hint="Delete it once you know that no writer runs.",
         )  # fmt: skip
 
+    @property
+    def holder(self) -> str:
+        """The owner without the mark of its process, for messages."""
+        text, _, last = self.owner.rpartition(" ")
+        return text if text and has_ended(last) is not None else self.owner
+
     def is_heeded(self, now_ms: int) -> bool:
-        return not self.expired and now_ms <= self.valid_until_ms + DRIFT_MS
+        """Whether the lease still keeps others out: until it has run out, or its holder's process has ended."""
+        if self.expired or now_ms > self.valid_until_ms + DRIFT_MS:
+            return False
+        return not has_ended(self.owner.rpartition(" ")[2])
 
 
 def put_surely(storage: VersionedStorage, content: bytes, expected: FileVersion | None) -> FileVersion | None:
@@ -124,7 +135,7 @@ class LeaseGuard:
 
         Requests: two; one more the first time, one to confirm, one to release.
         """
-        owner = f"{Holder.this_process(purpose, now)} {self._new_uuid()}"
+        owner = f"{Holder.this_process(purpose, now)} {self._new_uuid()} {process_mark()}".rstrip()
         lease = self._take(owner)
         try:
             self._refuse_careless_store()
@@ -170,7 +181,7 @@ class LeaseGuard:
         now_ms = self._clock.now_ms()
         if record.is_heeded(now_ms):
             raise Conflict(
-                f"{self._table}: expected no other writer, found the table held by {record.owner}; its lease ends in "
+                f"{self._table}: expected no other writer, found the table held by {record.holder}; its lease ends in "
                 f"{record.valid_until_ms - now_ms:,} ms unless it is renewed; wait for it to end, then retry from the "
                 "new snapshot"
             )

@@ -1,18 +1,19 @@
 """Whether whoever began an action may still be at it.
 
 Writers hold the table's guard only to begin and to complete an action, so a free guard says nothing of the actions
-that are pending. An action of pyhudi is dead at once when the operating system says that its process has ended.
-Where it cannot say that, as on an object store, the action is dead when its heartbeat has not been renewed for
-`expires_ms`.
+that are pending. An action of pyhudi is dead at once when the operating system says that its process has ended. It says so
+by a lock that ends with the process, or by the process's mark in the heartbeat. Where it cannot say that, as for a
+process of another machine, the action is dead when its heartbeat has not been renewed for `expires_ms`.
 """
 
 from dataclasses import dataclass
 
 from pyhudi.errors import NotFound
 from pyhudi.format.names import heartbeat_path
+from pyhudi.storage.processes import has_ended
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.locks.guard import Guard, Lives
-from pyhudi.txn.locks.heartbeat import is_own
+from pyhudi.txn.locks.heartbeat import is_own, process_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,11 @@ class LifeTerms:
 
         path = heartbeat_path(requested)
         try:
-            is_ours = is_own(storage.get(path))
+            content = storage.get(path)
         except NotFound:
             return None
-        if is_ours and runs is False:
+        is_ours = is_own(content)
+        if is_ours and (runs is False or has_ended(process_of(content))):
             return None
 
         info = storage.head(path)
