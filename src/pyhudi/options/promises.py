@@ -21,10 +21,6 @@ PROMISES: dict[str, Entry] = {
         knows=("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
         note="a write holds the table alone; more writers at a time come with a later release",
     ),
-    **empty(
-        "a write holds the table by its own guard; lock providers come with a later release",
-        "hoodie.write.lock.provider"
-    ),
     **off(
         _CLUSTERING, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
         "hoodie.clustering.async.enabled",

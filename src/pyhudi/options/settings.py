@@ -26,6 +26,33 @@ _OTHER_OPERATIONS = (
     ),
 )
 
+_LOCK_PROVIDERS = (
+    *("InProcessLockProvider", "FileSystemBasedLockProvider", "StorageBasedLockProvider"),
+    *("ZookeeperBasedLockProvider", "ZookeeperBasedImplicitBasePathLockProvider"),
+    *("DynamoDBBasedLockProvider", "DynamoDBBasedImplicitPartitionKeyLockProvider", "HiveMetastoreBasedLockProvider"),
+)
+
+_LOCKS: dict[str, Entry] = {
+    "hoodie.write.lock.provider": Entry(
+        Kind.SETTING, accepts=("", *_LOCK_PROVIDERS), knows=("NoopLockProvider",),
+        note="leave it out: the table's own guard is held with no setting",
+    ),
+    **each(
+        (f"hoodie.write.lock.{name}" for name in (
+            "client.num_retries", "client.wait_time_ms_between_retry", "max_wait_time_ms_between_retry", "num_retries",
+            "wait_time_ms", "wait_time_ms_between_retry", "heartbeat_interval_ms",
+            "dynamodb.billing_mode", "dynamodb.endpoint_url", "dynamodb.partition_key", "dynamodb.read_capacity",
+            "dynamodb.region", "dynamodb.table", "dynamodb.table_creation_timeout", "dynamodb.write_capacity",
+            "filesystem.expire", "filesystem.path",
+            "hivemetastore.database", "hivemetastore.table", "hivemetastore.uris",
+            "storage.renew.interval.secs", "storage.validity.timeout.secs",
+            "zookeeper.base_path", "zookeeper.connection_timeout_ms", "zookeeper.lock_key",
+            "zookeeper.session_timeout_ms", "zookeeper.url",
+        )),
+        Entry(Kind.SETTING),
+    ),
+}  # fmt: skip
+
 _LOGS: dict[str, Entry] = {
     **each(
         (
@@ -125,7 +152,6 @@ SETTINGS: dict[str, Entry] = {
             "hoodie.write.commit.callback.http.api.key", "hoodie.write.commit.callback.http.custom.headers",
             "hoodie.datasource.write.commitmeta.key.prefix",
             "hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses",
-            "hoodie.write.lock.wait_time_ms",
             "hoodie.clean.automatic", "hoodie.clean.commits.retained", "hoodie.clean.hours.retained",
             "hoodie.clean.fileversions.retained", "hoodie.clean.trigger.max.commits",
             "hoodie.clean.incremental.enabled", "hoodie.clean.max.commits.to.clean", "hoodie.table.services.enabled",
@@ -150,6 +176,7 @@ SETTINGS: dict[str, Entry] = {
         Kind.SETTING, accepts=_INDEXES, knows=_OTHER_INDEXES,
         note="the others have no storage of their own, or belong to other engines",
     ),
+    **_LOCKS,
     **_LOGS,
     **_BUCKETS,
     **_COMPACTION,

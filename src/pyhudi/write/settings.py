@@ -10,6 +10,7 @@ from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.values import OptionValues
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
@@ -55,6 +56,8 @@ class WriteSettings:
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
     `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Most writes end within the
     default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
+    `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
+    cannot tell from those of the table.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
@@ -96,6 +99,7 @@ class WriteSettings:
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses: int = 2
     lock_wait_ms: int = 10_000
+    lock: LockSettings | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
