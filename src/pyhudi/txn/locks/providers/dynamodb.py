@@ -100,7 +100,7 @@ class DynamodbLock:
 
         def connect() -> Any:
             tries = {"total_max_attempts": settings.request_tries + 1, "mode": "standard"}
-            config = Config(connect_timeout=10, read_timeout=10, retries=tries)  # type: ignore[arg-type]
+            config = Config(connect_timeout=10, read_timeout=10, retries=tries)
             return boto3.session.Session().client(
                 "dynamodb", region_name=region, endpoint_url=endpoint or None, config=config
             )

@@ -68,7 +68,7 @@ class Metastore:
             (6, TType.I32, _NO_TXN),
         ]  # fmt: skip
         request: list[Field] = [
-            (1, TType.LIST, [component]), (3, TType.STRING, user), (4, TType.STRING, socket.gethostname()),
+            (1, TType.LIST, [component]), (3, TType.STRING, user), (4, TType.STRING, socket.gethostname()[:128]),
             (5, TType.STRING, agent),
         ]  # fmt: skip
         answer = self._call("lock", request, tries=0)
@@ -107,7 +107,7 @@ class Metastore:
             try:
                 return self._ask(method, request)
             except TApplicationException as error:
-                raise Unavailable(f"the Hive metastore at {self._uris} does not know {method}: {error}") from error
+                raise Unavailable(f"the Hive metastore at {self._uris} refuses {method}: {error}") from error
             except (TException, OSError, EOFError, UnicodeDecodeError) as error:
                 self.close()
                 if not left:

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from pyhudi.errors import Conflict, HudiError, LockLost, Unavailable
 from pyhudi.storage.protocol import StorageLocation
@@ -58,7 +59,7 @@ class HiveLock:
 
     @contextmanager
     def hold(self, purpose: str, now: str, *, wait_ms: int) -> Iterator[Hold]:
-        agent, pid = f"{Holder.this_process(purpose, now)} {self._new_uuid()}", os.getpid()
+        agent, pid = _agent(Holder.this_process(purpose, now), self._new_uuid()), os.getpid()
         with closing(Metastore(self._uris, tries=self._settings.request_tries)) as metastore:
             lock_id = self._take(metastore, agent, Deadline(self._clock, wait_ms, self._settings.pauses))
             hold = HiveHold(metastore, lock_id, self._table)
@@ -86,7 +87,7 @@ class HiveLock:
 
     def _ask(self, metastore: Metastore, agent: str) -> tuple[int, int]:
         """Stand in the metastore's queue. Where the answer is lost, our place is found by its unique name."""
-        ask = lambda: metastore.lock(self._database, self._name, user=_user(), agent=agent)  # noqa: E731
+        ask = partial(metastore.lock, self._database, self._name, user=_user(), agent=agent)
         try:
             return ask()
         except Unavailable:
@@ -158,11 +159,18 @@ class HiveHold:
         )
 
 
+_TEXT_MAX = 128
+"""Characters of a text that a metastore keeps with a lock."""
 _NOTHING = "nothing was committed: retry from the new snapshot"
+
+
+def _agent(holder: Holder, unique: str) -> str:
+    """Who asks for a lock, and for which one; no longer than the metastore's column."""
+    return f"{str(holder)[: _TEXT_MAX - 1 - len(unique)]} {unique}"
 
 
 def _user() -> str:
     try:
-        return getpass.getuser()
+        return getpass.getuser()[:_TEXT_MAX]
     except (KeyError, OSError):  # a user without a name
         return str(os.getuid()) if hasattr(os, "getuid") else "unknown"

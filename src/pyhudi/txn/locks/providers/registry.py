@@ -35,7 +35,7 @@ def provided_guard(
     if settings.provider is ProviderName.STORAGE:
         return _storage_guard(settings, location, clock, new_uuid, own)
 
-    other = _open_provider(settings, location, clock, new_uuid)
+    other = open_provider(settings, location, clock, new_uuid)
     kind = LivelyTogetherGuard if isinstance(own, Lives) else TogetherGuard
     return kind(own, other, settings)
 
@@ -69,9 +69,10 @@ def lease_terms(settings: LockSettings) -> LeaseTerms:
     return LeaseTerms(validity_ms=validity * 1000, renewal_ms=renewal * 1000)
 
 
-def _open_provider(
+def open_provider(
     settings: LockSettings, location: StorageLocation, clock: Clock, new_uuid: Callable[[], str]
 ) -> Provider:
+    """The lock alone. Raises: as `provided_guard`."""
     match settings.provider:
         case ProviderName.IN_PROCESS:
             from pyhudi.txn.locks.providers.in_process import InProcessLock

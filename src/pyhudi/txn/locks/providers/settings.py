@@ -112,9 +112,7 @@ class LockSettings:
             pauses=Pauses(first_ms, max(first_ms, longest_ms)),
             request_tries=o.count("hoodie.write.lock.num_retries", d.request_tries, least=0),
             client_retries=o.count("hoodie.write.lock.client.num_retries", d.client_retries, least=0),
-            client_pause_ms=o.count(
-                "hoodie.write.lock.client.wait_time_ms_between_retry", d.client_pause_ms, least=0
-            ),
+            client_pause_ms=o.count("hoodie.write.lock.client.wait_time_ms_between_retry", d.client_pause_ms, least=0),
             table_name=table.get("hoodie.table.name", ""),
             options=tuple(sorted(options.items())),
         )
