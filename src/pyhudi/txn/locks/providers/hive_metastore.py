@@ -9,12 +9,13 @@ queue until the wait is over.
 
 import getpass
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from pyhudi.errors import Conflict, HudiError, LockLost, Unavailable
+from pyhudi.errors import Conflict, HudiError, Invalid, LockLost, Unavailable
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.hold import Hold, Holder
@@ -48,8 +49,8 @@ class HiveLock:
     ) -> "HiveLock":
         return cls(
             settings.needed("hoodie.write.lock.hivemetastore.uris"),
-            settings.needed("hoodie.write.lock.hivemetastore.database").lower(),
-            settings.needed("hoodie.write.lock.hivemetastore.table").lower(),
+            _name(settings, "hoodie.write.lock.hivemetastore.database"),
+            _name(settings, "hoodie.write.lock.hivemetastore.table"),
             table=location.uri,
             heartbeat_ms=settings.values.count("hoodie.write.lock.heartbeat_interval_ms", 60_000),
             settings=settings,
@@ -164,13 +165,26 @@ _TEXT_MAX = 128
 _NOTHING = "nothing was committed: retry from the new snapshot"
 
 
+def _name(settings: LockSettings, option: str) -> str:
+    """A name in the metastore, which tells no upper from lower case. Raises: Invalid for one that it cannot take."""
+    name = settings.needed(option).lower()
+    if name != _plain(name):
+        raise Invalid(f"option '{option}'='{name}': expected letters of ASCII, digits and '_'")
+    return name
+
+
 def _agent(holder: Holder, unique: str) -> str:
     """Who asks for a lock, and for which one; no longer than the metastore's column."""
-    return f"{str(holder)[: _TEXT_MAX - 1 - len(unique)]} {unique}"
+    return f"{_plain(str(holder))[: _TEXT_MAX - 1 - len(unique)]} {unique}"
+
+
+def _plain(text: str) -> str:
+    """A text without quotes and the like. Seen: the metastore (2.3) puts these texts into its SQL as they are."""
+    return re.sub(r"[^\w .:,()@/=-]", "_", text, flags=re.ASCII)
 
 
 def _user() -> str:
     try:
-        return getpass.getuser()[:_TEXT_MAX]
+        return _plain(getpass.getuser())[:_TEXT_MAX]
     except (KeyError, OSError):  # a user without a name
         return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
