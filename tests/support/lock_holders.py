@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ SOURCE_DIR = Path(pyhudi.__file__).parents[1]
 ROOT = Path(__file__).parents[2]
 LOCKS = "org.apache.hudi.client.transaction.lock"
 PREFIX = "hoodie.write.lock."
+_ANSWERS = ("ready", "held", "refused", "released")
+_ANSWERS_WITHIN_S = 60
 _STORED = {"hoodie.table.name": "t"}
 
 _HOLD = """
@@ -58,11 +61,18 @@ class HolderProcess:
         )  # fmt: skip
 
     def wait_until(self, said: str) -> None:
+        """Wait for an answer. Fails at another answer, at the end of the process, and after a minute."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.strip() == said:
-                return
-        raise AssertionError(f"the holder ended before it said '{said}': {self.process.wait()}")
+        too_late = threading.Timer(_ANSWERS_WITHIN_S, self.process.kill)
+        too_late.start()
+        try:
+            for line in self.process.stdout:
+                if line.strip() in _ANSWERS:
+                    assert line.strip() == said
+                    return
+            raise AssertionError(f"the holder ended before it said '{said}': {self.process.wait()}")
+        finally:
+            too_late.cancel()
 
     def release(self) -> None:
         self.tell("release")

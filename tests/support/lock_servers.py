@@ -9,12 +9,12 @@ import pytest
 from tests.support.reference.environment import maven_jar, reference_java_home
 from tests.support.server_process import ServerProcess, free_port
 
+_STARTER = Path(__file__).parent / "reference" / "StartMetastore.java"
 _METASTORE = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
     "datanucleus.schema.autoCreateAll": "true",
     "datanucleus.connectionPoolingType": "hikaricp",
     "hive.metastore.schema.verification": "false",
-    "hive.in.test": "true",  # makes the tables of locks
     "hive.txn.timeout": "4s",
     "hive.timedout.txn.reaper.start": "1s",
     "hive.timedout.txn.reaper.interval": "1s",
@@ -55,7 +55,7 @@ def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "hive-site.xml").write_text(f"<configuration>{properties}</configuration>")
     command = [
         *_java(str(folder), str(maven_jar("com.lmax", "disruptor", "3.4.4"))),
-        "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port),
+        str(_STARTER), "-p", str(port),
     ]  # fmt: skip
     server = ServerProcess(command, port=port, folder=folder)
     yield f"thrift://127.0.0.1:{port}"
