@@ -24,7 +24,7 @@ from pyhudi.txn.locks.lease import LEASE_FILE
 from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.dynamodb_server import DynamodbServer, dynamodb_server
-from tests.support.lock_holders import LOCKS, PREFIX, a_guard, held_elsewhere, lock_settings
+from tests.support.lock_holders import LOCKS, PREFIX, HolderProcess, a_guard, held_elsewhere, lock_settings
 from tests.support.lock_servers import hive_metastore, zookeeper_server
 from tests.support.model import Row, arrow
 from tests.support.s3_server import S3Server
@@ -55,7 +55,7 @@ class Bench:
     def awaited(self, wait_ms: int = SOON_MS) -> AbstractContextManager[Hold]:
         return awaited_hold(a_guard(self.options, self.path), "a write", clock=SYSTEM_CLOCK, wait_ms=wait_ms)
 
-    def held_elsewhere(self) -> AbstractContextManager[object]:
+    def held_elsewhere(self) -> AbstractContextManager[HolderProcess]:
         return held_elsewhere(self.options, self.other)
 
 

@@ -1,6 +1,7 @@
 """A DynamoDB server in this process: moto, which fails on demand."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,14 @@ class DynamodbServer(StoreServer):
 
         from moto.moto_server.werkzeug_app import create_backend_app
 
-        self._app = create_backend_app("dynamodb")
+        self._app: Any = create_backend_app("dynamodb")
         self._one_at_a_time = threading.Lock()
         super().__init__()
 
     def carry_out(self, environ: Environ) -> Answer:
-        answer: list[tuple[str, list[tuple[str, str]]]] = []
+        answer: list[tuple[Any, ...]] = []
         with self._one_at_a_time:
-            body = b"".join(self._app(environ, lambda *given: answer.append((given[0], given[1]))))
+            body = b"".join(self._app(environ, lambda *given: answer.append(given)))
         return answer[-1][0], answer[-1][1], body
 
 
