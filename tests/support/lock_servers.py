@@ -16,9 +16,6 @@ _METASTORE = {
     "datanucleus.connectionPoolingType": "hikaricp",
     "hive.metastore.schema.verification": "false",
     "hive.txn.timeout": "4s",
-    "hive.timedout.txn.reaper.start": "1s",
-    "hive.timedout.txn.reaper.interval": "1s",
-    "hive.compactor.initiator.on": "true",  # runs the reaper
 }
 
 
