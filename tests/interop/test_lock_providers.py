@@ -13,16 +13,18 @@ import pytest
 from pyhudi.api.clock import SYSTEM_CLOCK
 from pyhudi.errors import Conflict, LockLost
 from pyhudi.txn.locks.waiting import awaited_hold
+from tests.support.dynamodb_server import DynamodbServer, dynamodb_server
 from tests.support.lock_holders import LOCKS, PREFIX, HolderProcess, a_guard, running
 from tests.support.lock_servers import hive_metastore, zookeeper_server
-from tests.support.reference.environment import PROJECT, hudi_bundle, reference_java_home, reference_python
+from tests.support.reference.environment import PROJECT, hudi_bundle, maven_jars, reference_java_home, reference_python
 
-__all__ = ["hive_metastore", "zookeeper_server"]
+__all__ = ["dynamodb_server", "hive_metastore", "zookeeper_server"]
 
 VERSION = "1.2.0"
 _SOURCE = PROJECT / "tests" / "support" / "reference" / "HoldLock.java"
+_DYNAMODB = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
 _PROVIDERS = (
-    *("file system", "file system at a path", "zookeeper", "zookeeper, path derived", "hive"),
+    *("file system", "file system at a path", "zookeeper", "zookeeper, path derived", "hive", "dynamodb"),
 )  # fmt: skip
 _DEFAULTS = {
     f"{PREFIX}filesystem.expire": "0",
@@ -42,6 +44,15 @@ def options_of(name: str, request: pytest.FixtureRequest, folder: Path) -> dict[
             f"{PREFIX}hivemetastore.database": "db",
             f"{PREFIX}hivemetastore.table": "shared",
         }
+    if name == "dynamodb":
+        server: DynamodbServer = request.getfixturevalue("dynamodb_server")
+        return {
+            f"{PREFIX}provider": _DYNAMODB,
+            f"{PREFIX}dynamodb.endpoint_url": server.endpoint,
+            f"{PREFIX}dynamodb.table": server.new_path().rpartition("/")[2],
+            f"{PREFIX}dynamodb.partition_key": "trips",
+            f"{PREFIX}wait_time_ms": "2000",
+        }
     url = {f"{PREFIX}zookeeper.url": request.getfixturevalue("zookeeper_server")}
     if "derived" in name:
         return {f"{PREFIX}provider": f"{LOCKS}.ZookeeperBasedImplicitBasePathLockProvider", **url}
@@ -53,6 +64,11 @@ def options_of(name: str, request: pytest.FixtureRequest, folder: Path) -> dict[
 
 @contextmanager
 def theirs(options: Mapping[str, str], table: str) -> Iterator[HolderProcess]:
+    if options[f"{PREFIX}provider"] == _DYNAMODB:
+        with theirs_of_aws(options) as holder:
+            yield holder
+        return
+
     spark = next(reference_python().parents[1].glob("lib/python*/site-packages/pyspark/jars"))
     path = os.pathsep.join((str(hudi_bundle(VERSION)), f"{spark}/*"))
     stated = {**_DEFAULTS, **options, "hoodie.base.path": table}
@@ -65,9 +81,28 @@ def theirs(options: Mapping[str, str], table: str) -> Iterator[HolderProcess]:
         yield holder
 
 
+@contextmanager
+def theirs_of_aws(options: Mapping[str, str]) -> Iterator[HolderProcess]:
+    """AWS's lock client as Apache Hudi sets it up. Apache Hudi's own class adds no more than this."""
+    command = [
+        f"{reference_java_home()}/bin/java", "-Xmx512m", "-cp", f"{maven_jars('dynamodb-lock-client')}/*",
+        str(_SOURCE.with_name("HoldItem.java")),
+        *(options[f"{PREFIX}{name}"] for name in (
+            "dynamodb.endpoint_url", "dynamodb.table", "dynamodb.partition_key", "wait_time_ms"
+        )),
+    ]  # fmt: skip
+    with running(HolderProcess(command)) as holder:
+        holder.wait_until("ready")
+        yield holder
+
+
 @pytest.fixture(params=_PROVIDERS)
-def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[HolderProcess, Callable]]:
+def both(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[HolderProcess, Callable]]:
     """Apache Hudi's provider, and ours, of one table."""
+    for name, text in {"ACCESS_KEY_ID": "test", "SECRET_ACCESS_KEY": "test", "REGION": "us-east-1"}.items():
+        monkeypatch.setenv(f"AWS_{name}", text)
     table = str(tmp_path / "table")
     (tmp_path / "table" / ".hoodie").mkdir(parents=True)
     options = options_of(request.param, request, tmp_path)
@@ -75,6 +110,9 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Holde
     def ours(wait_ms: int):
         return awaited_hold(a_guard(options, table), "a write", clock=SYSTEM_CLOCK, wait_ms=wait_ms)
 
+    if request.param == "dynamodb":  # AWS's client makes no table
+        with ours(0):
+            pass
     with theirs(options, table) as holder:
         yield holder, ours
 
