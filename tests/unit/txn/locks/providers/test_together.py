@@ -10,6 +10,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.api.clock import SYSTEM_CLOCK
+from pyhudi.api.overwrite import replacing_table
 from pyhudi.errors import Conflict, LockLost
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_versioned, parse_location
@@ -219,3 +220,26 @@ def test_every_call_that_changes_a_table_holds_the_named_lock() -> None:
         with lock.hold("a hold", NOW, wait_ms=0), pytest.raises(Conflict, match="a hold"):
             call()
     handle.upsert(rows)
+
+
+def test_a_table_that_takes_the_place_of_another_holds_the_named_lock(tmp_path: Path) -> None:
+    """The lock's file does not count as a change of the old table, and does not stay in the new one."""
+    path, lock = tmp_path / "t", tmp_path / "t" / ".hoodie" / "lock"
+    HudiTable.create(path, name="t", record_key="id", partition_by="city", ordering="ts").upsert(
+        arrow([Row("a", "oslo", 1, 1)])
+    )
+    settings = lock_settings({f"{PREFIX}provider": f"{LOCKS}.FileSystemBasedLockProvider"})
+
+    def replace() -> None:
+        with replacing_table(str(path), wait_ms=0, lock=settings) as staged:
+            HudiTable.create(staged, name="t", record_key="ts")
+
+    lock.write_bytes(b"")
+    with pytest.raises(Conflict, match="does not say who it is"):
+        replace()
+    assert HudiTable.open(path).record_key == ("id",)
+
+    lock.unlink()
+    replace()
+    assert HudiTable.open(path).record_key == ("ts",)
+    assert not lock.exists()
