@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import tzinfo
 
 from pyhudi.api.clock import SYSTEM_CLOCK, process_zone, random_uuid
@@ -25,6 +26,8 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.txn.locks.guard import Guard, open_guard
 from pyhudi.txn.locks.hold import Hold
+from pyhudi.txn.locks.providers.registry import provided_guard
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.settings import WriteSettings
 
 
@@ -49,6 +52,12 @@ def table_access(
         process_zone=process_zone,
         open_listing=open_listing,
     )
+
+
+def locked_access(access: TableAccess, lock: LockSettings | None) -> TableAccess:
+    """How a writer reaches a table that holds this lock beside the table's own guard; None: no other."""
+    guard = provided_guard(lock, access.location, clock=access.clock, new_uuid=access.new_uuid, own=access.guard)
+    return replace(access, guard=guard)
 
 
 def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:

@@ -28,6 +28,7 @@ from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
 from pyhudi.table.facts.config import table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.table.facts.key_properties import PREFIX, SPELLED_ANEW, bare_name
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.versions import NEW_TABLE_VERSION
 from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, refuse_unwritable_keys
 from pyhudi.write.input.made_keys import refuse_without_keys
@@ -181,7 +182,8 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
         return
 
     told = {name: text for name, text in options.items() if name.startswith(CALLBACK_PREFIX)}
-    with replacing_table(path, wait_ms=settings.lock_wait_ms) as staged:
+    lock = LockSettings.from_options(options, {})
+    with replacing_table(path, wait_ms=settings.lock_wait_ms, lock=lock) as staged:
         others = {name: text for name, text in options.items() if name not in told}
         _write(_create(staged, others), dataframe, operation, others)
     callback = CommitCallback.from_options(told)

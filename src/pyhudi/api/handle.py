@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api import frames
-from pyhudi.api.access import metadata_upkeep
+from pyhudi.api.access import locked_access, metadata_upkeep
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def prepare_call(
 
     merged = merge_options(write=options, opened=opened, table=snapshot.config.properties)
     check_table_facts(merged, snapshot.config.facts())
-    return snapshot, merged, WriteSettings.from_options(merged)
+    callers = merge_options(write=options, opened=opened, table={})
+    lock = LockSettings.from_options(callers, snapshot.config.properties)
+    return snapshot, merged, replace(WriteSettings.from_options(merged), lock=lock)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class TableHandle:
         handle does. `readers`: read the data files where the turn builds an index; None: the handle's executor.
         `wait_ms`: how long to wait for the table; None: as the settings say.
         """
-        access = access or self.access
+        access = locked_access(access or self.access, settings.lock)
         return write_session(
             access,
             purpose=f"{what} of table '{self.name}'",

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.api.access import list_storage, metadata_upkeep, table_access
+from pyhudi.api.access import list_storage, locked_access, metadata_upkeep, table_access
 from pyhudi.api.handle import prepare_call
 from pyhudi.api.metadata_check import MetadataValidation, no_progress, validate_metadata
 from pyhudi.api.metadata_perf import PARTITIONS_TIMED_MAX, ListingTimes, time_listings
@@ -242,8 +242,9 @@ class TableMetadata:
             return [upkeep]
 
         heartbeat = HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses)
+        access = locked_access(self._access, settings.lock)
         with write_session(
-            self._access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
+            access, purpose=purpose, heartbeat=heartbeat, participants=participants, wait_ms=settings.lock_wait_ms
         ):
             yield
 

@@ -27,11 +27,14 @@ from pyhudi.table.facts.config import TableConfig, table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.txn.locks.guard import LocalGuard, open_guard
 from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.txn.locks.providers.registry import provided_guard
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.txn.locks.waiting import awaited_hold
 
 log = logging.getLogger("pyhudi")
 
 _PREFIX = ".pyhudi-overwrite-"
+_LOCK_FILE = f"{HOODIE}/lock"
 _PURPOSE = "overwriting the table"
 _HEARTBEAT_EXPIRES_MS = 180_000
 """How long after its last beat a writer counts as alive that this machine cannot ask: the default of all."""
@@ -67,10 +70,10 @@ def _buckets(properties: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
+def replacing_table(path: str, *, wait_ms: int, lock: LockSettings | None = None) -> Iterator[str]:
     """Gives the path to write the new table to; it replaces the old one when the block ends well.
 
-    `wait_ms`: how long to wait for a writer of the old table at most.
+    `wait_ms`: how long to wait for a writer of the old table at most. `lock`: held beside the old table's guard.
     Raises: Conflict while somebody writes to the old table, or has written to it during the block; Unsupported where
     folders cannot be exchanged in one step.
     """
@@ -88,7 +91,8 @@ def replacing_table(path: str, *, wait_ms: int) -> Iterator[str]:
         before = _timeline_files(storage)
         yield staged
 
-        guard = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
+        own = open_guard(location, clock=SYSTEM_CLOCK, new_uuid=random_uuid)
+        guard = provided_guard(lock, location, clock=SYSTEM_CLOCK, new_uuid=random_uuid, own=own)
         with awaited_hold(guard, _PURPOSE, clock=SYSTEM_CLOCK, wait_ms=wait_ms) as hold:
             _refuse_living_writers(path, storage, LifeTerms(guard, SYSTEM_CLOCK.now_ms(), _HEARTBEAT_EXPIRES_MS))
             if _timeline_files(storage) != before:
@@ -134,11 +138,16 @@ def _timeline_files(storage: Storage) -> set[FileInfo]:
     """What shows that a table was changed: its properties and its timeline, wherever in `.hoodie` that lies.
 
     The listing reads no file, so it works for tables that pyhudi cannot read, too. Files and folders with a dot are
-    locks, heartbeats and markers.
+    locks, heartbeats and markers, and so is the file of Apache Hudi's lock provider.
     """
     folders = [folder for folder in storage.list_folders(HOODIE) if folder != METADATA_TABLE]
     seen = [HOODIE, *(folder for folder in folders if not _is_hidden(folder))]
-    return {file for folder in seen for file in storage.list(folder) if not _is_hidden(file.path)}
+    return {
+        file
+        for folder in seen
+        for file in storage.list(folder)
+        if not _is_hidden(file.path) and file.path != _LOCK_FILE
+    }
 
 
 def _is_hidden(path: str) -> bool:

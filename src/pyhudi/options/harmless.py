@@ -8,9 +8,6 @@ from pyhudi.options.entries import Entry, harmless
 _NO_SERVER = "there is no timeline server; whoever needs the timeline reads it from the store"
 _ONE_HBASE = "it only says how the index HBASE works, and hoodie.index.type=HBASE is refused"
 _ONE_SYNC = "it only says how a catalog is told about commits, and the options that ask for that are refused"
-_ONE_LOCK = (
-    "it only says how a lock provider works, and hoodie.write.lock.provider is refused; the table has its own guard"
-)
 _ONE_MANAGER = "it only says how the table service manager is reached, and the options that ask for it are refused"
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
 _ONE_SQL = "it only says how SQL statements write, and SQL statements on Hudi tables are refused"
@@ -102,18 +99,16 @@ _SYNC = harmless(
 )  # fmt: skip
 
 _LOCKS = harmless(
-    _ONE_LOCK,
-    *(f"hoodie.write.lock.{name}" for name in (
-        "app_id", "client.num_retries", "client.wait_time_ms_between_retry", "conflict.resolution.strategy",
-        "dynamodb.billing_mode", "dynamodb.endpoint_url", "dynamodb.partition_key", "dynamodb.read_capacity",
-        "dynamodb.region", "dynamodb.table", "dynamodb.table_creation_timeout", "dynamodb.write_capacity",
-        "filesystem.expire", "filesystem.path", "heartbeat_interval_ms", "hivemetastore.database",
-        "hivemetastore.table", "hivemetastore.uris", "max_wait_time_ms_between_retry", "num_retries",
-        "storage.renew.interval.secs", "storage.validity.timeout.secs", "wait_time_ms_between_retry",
-        "zookeeper.base_path", "zookeeper.connection_timeout_ms", "zookeeper.lock_key", "zookeeper.port",
-        "zookeeper.session_timeout_ms", "zookeeper.url",
-    )),
-    "hoodie.auto.adjust.lock.configs", "hoodie.fs.atomic_creation.support", "hoodie.write.application.id",
+    "names of applications stand in Apache Hudi's own logs only", "hoodie.write.lock.app_id",
+    "hoodie.write.application.id",
+) | harmless(
+    "hoodie.write.lock.zookeeper.url has the ports, as for Apache Hudi's own lock", "hoodie.write.lock.zookeeper.port"
+) | harmless(
+    "the lock's file is local, where files are created atomically", "hoodie.fs.atomic_creation.support"
+) | harmless(
+    "the table's guard is held in every mode, with no setting", "hoodie.auto.adjust.lock.configs"
+) | harmless(
+    "writers are in each other's way where both change a file group", "hoodie.write.lock.conflict.resolution.strategy",
 ) | harmless(
     "it only says how conflicts are looked for; this release finds them all when a write completes",
     *(f"hoodie.write.concurrency.{name}" for name in (

@@ -22,10 +22,6 @@ PROMISES: dict[str, Entry] = {
         note="several writers at a time are safe without it: the later of two that changed one file group is planned "
         "anew; logs that two writers append to without a check come with a later release",
     ),
-    **empty(
-        "a write holds the table by its own guard; lock providers come with a later release",
-        "hoodie.write.lock.provider"
-    ),
     **off(
         _CLUSTERING, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
         "hoodie.clustering.async.enabled",

@@ -29,6 +29,19 @@ _OTHER_OPERATIONS = (
     ),
 )
 
+_LOCK_PROVIDERS = (
+    *("InProcessLockProvider", "FileSystemBasedLockProvider", "StorageBasedLockProvider"),
+    *("ZookeeperBasedLockProvider", "ZookeeperBasedImplicitBasePathLockProvider"),
+    *("DynamoDBBasedLockProvider", "DynamoDBBasedImplicitPartitionKeyLockProvider", "HiveMetastoreBasedLockProvider"),
+)
+
+_LOCKS: dict[str, Entry] = {
+    "hoodie.write.lock.provider": Entry(
+        Kind.SETTING, accepts=("", *_LOCK_PROVIDERS), knows=("NoopLockProvider",),
+        note="leave it out: the table's own guard is held with no setting",
+    ),
+}  # fmt: skip
+
 _LOGS: dict[str, Entry] = {
     "hoodie.logfile.data.block.format": Entry(Kind.SETTING, accepts=("", "avro", "parquet", "hfile")),
 }  # fmt: skip
@@ -68,6 +81,7 @@ SETTINGS: dict[str, Entry] = {
         Kind.SETTING, accepts=_INDEXES, knows=_OTHER_INDEXES,
         note="the others have no storage of their own, or belong to other engines",
     ),
+    **_LOCKS,
     **_LOGS,
     **_BUCKETS,
     **_COMPACTION,

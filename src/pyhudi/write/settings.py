@@ -10,6 +10,7 @@ from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
+from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
@@ -58,6 +59,8 @@ class WriteSettings:
     `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
+    `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
+    cannot tell from those of the table.
     `logs`: how merge-on-read tables are written.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
@@ -101,6 +104,7 @@ class WriteSettings:
     lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
     conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
     detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
+    lock: LockSettings | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

@@ -81,6 +81,25 @@ def maven_jar(group: str, artifact: str, version: str) -> Path:
     return jar
 
 
+def maven_jars(name: str) -> Path:
+    """The folder of the jars that `name`/pom.xml beside this file names, with what they depend on."""
+    pom, jars = Path(__file__).parent / name / "pom.xml", HOME / "jars" / name
+    with _one_maker():
+        stamp = jars / "pom.xml"
+        if stamp.exists() and stamp.read_text() == pom.read_text():
+            return jars
+        shutil.rmtree(jars, ignore_errors=True)
+        _run(
+            [
+                "mvn", "--quiet", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies",
+                "-DincludeScope=runtime", f"-DoutputDirectory={jars}",
+            ],
+            failed=f"Maven did not fetch what {pom} names",
+        )  # fmt: skip
+        shutil.copy(pom, stamp)
+    return jars
+
+
 @contextlib.contextmanager
 def _one_maker() -> Iterator[None]:
     """Hold the right to change `.venvs/reference/`: test processes may run side by side."""

@@ -182,7 +182,7 @@ OPTIONS: dict[str, tuple[Mapping[str, object], type[HudiError], list[str]]] = {
     ),
     "an index of another engine": ({"hoodie.index.type": "FLINK_STATE"}, Unsupported, ["hoodie.index.type"]),
     "a lock provider": (
-        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"},
+        {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.NoopLockProvider"},
         Unsupported, ["hoodie.write.lock.provider"],
     ),
     "a value of no kind": ({"hoodie.parquet.max.file.size": [1]}, Invalid, ["hoodie.parquet.max.file.size"]),

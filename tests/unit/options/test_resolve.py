@@ -189,8 +189,8 @@ REFUSED = [
     ("hoodie.index.type", "HBASE", "SIMPLE"),
     (
         "hoodie.write.lock.provider",
-        "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-        "left out",
+        "org.apache.hudi.client.transaction.lock.NoopLockProvider",
+        "InProcessLockProvider or FileSystemBasedLockProvider",
     ),
     ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control", "SINGLE_WRITER"),
     ("hoodie.clustering.inline", "true", "false"),
@@ -339,7 +339,8 @@ def test_the_log_line_comes_once_a_process_not_once_a_table() -> None:
         ("hoodie.clean.parallelism", Kind.HARMLESS),
         ("hoodie.clean.failed.writes.policy", Kind.PROMISE),
         ("hoodie.hfile.block.cache.size", Kind.HARMLESS),
-        ("hoodie.write.lock.zookeeper.url", Kind.HARMLESS),
+        ("hoodie.write.lock.zookeeper.url", Kind.SETTING),
+        ("hoodie.write.lock.zookeeper.port", Kind.HARMLESS),
         ("hoodie.datasource.hive_sync.database", Kind.HARMLESS),
     ],
 )

@@ -129,6 +129,16 @@ class LeaseGuard:
         self._terms = terms or LeaseTerms()
         self._is_store_tried = False
 
+    def with_terms(self, terms: LeaseTerms) -> "LeaseGuard":
+        """The guard of the same table with other terms."""
+        if terms == self._terms:
+            return self
+        other = LeaseGuard(
+            self._storage, table=self._table, clock=self._clock, new_uuid=self._new_uuid, terms=terms
+        )  # fmt: skip
+        other._is_store_tried = self._is_store_tried
+        return other
+
     @contextmanager
     def acquire(self, purpose: str, now: str) -> Iterator["Lease"]:
         """Hold the lease while the context lasts, renewed by a thread; see `Guard.acquire`.

@@ -1,8 +1,8 @@
 """Whether whoever began an action may still be at it.
 
 Writers hold the table's guard only to begin and to complete an action, so a free guard says nothing of the actions
-that are pending. An action of pyhudi is dead at once when the operating system says that its process has ended. It says so
-by a lock that ends with the process, or by the process's mark in the heartbeat. Where it cannot say that, as for a
+that are pending. An action of pyhudi is dead at once when the operating system says that its process has ended: by a
+lock that ends with the process, or by the mark of the process in the heartbeat. Where it cannot say that, as for a
 process of another machine, the action is dead when its heartbeat has not been renewed for `expires_ms`.
 """
 

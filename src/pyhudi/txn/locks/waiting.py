@@ -9,10 +9,10 @@ share.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant_text import format_instant
@@ -29,6 +29,14 @@ _PAUSE_MS = 50
 """The shortest pauses between two tries: at a guard with a line, where a try is a local call; and at other guards."""
 
 
+@runtime_checkable
+class WaitsItself(Protocol):
+    """A guard that knows better than to be asked again and again, such as one with a queue at a lock service."""
+
+    def awaited(self, purpose: str, *, clock: Clock, wait_ms: int) -> AbstractContextManager[Hold]:
+        """As `awaited_hold` for this guard."""
+
+
 @contextmanager
 def awaited_hold(guard: Guard, purpose: str, *, clock: Clock, wait_ms: int) -> Iterator[Hold]:
     """Hold the guard as soon as it is free. `wait_ms`: the longest wait; with 0 there is one try only.
@@ -36,6 +44,9 @@ def awaited_hold(guard: Guard, purpose: str, *, clock: Clock, wait_ms: int) -> I
     Raises: as `Guard.acquire`; Conflict, naming the holder, once the wait is over.
     """
     with ExitStack() as held:
+        if isinstance(guard, WaitsItself):
+            yield held.enter_context(guard.awaited(purpose, clock=clock, wait_ms=wait_ms))
+            return
 
         def acquire() -> Hold:
             return held.enter_context(guard.acquire(purpose, format_instant(clock.now_ms(), UTC)))

@@ -26,7 +26,7 @@ from pyhudi.txn.locks.guard import open_guard as open_any_guard
 from pyhudi.txn.locks.hold import Holder
 from tests.support.model import StepClock, seeded_uuids
 
-SOURCE_DIR = Path(guard_module.__file__).parents[2]
+SOURCE_DIR = Path(guard_module.__file__).parents[3]
 NOW = "2026-01-01T00:00:00Z"
 
 HOLD = """
