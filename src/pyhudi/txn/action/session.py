@@ -48,7 +48,10 @@ Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitPart
 
 @dataclass(frozen=True)
 class TableAccess:
-    """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone."""
+    """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone.
+
+    `shares_lock`: other tools' writers hold the same lock, so that they may be at work meanwhile.
+    """
 
     storage: Storage
     location: StorageLocation
@@ -57,6 +60,7 @@ class TableAccess:
     new_uuid: Callable[[], str]
     process_zone: Callable[[], tzinfo]
     open_listing: OpenListing
+    shares_lock: bool = False
 
     def snapshot(self) -> Snapshot:
         return read_snapshot(self.storage, self.process_zone(), self.open_listing)
@@ -211,7 +215,7 @@ def write_session(
             yield WriteSession(access, snapshot, heartbeat, hold, table)
             return
 
-        life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms)
+        life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms, shares_lock=access.shares_lock)
         cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over)
         for participant in taking_part if is_write else ():
             participant.begin(cleared.snapshot)

@@ -29,11 +29,15 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class LifeTerms:
-    """When an action counts as dead: `expires_ms` after its last beat. `now_ms`: the time now. `guard`: the table's."""
+    """When an action counts as dead: `expires_ms` after its last beat. `now_ms`: the time now. `guard`: the table's.
+
+    `shares_lock`: other tools' writers begin and complete their actions under a lock that this writer holds, too.
+    """
 
     guard: Guard
     now_ms: int
     expires_ms: int
+    shares_lock: bool = False
 
     def living(self, storage: Storage, requested: str) -> Beat | None:
         """The sign of life of an action that may be running; None for an action that nobody runs.

@@ -20,7 +20,7 @@ from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pend
 def find_dead_writes(storage: Storage, timeline: Timeline, life: LifeTerms) -> list[Instant]:
     """Pending writes that nobody will complete, newest first. The caller holds the guard.
 
-    Raises: Conflict for a pending write of another tool, which does not heed the guard, if it is alive.
+    Raises: Conflict for a pending write of another tool that is alive, unless that tool heeds a lock which we hold.
     """
     dead = []
     for instant in timeline.pending:
@@ -30,10 +30,10 @@ def find_dead_writes(storage: Storage, timeline: Timeline, life: LifeTerms) -> l
         beat = life.living(storage, instant.requested)
         if beat is None:
             dead.append(instant)
-        elif not beat.is_ours:
+        elif not beat.is_ours and not life.shares_lock:
             raise Conflict(
                 f"{instant.action} '{instant.requested}' of another writer is running (its heartbeat is alive); "
-                "retry when it is done"
+                "retry when it is done, or let both hold one lock (hoodie.write.lock.provider)"
             )
     return sorted(dead, key=lambda instant: instant.requested, reverse=True)
 
