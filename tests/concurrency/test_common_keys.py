@@ -122,3 +122,22 @@ def test_a_conflict_that_is_noticed_before_the_work() -> None:
 
     assert seen
     assert rows_of(storage)["k0"] == 2
+
+
+def test_by_apache_hudis_rule_one_file_group_is_a_conflict_and_new_rows_are_none() -> None:
+    strategy = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
+    by_groups = {"hoodie.write.lock.conflict.resolution.strategy": strategy}
+    storage = MemoryStorage()
+    a_table(storage, LOGS, by_groups, 9)
+    error = write_at_once(
+        storage, [Row("k0", "oslo", 3, 1)], lambda table: table.upsert(arrow([Row("k1", "oslo", 2, 1)]))
+    )
+    assert error is not None
+
+    other = MemoryStorage()
+    a_table(other, {}, by_groups, 9)
+    error = write_at_once(
+        other, [Row("new", "oslo", 3, 1)], lambda table: table.upsert(arrow([Row("new", "oslo", 2, 1)]))
+    )
+    assert error is None
+    assert len(HudiTable.open("", storage=other).scan().to_arrow()) == len(STORED) + 2

@@ -108,8 +108,6 @@ _LOCKS = harmless(
 ) | harmless(
     "the table's guard is held in every mode, with no setting", "hoodie.auto.adjust.lock.configs"
 ) | harmless(
-    "writers are in each other's way where both change a file group", "hoodie.write.lock.conflict.resolution.strategy",
-) | harmless(
     "it only says how conflicts are looked for; this release finds them all when a write completes",
     *(f"hoodie.write.concurrency.{name}" for name in (
         "async.conflict.detector.initial_delay_ms", "async.conflict.detector.period_ms",

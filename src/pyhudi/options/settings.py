@@ -40,6 +40,12 @@ _LOCKS: dict[str, Entry] = {
         Kind.SETTING, accepts=("", *_LOCK_PROVIDERS), knows=("NoopLockProvider",),
         note="leave it out: the table's own guard is held with no setting",
     ),
+    "hoodie.write.lock.conflict.resolution.strategy": Entry(
+        Kind.SETTING,
+        accepts=("", *(f"{name}ConcurrentFileWritesConflictResolutionStrategy" for name in ("Simple", "BucketIndex"))),
+        knows=("PreferWriterConflictResolutionStrategy",),
+        note="leave it out: writes of different keys then do not conflict",
+    ),
 }  # fmt: skip
 
 _LOGS: dict[str, Entry] = {

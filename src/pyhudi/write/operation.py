@@ -166,11 +166,13 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
 
 
 def _conflict_rules(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
+    finds_keys = looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE
+    by_keys = not settings.conflict_strategy
     return WriteRules(
-        looks_keys_up=looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE,
+        looks_keys_up=finds_keys and by_keys,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
-        shares_logs=session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
+        shares_logs=by_keys and session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
     )
 

@@ -20,6 +20,11 @@ DuplicatePolicy: TypeAlias = Literal["none", "drop", "fail"]
 OperationName: TypeAlias = Literal[
     "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
 ]
+ConflictStrategy: TypeAlias = Literal[
+    "",
+    "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",
+    "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+]
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
@@ -58,6 +63,8 @@ class WriteSettings:
     default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
     `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
+    `conflict_strategy`: by which class of Apache Hudi writes conflict, by file group or by bucket. If empty, writes to
+    one file group may both succeed where their keys differ, and new rows are no conflict where their keys differ.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
     `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
     cannot tell from those of the table.
@@ -103,6 +110,9 @@ class WriteSettings:
     heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
     lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
     conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
+    conflict_strategy: ConflictStrategy = choice(
+        "hoodie.write.lock.conflict.resolution.strategy", "", get_args(ConflictStrategy)
+    )
     detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
     lock: LockSettings | None = None
 

@@ -16,6 +16,8 @@ from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
 
+BY_FILE_GROUP = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
+
 EACH = [
     ("operation", "hoodie.datasource.write.operation", "BULK_INSERT", "bulk_insert"),
     ("compression", "hoodie.parquet.compression.codec", "SNAPPY", "snappy"),
@@ -74,6 +76,7 @@ EACH = [
     ("heartbeat_interval_ms", "hoodie.client.heartbeat.interval_in_ms", "500", 500),
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
     ("lock_wait_ms", "hoodie.write.lock.wait_time_ms", "0", 0),
+    ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", BY_FILE_GROUP, BY_FILE_GROUP),
     ("detects_conflicts_early", "hoodie.write.concurrency.early.conflict.detection.enable", "true", True),
     ("conflict_retries", "hoodie.write.num.retries.on.conflict.failures", "7", 7),
     *(
