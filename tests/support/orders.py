@@ -95,10 +95,12 @@ def replaced(rows: Sequence[Row], partitions: Iterable[str]) -> Callable[[dict[K
 
 
 def rolled_back(target: str) -> Step:
-    """The newest write was taken back."""
+    """The newest write was taken back. `target`: its requested time, or `ANY`."""
 
     def step(history: History) -> History | None:
-        return history[:-1] if len(history) > 1 and history[-1].requested in (target, ANY) else None
+        if len(history) == 1 or (target != ANY and history[-1].requested not in (target, ANY)):
+            return None
+        return history[:-1]
 
     return step
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
-from pyhudi.errors import Bug, CorruptFile, HudiError, OutcomeUnknown, Unsupported
+from pyhudi.errors import Bug, CorruptFile, HudiError, LockLost, OutcomeUnknown, Unavailable, Unsupported
 from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, WRITE_ACTIONS
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.testing.crashing import Crash
@@ -122,7 +122,8 @@ class Call:
     does: Callable[[HudiTable], Step]
     means: Step | None = None
     """What it does where nobody saw its result; None for one that changes no row."""
-    is_reader: bool = False
+    is_finished_later: bool = False
+    """Whether others bring it to its end once it is on the timeline, even where its caller was told of an error."""
 
 
 def same(history: Any) -> Any:
@@ -143,6 +144,7 @@ class Run:
     outcomes: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     events: int = 0
+    uuids: dict[str, Callable[[], str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -178,7 +180,8 @@ class Run:
     def open(self, process: Process) -> HudiTable:
         storage = SimulatedStorage(self.simulation, process)
         clock = SimulatedClock(self.simulation, process)
-        uuids = seeded_uuids(self.seed * 1_000 + sum(process.name.encode()))
+        made = seeded_uuids(self.seed * 1_000 + sum(process.name.encode()))
+        uuids = self.uuids.setdefault(process.name, made)
         guard: Guard = MemoryGuard(self.storage.location.uri)
         if self.faults.is_leased:
             guard = LeaseGuard(storage, table="t", clock=clock, new_uuid=uuids)
@@ -214,6 +217,8 @@ class Run:
                 self._note(call, begin, call.means, "unknown", is_sure=False)
             except HudiError as error:
                 self._failed(call, error)
+                if call.is_finished_later and isinstance(error, (Unavailable, LockLost)):
+                    self._note(call, begin, call.means, "unknown", is_sure=False)
             except Exception as error:
                 logging.getLogger("simulator").exception("raw")
                 self.problems.append(f"{call.name} of {process.name}: raw {type(error).__name__}: {error}")
@@ -278,9 +283,9 @@ class Run:
         if name in SERVICES:
             return Call(name, lambda table: _served(SERVICES[name], table))
         if name == "rollback":
-            return Call(name, self._roll_back, None)
+            return Call(name, self._roll_back, rolled_back(ANY), is_finished_later=True)
         if name == "restore":
-            return Call(name, self._restore, restored)
+            return Call(name, self._restore, restored, is_finished_later=True)
         return self._write(name, self._rows(name))
 
     def _rows(self, name: str) -> list[Row]:
@@ -319,10 +324,7 @@ class Run:
         target = max(newest, key=lambda i: i.completed or i.requested).requested
         if target <= self.base.requested:
             return same
-        try:
-            table.rollback(target)
-        except OutcomeUnknown as error:
-            raise error
+        table.rollback(target)
         return rolled_back(target)
 
     def _restore(self, table: HudiTable) -> Step:
@@ -346,7 +348,7 @@ class Run:
                 case _:
                     return seen(rows_of(table.scan().to_arrow()), whole)
 
-        return Call(name, does, None, is_reader=True)
+        return Call(name, does)
 
     @property
     def _start(self) -> str:
