@@ -1,0 +1,35 @@
+"""Processes that write one table with no setting could fail each other, lose a row, or wait without end.
+
+Each process opens the table for each write, as scripts do. No `Conflict` reaches any of them.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.many_writers import Plan, check, finish, make_table, start, write
+
+CASES = [
+    ("COPY_ON_WRITE", 6, "SIMPLE"),
+    ("COPY_ON_WRITE", 8, "BUCKET"),
+    ("COPY_ON_WRITE", 9, "SIMPLE"),
+    ("MERGE_ON_READ", 6, "SIMPLE"),
+    ("MERGE_ON_READ", 8, "SIMPLE"),
+    ("MERGE_ON_READ", 9, "BUCKET"),
+]
+
+
+def run_writers(plan: Plan, writers: int) -> None:
+    finish([start(write, plan, number) for number in range(writers)])
+
+
+@pytest.mark.parametrize("table_type,version,index", CASES, ids=lambda value: str(value))
+def test_processes_that_upsert_the_same_keys_all_finish(
+    tmp_path: Path, table_type: str, version: int, index: str
+) -> None:
+    plan = Plan(str(tmp_path / "t"), turns=8)
+    make_table(plan.path, table_type=table_type, version=version, index=index)
+
+    run_writers(plan, 4)
+
+    check(plan)
