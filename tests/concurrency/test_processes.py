@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.many_writers import Plan, check, finish, make_table, start, write
+from tests.support.many_writers import Plan, check, finish, make_table, read, serve, start, write
 
 CASES = [
     ("COPY_ON_WRITE", 6, "SIMPLE"),
@@ -31,5 +31,34 @@ def test_processes_that_upsert_the_same_keys_all_finish(
     make_table(plan.path, table_type=table_type, version=version, index=index)
 
     run_writers(plan, 4)
+
+    check(plan)
+
+
+KINDS = ("upsert", "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "delete_partitions")
+
+
+def run_mixed(plan: Plan, writers: int, stop: Path) -> None:
+    plan.journals.mkdir()
+    beside = [start(serve, plan, stop), start(read, plan, stop)]
+    try:
+        run_writers(plan, writers)
+    finally:
+        stop.touch()
+        finish(beside)
+
+
+@pytest.mark.parametrize(
+    "table_type,version,index",
+    [("COPY_ON_WRITE", 8, "SIMPLE"), ("MERGE_ON_READ", 9, "SIMPLE"), ("MERGE_ON_READ", 8, "BUCKET")],
+    ids=lambda value: str(value),
+)
+def test_every_operation_beside_services_and_readers(
+    tmp_path: Path, table_type: str, version: int, index: str
+) -> None:
+    plan = Plan(str(tmp_path / "t"), turns=8, kinds=KINDS)
+    make_table(plan.path, table_type=table_type, version=version, index=index)
+
+    run_mixed(plan, 3, tmp_path / "stop")
 
     check(plan)

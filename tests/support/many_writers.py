@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from pyhudi import HudiTable, NotFound
+from pyhudi import Conflict, HudiTable, NotFound
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.view.commits import read_commit
@@ -28,7 +28,9 @@ from tests.support.model import problems_on
 Keys: TypeAlias = dict[str, tuple[str, int]]
 """Record key -> partition path, value."""
 
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
 CITIES = ("oslo", "rome", "bonn")
+REPLACES = ("insert_overwrite", "delete_partitions")
 MARK = "turn"
 SHARED, OWN = 6, 5
 _JOIN_S = 900.0
@@ -84,9 +86,8 @@ def turn_of(plan: Plan, writer: int, number: int) -> Turn:
 
 
 def arrow_of(rows: Mapping[str, int]) -> pa.Table:
-    return pa.table(
-        {"id": list(rows), "city": [city_of(key) for key in rows], "v": pa.array(list(rows.values()), pa.int64())}
-    )
+    columns = {"id": list(rows), "city": [city_of(key) for key in rows], "v": list(rows.values())}
+    return pa.table(columns, SCHEMA)
 
 
 def make_table(
@@ -99,7 +100,7 @@ def make_table(
     kept = {"hoodie.archive.automatic": "false"} if version == 6 else {}
     bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
     return HudiTable.create(
-        path, name="t", record_key="id", partition_by="city", table_type=table_type, table_version=version,
+        path, name="t", record_key="id", partition_by="city", schema=SCHEMA, table_type=table_type, table_version=version,
         properties={**bucket, **kept, **(properties or {})},
     )  # fmt: skip
 
@@ -120,6 +121,19 @@ def write(plan: Plan, writer: int) -> None:
 
 
 def _carry_out(plan: Plan, turn: Turn, mark: str) -> str | None:
+    """The completion time of a write; None if there was nothing to do.
+
+    A replacement of a partition is refused while a compaction of it is pending, and tried again here, as the error says.
+    """
+    while True:
+        try:
+            return _attempt(plan, turn, mark)
+        except Conflict as error:
+            if turn.kind not in REPLACES or "compaction '" not in str(error):
+                raise
+
+
+def _attempt(plan: Plan, turn: Turn, mark: str) -> str | None:
     table = HudiTable.open(plan.path, options=dict(plan.options))
     mark_of = {MARK: mark}
     try:
@@ -217,3 +231,46 @@ def check(plan: Plan) -> None:
     assert problems_on(LocalStorage(plan.path)) == []
     assert os.listdir(f"{plan.path}/.hoodie/.pyhudi_running") == []
     assert table.metadata.validate().differences == ()
+
+
+def serve(plan: Plan, stop: Path) -> None:
+    """Compact, clean, archive and build an index again and again, until there is the file `stop`."""
+    refused: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    turn = 0
+    while not stop.exists():
+        turn += 1
+        table = HudiTable.open(plan.path)
+        services: dict[str, Callable[[], object]] = {
+            "clean": lambda: table.clean(options={"hoodie.clean.commits.retained": 6}).requested,
+            "archive": lambda: table.archive(
+                options={"hoodie.keep.min.commits": 8, "hoodie.keep.max.commits": 10, "hoodie.clean.commits.retained": 6}
+            ).archived,
+            "column_stats": lambda: table.build_index("column_stats").requested,
+            "drop_index": lambda: table.drop_index("column_stats"),
+        }
+        if table.table_type == "MERGE_ON_READ":
+            services["compact"] = lambda: table.compact().requested
+        name = list(services)[turn % len(services)]
+        try:
+            done[name] += bool(services[name]())
+        except Conflict as error:
+            refused[f"{name}: {error}"] += 1
+    (plan.journals.parent / "services.json").write_text(json.dumps([done, refused]), encoding="utf-8")
+
+
+def read(plan: Plan, stop: Path) -> None:
+    """Read again and again, until there is the file `stop`. Each answer is the table after some number of writes."""
+    answers = 0
+    while not stop.exists():
+        before = landed(plan)
+        table = HudiTable.open(plan.path)
+        rows = table.scan(columns=["id", "city", "v"]).to_arrow().to_pylist()
+        found = {row["id"]: (row["city"], row["v"]) for row in rows}
+        after = landed(plan)
+
+        assert len(found) == len(rows), "a key is there twice"
+        assert after[: len(before)] == before, "a write came to lie before one that was visible"
+        assert any(found == rows_of(plan, after[:n]) for n in range(len(before), len(after) + 1)), "half a write"
+        answers += 1
+    assert answers > 0

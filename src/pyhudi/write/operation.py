@@ -99,7 +99,7 @@ def run_write(
                 return nothing_to_do(operation)
 
             target = _target(session, prepared, settings, write.run.requested)
-            judge = partial(judge_write, rules=_conflict_rules(prepared, settings))
+            judge = partial(judge_write, rules=_conflict_rules(prepared, settings, placed.plan))
             work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
             return _carry_out(write, operation, work, extra, judge, then)
 
@@ -136,14 +136,28 @@ def _begin(turns: Turns, session: WriteSession, operation: Operation, life: Exit
     return begin_write(turns, session, action, requested_content(operation), life)
 
 
-def _conflict_rules(prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
+def _conflict_rules(prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan) -> WriteRules:
+    missed = frozenset[str]()
+    if prepared.operation is Operation.DELETE:
+        missed = _missed(prepared.counted.counts, plan, is_global=settings.has_global_index)
     return WriteRules(
         looks_keys_up=looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
         shares_logs=False,
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
+        missed=missed,
     )
+
+
+def _missed(counts: Mapping[str, int], plan: WritePlan, *, is_global: bool) -> frozenset[str]:
+    """The partitions in which a delete has rows that the plan has no file group for. By a global index: all or none."""
+    found: dict[str, int] = {}
+    for task in plan.tasks:
+        found[task.partition] = found.get(task.partition, 0) + task.updates + task.inserts
+    if is_global:
+        return frozenset(counts) if sum(found.values()) < sum(counts.values()) else frozenset()
+    return frozenset(partition for partition, rows in counts.items() if found.get(partition, 0) < rows)
 
 
 def _without_dead_services(session: WriteSession, operation: Operation, partitions: Collection[str]) -> WriteSession:
