@@ -33,7 +33,10 @@ CITIES = ("oslo", "rome", "bonn")
 REPLACES = ("insert_overwrite", "delete_partitions")
 MARK = "turn"
 SHARED, OWN = 6, 5
-_JOIN_S = 900.0
+KEEPING = {
+    "hoodie.clean.commits.retained": 6, "hoodie.keep.min.commits": 8, "hoodie.keep.max.commits": 10,
+}  # fmt: skip
+_JOIN_S = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,8 @@ def make_table(
     kept = {"hoodie.archive.automatic": "false"} if version == 6 else {}
     bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
     return HudiTable.create(
-        path, name="t", record_key="id", partition_by="city", schema=SCHEMA, table_type=table_type, table_version=version,
-        properties={**bucket, **kept, **(properties or {})},
+        path, name="t", record_key="id", partition_by="city", schema=SCHEMA, table_type=table_type,
+        table_version=version, properties={**bucket, **kept, **(properties or {})},
     )  # fmt: skip
 
 
@@ -123,7 +126,7 @@ def write(plan: Plan, writer: int) -> None:
 def _carry_out(plan: Plan, turn: Turn, mark: str) -> str | None:
     """The completion time of a write; None if there was nothing to do.
 
-    A replacement of a partition is refused while a compaction of it is pending, and tried again here, as the error says.
+    A replacement of a partition is refused while a compaction of it is pending. It is tried again, as the error says.
     """
     while True:
         try:
@@ -234,29 +237,29 @@ def check(plan: Plan) -> None:
 
 
 def serve(plan: Plan, stop: Path) -> None:
-    """Compact, clean, archive and build an index again and again, until there is the file `stop`."""
-    refused: Counter[str] = Counter()
+    """Run one service after the other, until there is the file `stop`. Others write meanwhile, and none is refused."""
     done: Counter[str] = Counter()
     turn = 0
     while not stop.exists():
+        name = ("clean", "archive", "build", "drop", "compact")[turn % 5]
+        done[name] += _serve_once(HudiTable.open(plan.path), name)
         turn += 1
-        table = HudiTable.open(plan.path)
-        services: dict[str, Callable[[], object]] = {
-            "clean": lambda: table.clean(options={"hoodie.clean.commits.retained": 6}).requested,
-            "archive": lambda: table.archive(
-                options={"hoodie.keep.min.commits": 8, "hoodie.keep.max.commits": 10, "hoodie.clean.commits.retained": 6}
-            ).archived,
-            "column_stats": lambda: table.build_index("column_stats").requested,
-            "drop_index": lambda: table.drop_index("column_stats"),
-        }
-        if table.table_type == "MERGE_ON_READ":
-            services["compact"] = lambda: table.compact().requested
-        name = list(services)[turn % len(services)]
-        try:
-            done[name] += bool(services[name]())
-        except Conflict as error:
-            refused[f"{name}: {error}"] += 1
-    (plan.journals.parent / "services.json").write_text(json.dumps([done, refused]), encoding="utf-8")
+    assert done["clean"] + done["archive"] + done["build"] > 0, done
+
+
+def _serve_once(table: HudiTable, service: str) -> bool:
+    """Whether there was something to do."""
+    match service:
+        case "clean":
+            return table.clean(options=KEEPING).requested is not None
+        case "archive":
+            return table.archive(options=KEEPING).archived > 0
+        case "build":
+            return table.build_index("column_stats").requested is not None
+        case "drop":
+            return bool(table.drop_index("column_stats"))
+        case _:
+            return table.table_type == "MERGE_ON_READ" and table.compact().requested is not None
 
 
 def read(plan: Plan, stop: Path) -> None:
@@ -274,3 +277,33 @@ def read(plan: Plan, stop: Path) -> None:
         assert any(found == rows_of(plan, after[:n]) for n in range(len(before), len(after) + 1)), "half a write"
         answers += 1
     assert answers > 0
+
+
+def kill_at_random(plan: Plan, writers: int, *, kills: int) -> None:
+    """Run writers and kill them (kill -9) at random moments of their writes.
+
+    A writer that was killed goes on as a new process. The turn in which it was killed is not tried again: the turn is
+    on the timeline, or it never happened.
+    """
+    choose = random.Random(plan.seed)
+    plan.journals.mkdir()
+    running = [start(write, plan, number) for number in range(writers)]
+    try:
+        for _ in range(kills):
+            victim = choose.randrange(writers)
+            size = _size(plan, victim)
+            while _size(plan, victim) == size and running[victim].is_alive():
+                time.sleep(0.002)
+            time.sleep(choose.random() * 0.4)
+            running[victim].kill()
+            running[victim].join()
+            running[victim] = start(write, plan, victim)
+        finish(running)
+    finally:
+        for process in running:
+            process.kill()
+
+
+def _size(plan: Plan, writer: int) -> int:
+    file = plan.journals / str(writer)
+    return file.stat().st_size if file.exists() else 0
