@@ -26,7 +26,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.locks.guard import Guard, LocalGuard
-from pyhudi.txn.locks.hold import Hold
+from pyhudi.txn.locks.hold import CertainHold, Held, Hold
 from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.model import StepClock
 
@@ -182,3 +182,52 @@ def test_a_wait_ends_by_the_clock_and_names_the_holder(tmp_path: Path) -> None:
             awaited_hold(guard, "a third", clock=clock, wait_ms=0),
         ):
             pass
+
+
+@dataclass
+class BusyGuard:
+    """A guard that is never free. Each of its holders keeps it for `turn_ms`."""
+
+    clock: StepClock
+    turn_ms: int
+    free_at_ms: int
+
+    @contextmanager
+    def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
+        if self.clock.ms < self.free_at_ms:
+            number = self.clock.ms // self.turn_ms
+            raise Held(f"held by writer {number}", holder=f"writer {number}")
+        yield CertainHold()
+
+
+def test_a_wait_goes_on_while_the_table_changes_hands() -> None:
+    """Ten writers in a line wait for longer than ten seconds, though each has the table for a moment only."""
+    clock = StepClock()
+    busy = BusyGuard(clock, turn_ms=2_000, free_at_ms=clock.ms + 60_000)
+    with awaited_hold(busy, "the last", clock=clock, wait_ms=10_000):
+        assert clock.ms >= busy.free_at_ms
+
+    stuck = BusyGuard(clock, turn_ms=20_000, free_at_ms=clock.ms + 60_000)
+    with pytest.raises(Conflict, match="waited 10,000 ms"), awaited_hold(stuck, "one", clock=clock, wait_ms=10_000):
+        pass
+
+
+def test_a_line_goes_on_while_the_table_changes_hands(tmp_path: Path) -> None:
+    """Another writer stays first in the line for longer than the wait; the table's holders come and go meanwhile."""
+    guard, clock = LocalGuard(str(tmp_path)), SYSTEM_CLOCK
+    begun = threading.Event()
+
+    def come_and_go() -> None:
+        with guard.first_in_line():
+            for number in range(12):
+                with guard.acquire(f"turn {number}", f"since {number}"):
+                    begun.set()
+                    time.sleep(0.1)
+
+    with ThreadPoolExecutor(1) as pool:
+        others = pool.submit(come_and_go)
+        begun.wait()
+        started = time.monotonic()
+        with awaited_hold(guard, "the last", clock=clock, wait_ms=600):
+            assert time.monotonic() - started > 0.7
+        others.result()

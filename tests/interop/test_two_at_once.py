@@ -6,6 +6,7 @@ are shared: of these the row with the greatest ordering value counts, whoever wr
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -114,7 +115,8 @@ def test_both_write_at_once(
         for number in range(COMMITS):
             rows = batch_of("hudi", number)
             try:
-                hudi.write(path, as_table(rows), operation="upsert", **{**known, **THEIRS, **SERVICES, **options})
+                stated: dict[str, Any] = {**known, **THEIRS, **SERVICES, **options}
+                hudi.write(path, as_table(rows), operation="upsert", **stated)
                 done["hudi"].append(rows)
             except ReferenceFailed as error:
                 failed.append(f"hudi: {error}")

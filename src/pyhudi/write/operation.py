@@ -105,7 +105,7 @@ def run_write(
             if settings.detects_conflicts_early and not turns.is_alone:
                 _refuse_early(session, write.run.requested, placed.plan)
             target = _target(session, prepared, settings, write.run.requested)
-            judge = _judge(session, prepared, settings)
+            judge = _judge(session, prepared, settings, placed.plan)
             work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
             return _carry_out(write, operation, work, extra, judge, then)
 
@@ -149,9 +149,9 @@ def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> Non
     refuse_groups_of_others(snapshot.storage, now, requested, {(task.partition, task.file_id) for task in plan.tasks})
 
 
-def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> Judge:
+def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan) -> Judge:
     """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
-    rules, storage = _conflict_rules(session, prepared, settings), session.access.storage
+    rules, storage = _conflict_rules(session, prepared, settings, plan), session.access.storage
     logs = log_reading(session.snapshot)
 
     def judge(mine: Mine, now: TableState) -> Verdict:
@@ -165,16 +165,32 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
     return judge
 
 
-def _conflict_rules(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> WriteRules:
+def _conflict_rules(
+    session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, plan: WritePlan
+) -> WriteRules:
     finds_keys = looks_keys_up(prepared.operation, settings) and prepared.operation is not Operation.DELETE
     by_keys = not settings.conflict_strategy
+    missed = frozenset[str]()
+    if by_keys and prepared.operation is Operation.DELETE:
+        missed = _missed(prepared.counted.counts, plan, is_global=settings.has_global_index)
     return WriteRules(
         looks_keys_up=finds_keys and by_keys,
         is_global=settings.has_global_index,
         by_bucket=prepared.buckets is not None,
         shares_logs=by_keys and session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
+        missed=missed,
     )
+
+
+def _missed(counts: Mapping[str, int], plan: WritePlan, *, is_global: bool) -> frozenset[str]:
+    """The partitions in which a delete has rows that the plan has no file group for. By a global index: all or none."""
+    found: dict[str, int] = {}
+    for task in plan.tasks:
+        found[task.partition] = found.get(task.partition, 0) + task.updates + task.inserts
+    if is_global:
+        return frozenset(counts) if sum(found.values()) < sum(counts.values()) else frozenset()
+    return frozenset(partition for partition, rows in counts.items() if found.get(partition, 0) < rows)
 
 
 def _without_dead_services(session: WriteSession, operation: Operation, partitions: Collection[str]) -> WriteSession:

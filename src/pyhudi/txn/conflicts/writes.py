@@ -24,7 +24,8 @@ class WriteRules:
     `looks_keys_up`: each incoming key is looked up, and a key that is not stored becomes a new row. `is_global`: a key
     may lie in any partition. `by_bucket`: a key's bucket says its file group, so that two file groups of one bucket are
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
-    its own. `schemas`: the table's schema before and after the write.
+    its own. `schemas`: the table's schema before and after the write. `missed`: the partitions in which a delete did
+    not find all of its keys.
     """
 
     looks_keys_up: bool
@@ -32,6 +33,7 @@ class WriteRules:
     by_bucket: bool
     shares_logs: bool
     schemas: frozenset[str | None]
+    missed: frozenset[str] = frozenset()
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -122,6 +124,11 @@ def _clashes(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool)
         met = grown if rules.is_global else grown & mine.gaining
         if met:
             yield f"added rows to partition '{min(met)}', maybe with keys that this write adds, too,"
+
+    # A key that a delete did not find may have come meanwhile. It would outlive a delete that completes after it.
+    sought = grown if rules.is_global and rules.missed else grown & rules.missed
+    if sought:
+        yield f"added rows to partition '{min(sought)}', maybe with keys that this delete did not find,"
 
 
 def _shared(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool) -> frozenset[FileGroup]:

@@ -27,7 +27,7 @@ from pyhudi.storage.protocol import StorageLocation
 from pyhudi.storage.read_only import why_read_only
 from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import TEXT_BYTES_MAX, CertainHold, Hold, Holder
+from pyhudi.txn.locks.hold import TEXT_BYTES_MAX, CertainHold, Held, Hold, Holder
 from pyhudi.txn.locks.lease import LeaseGuard
 
 GUARD_FILE = ".hoodie/.pyhudi_guard"
@@ -61,6 +61,9 @@ class Line(Protocol):
 
     def is_awaited(self) -> bool:
         """Whether a writer stands in the line."""
+
+    def held_by(self) -> str:
+        """Who holds the guard now, in which turn. Empty if nobody holds it, or nobody can say."""
 
 
 @runtime_checkable
@@ -122,6 +125,9 @@ class MemoryGuard:
     def is_awaited(self) -> bool:
         return f"{self._key}#line" in _holders
 
+    def held_by(self) -> str:
+        return _named(_holders.get(self._key))
+
     @contextmanager
     def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
         with _held_in_process(self._key, Holder.this_process(purpose, now), table=self._key):
@@ -163,6 +169,13 @@ class LocalGuard:
 
     def is_awaited(self) -> bool:
         return f"{self._key}#line" in _holders or bool(_is_locked(self._path(LINE_FILE)))
+
+    def held_by(self) -> str:
+        holder = _holders.get(self._key)
+        if holder is None:
+            with suppress(OSError), open(self._path(GUARD_FILE), "rb") as file:
+                holder = Holder.decode(file.read(TEXT_BYTES_MAX))
+        return _named(holder)
 
     @contextmanager
     def running(self, requested: str) -> Iterator[None]:
@@ -246,10 +259,15 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
 
 
+def _named(holder: Holder | None) -> str:
+    return str(holder) if holder else ""
+
+
 def _conflict(table: str, holder: Holder | None) -> Conflict:
-    return Conflict(
+    return Held(
         f"{table}: expected no other writer, found the table held by {holder or 'another process'}; "
-        "wait for it to end, then retry from the new snapshot"
+        "wait for it to end, then retry from the new snapshot",
+        holder=_named(holder),
     )
 
 

@@ -6,7 +6,17 @@ import socket
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from pyhudi.errors import Conflict
+
 TEXT_BYTES_MAX = 4_096
+
+
+class Held(Conflict):
+    """The guard is held. `holder`: says who holds it in which turn; empty if nobody can say."""
+
+    def __init__(self, message: str, *, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
 
 
 class Hold(Protocol):

@@ -23,7 +23,7 @@ from pyhudi.errors import Conflict, CorruptFile, HudiError, LockLost, Unavailabl
 from pyhudi.storage.processes import has_ended, process_mark
 from pyhudi.storage.protocol import FileVersion, VersionedStorage
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import Holder
+from pyhudi.txn.locks.hold import Held, Holder
 
 log = logging.getLogger("pyhudi")
 
@@ -190,10 +190,11 @@ class LeaseGuard:
         record = LeaseRecord.decode(content, path=f"{self._table}/{LEASE_FILE}")
         now_ms = self._clock.now_ms()
         if record.is_heeded(now_ms):
-            raise Conflict(
+            raise Held(
                 f"{self._table}: expected no other writer, found the table held by {record.holder}; its lease ends in "
                 f"{record.valid_until_ms - now_ms:,} ms unless it is renewed; wait for it to end, then retry from the "
-                "new snapshot"
+                "new snapshot",
+                holder=record.owner,
             )
 
     def _refuse_careless_store(self) -> None:

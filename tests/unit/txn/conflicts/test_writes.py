@@ -182,3 +182,20 @@ def test_a_write_whose_requested_file_is_gone_was_rolled_back() -> None:
     mine = Mine(TARGET, UPON, change(rewritten=[A]), frozenset(), frozenset(), is_requested=False)
 
     assert "for dead" in getattr(judge_write(mine, state, RULES), "why", "")
+
+
+def test_a_delete_that_missed_a_key_must_not_complete_after_rows_that_came_meanwhile() -> None:
+    """Its key may be among them. A bucket that was not there has no file group in which the two could meet."""
+    mine, came = change(operation="DELETE", appended=[A]), other(created=[C], gaining=["rome"])
+
+    for by_bucket in (False, True):
+        rules = replace(RULES, looks_keys_up=False, by_bucket=by_bucket, missed=frozenset({"rome"}))
+        verdict = judged(mine, came, rules=rules)
+        assert isinstance(verdict, Refused)
+        assert verdict.is_mendable
+        assert "added rows to partition 'rome', maybe with keys that this delete did not find," in verdict.why
+
+    elsewhere = replace(RULES, looks_keys_up=False, missed=frozenset({"bonn"}))
+    assert judged(mine, came, rules=elsewhere) == Proceed()
+    assert isinstance(judged(mine, came, rules=replace(elsewhere, is_global=True)), Refused)
+    assert judged(mine, came, rules=replace(RULES, looks_keys_up=False, is_global=True)) == Proceed()
