@@ -204,6 +204,10 @@ class Run:
                 self._end()
         return self
 
+    def told(self) -> str:
+        """What went wrong, and in which run: `Run(seed, faults).go()` runs it again."""
+        return "\n".join([f"seed {self.seed}, {self.variant}", *self.calls, *self.problems])
+
     def _act(self, process: Process, calls: Sequence[Call]) -> None:
         for call in calls:
             begin = self._event()
@@ -252,7 +256,9 @@ class Run:
             table = self.open(keeper)
             left = [i for i in table.timeline() if not i.is_completed]
             planned = {*PENDING_SERVICE_ACTIONS, "indexing", "clean"}
-            self.problems += [f"pending after a write: {i.action} {i.requested}" for i in left if i.action not in planned]
+            self.problems += [
+                f"pending after a write: {i.action} {i.requested}" for i in left if i.action not in planned
+            ]
             table.clean()
             if self.variant is not None and self.variant.has_logs:
                 table.compact()
@@ -372,7 +378,7 @@ SERVICES: Mapping[str, Callable[[HudiTable], object]] = {
 }
 READS = ("scan", "incremental", "time_travel", "lookup", "read_optimized")
 WEIGHTS = {
-    **{name: 2.0 for name in ("insert", "delete", "insert_overwrite", "delete_partitions", "compact", "clean")},
+    **dict.fromkeys(("insert", "delete", "insert_overwrite", "delete_partitions", "compact", "clean"), 2.0),
     "upsert": 6.0, "bulk_insert": 1.0, "insert_overwrite_table": 1.0, "schedule_compaction": 1.0, "log_compact": 1.5,
     "archive": 1.0, "build_record_index": 0.7, "build_column_stats": 0.7, "rollback": 1.5, "restore": 0.8,
     "scan": 1.5, "incremental": 1.0, "time_travel": 0.7, "lookup": 1.0, "read_optimized": 0.7,
