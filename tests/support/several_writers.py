@@ -204,6 +204,10 @@ class Run:
                 self._end()
         return self
 
+    def told(self) -> str:
+        """What went wrong, and in which run: `Run(seed, faults).go()` runs it again."""
+        return "\n".join([f"seed {self.seed}, {self.variant}", *self.calls, *self.problems])
+
     def _act(self, process: Process, calls: Sequence[Call]) -> None:
         for call in calls:
             begin = self._event()
@@ -252,8 +256,9 @@ class Run:
             table = self.open(keeper)
             left = [i for i in table.timeline() if not i.is_completed]
             planned = {*PENDING_SERVICE_ACTIONS, "indexing", "clean"}
-            left = [i for i in left if i.action not in planned]
-            self.problems += [f"pending after a write: {i.action} {i.requested}" for i in left]
+            self.problems += [
+                f"pending after a write: {i.action} {i.requested}" for i in left if i.action not in planned
+            ]
             table.clean()
             if self.variant is not None and self.variant.has_logs:
                 table.compact()

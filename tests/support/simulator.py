@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import BinaryIO, TypeVar
 
 import pytest
@@ -22,7 +23,7 @@ from pyhudi.storage.paths import check_file_path
 from pyhudi.storage.protocol import FileInfo, FileVersion, StorageLocation
 from pyhudi.testing.crashing import Crash
 from pyhudi.timeline import clock as instant_clock
-from pyhudi.txn.locks import heartbeat, lease
+from pyhudi.txn.locks import heartbeat, lease, waiting
 
 T = TypeVar("T")
 
@@ -459,6 +460,9 @@ def simulated_threads(simulation: Simulation) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (heartbeat, lease):
             patch.setattr(module, "threading", _Threads(simulation))
+        # What tells processes and threads apart while they wait is not the same in the next run.
+        patch.setattr(waiting, "threading", SimpleNamespace(get_ident=lambda: 0))
+        patch.setattr(waiting, "os", SimpleNamespace(getpid=lambda: 0))
         patch.setattr(cached_property, "__get__", _without_lock)
         yield
 

@@ -4,6 +4,7 @@ compaction makes one log of a file group's logs.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from itertools import chain
 from typing import Final
 
@@ -13,16 +14,17 @@ from pyhudi.format.timeline.action_files import encode_compaction_plan
 from pyhudi.format.timeline.records import CompactionPlan, WriteStat
 from pyhudi.metadata.kinds.registry import get_kind
 from pyhudi.metadata.store.slice_records import SliceReader, open_slice
-from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.metadata.store.table import MetadataTable, open_metadata_table
 from pyhudi.metadata.store.visibility import block_filter
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.plan import operation, plan_log_compaction
 from pyhudi.services.compaction.slice_costs import slice_costs
 from pyhudi.services.compaction.trigger import why_logs_not_due
+from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.file_system_view import FileSlice, NewLog
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, delete_pending_states
-from pyhudi.versions import LogNaming, MetadataInstants
+from pyhudi.versions import LogNaming, MetadataInstants, TableVersion
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.deltacommit import complete_deltacommit, remove_logs
 from pyhudi.write.metadata.group_files import GroupTarget, base_file_name, write_group_base, write_group_log
@@ -163,6 +165,17 @@ def remove_pending_compactions(table: MetadataTable, *, confirm: Callable[[], No
                 table.storage.delete_many(stale)
         delete_pending_states(table.storage, table.timeline.layout, instant)
     return has_any
+
+
+def clear_for_logs(storage: Storage, zone: tzinfo, version: TableVersion, *, confirm: Callable[[], None]) -> None:
+    """Undo dead compactions before anything is logged, where logs are named after their slice.
+
+    A writer that only completes its write has not looked for them. Its logs would be named after the dead compaction,
+    which nobody could undo then, and the metadata table would never be compacted again.
+    Requests: a get and a list in such versions, none in others. `confirm`: as of `remove_pending_compactions`.
+    """
+    if version.log_naming is LogNaming.AFTER_SLICE:
+        remove_pending_compactions(open_metadata_table(storage, zone), confirm=confirm)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.metadata.store.table import MetadataTable, open_metadata_table
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.metadata.clean import clean_metadata_table
-from pyhudi.services.metadata.compaction import MetadataCompactor, remove_pending_compactions
+from pyhudi.services.metadata.compaction import MetadataCompactor, clear_for_logs, remove_pending_compactions
 from pyhudi.services.metadata.indexes import IndexBuilder, wanted_partitions
 from pyhudi.services.metadata.lists import MetadataLists, put_definitions
 from pyhudi.services.metadata.restore import plan_sync
@@ -73,8 +73,8 @@ class MetadataTableUpkeep:
     lost: frozenset[str] = frozenset()
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
-        if self._config().has_metadata_table:
-            self._writer([FilesIndex()]).roll_back(target, rollback, metadata)
+        if (config := self._config()).has_metadata_table:
+            self._writer(config, [FilesIndex()]).roll_back(target, rollback, metadata)
 
     def before_rollback(self, target: str, rollback: str) -> None:
         """Drop what was built from the files of a commit that is about to go, or was compacted with them."""
@@ -145,7 +145,8 @@ class MetadataTableUpkeep:
         indexes = self._kept(config, lambda: snapshot.schema_with_meta)
         clean = CleanView(lambda: snapshot, sync.gone, config.version, sync.records)
         requested = mine.requested if mine is not None else by_name.sync_instant(table, self.issue_instant())
-        self._writer(indexes).apply(requested, (change for index in indexes for change in index.clean_changes(clean)))
+        changes = (change for index in indexes for change in index.clean_changes(clean))
+        self._writer(config, indexes).apply(requested, changes)
         self._drop_others(config, indexes)
 
     def drop(self) -> None:
@@ -229,7 +230,7 @@ class MetadataTableUpkeep:
         indexes = self._kept(config, lambda: commit.schema)
         changes = (change for index in indexes for change in index.commit_changes(commit))
         try:
-            self._writer(indexes).apply(requested, changes)
+            self._writer(config, indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_completion(requested, metadata)
@@ -247,7 +248,7 @@ class MetadataTableUpkeep:
         indexes = self._kept(config, lambda: clean.schema)
         changes = (change for index in indexes for change in index.clean_changes(clean))
         try:
-            self._writer(indexes).apply(requested, changes)
+            self._writer(config, indexes).apply(requested, changes)
         except GroupsGone as error:
             self._drop_gone(error)
             return self.before_clean(requested, metadata)
@@ -392,7 +393,8 @@ class MetadataTableUpkeep:
     def _lists(self) -> MetadataLists:
         return MetadataLists(self.storage, self.clock.now_ms, self.hold.confirm)
 
-    def _writer(self, indexes: Sequence[TableIndex]) -> MetadataTableWriter:
+    def _writer(self, config: TableConfig, indexes: Sequence[TableIndex]) -> MetadataTableWriter:
+        clear_for_logs(self.storage, self.zone, config.version, confirm=self.hold.confirm)
         new_groups = self.indexes.partitioned_groups[0]
         spreading = Spreading(self.executor, {index.partition: index.hashing for index in indexes}, new_groups)
         return MetadataTableWriter(self.storage, self.zone, self.issue_instant, self.hold, spreading)

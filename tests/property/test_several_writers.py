@@ -1,0 +1,95 @@
+"""Several writers, services and readers at once could lose rows or double them, leave the metadata table untrue, show a
+reader half of a commit, leave behind what nobody can finish, or wait for ever.
+
+Two to four processes run on one table, in simulated time; a seed decides who goes on at each request, who dies, who
+stands still, which answers are lost and how wrong the clocks are. Afterwards some order of the operations that
+succeeded must explain what the table holds and what every reader saw. `tests/support/several_writers.py` has the runs.
+"""
+
+import pytest
+
+from tests.support.model import Row
+from tests.support.orders import Happened as Did
+from tests.support.orders import find_order, inserted, rolled_back, seen, upserted, whole, written
+from tests.support.several_writers import LOCAL, QUIET, REMOTE, Run, Variant
+from tests.support.simulator import Faults
+
+QUICK, LONG = 14, 4_000
+"""Runs of a test case. A run takes about a quarter of a second."""
+BATCHES = 8
+FAULTS = {"nobody dies": QUIET, "local disk": LOCAL, "object store": REMOTE}
+
+
+def no_fault_in(seeds: range, faults: Faults) -> None:
+    for seed in seeds:
+        run = Run(seed, faults).go()
+        assert run.problems == [], run.told()
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_some_order_explains_what_happened(faults: str, batch: int) -> None:
+    no_fault_in(range(batch * QUICK, (batch + 1) * QUICK), FAULTS[faults])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("faults", FAULTS)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_some_order_explains_what_happened_for_long(faults: str, batch: int) -> None:
+    start = 1_000_000 + batch * LONG
+    no_fault_in(range(start, start + LONG), FAULTS[faults])
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_a_seed_gives_the_same_run_again(faults: str) -> None:
+    runs = [Run(77, FAULTS[faults]).go() for _ in range(2)]
+    assert runs[0].simulation.steps > 100
+    assert list(runs[0].simulation.trace) == list(runs[1].simulation.trace)
+
+
+def test_the_runs_are_about_something() -> None:
+    """Writers meet, conflict, die and stand still, and most operations succeed all the same."""
+    runs = [Run(seed, REMOTE).go() for seed in range(500, 512)]
+    outcomes = sum((run.outcomes for run in runs), start=type(runs[0].outcomes)())
+    done = sum(count for name, count in outcomes.items() if name.endswith(": done"))
+    assert done > outcomes.total() * 0.7
+    assert sum(run.simulation.switches for run in runs) > 100
+    assert any(run.simulation.crashes for run in runs)
+    assert any("STANDS STILL" in line for run in runs for line in run.simulation.trace)
+    assert any("LOST" in line for run in runs for line in run.simulation.trace)
+
+
+def test_an_order_is_found_only_where_there_is_one() -> None:
+    row, later = Row("k", "oslo", 1, 1), Row("k", "oslo", 1, 2)
+    at = ("oslo", "k")
+
+    def did(begin: int, end: int, step: object, *, is_sure: bool = True) -> Did:
+        return Did(f"{begin}", begin, end, step, is_sure)  # type: ignore[arg-type]
+
+    first = did(1, 2, written("a", upserted([row])))
+    second = did(3, 4, written("b", upserted([later])))
+    beside = did(1, 4, written("b", upserted([later])))
+    reads_first, reads_second = (did(5, 6, seen({at: (value,)}, whole)) for value in (1, 2))
+
+    assert find_order({}, [first, second, reads_second]) == ("1", "3", "5")
+    assert find_order({}, [first, second, reads_first]) is None
+    assert find_order({}, [first, beside, reads_first]) is not None
+    assert find_order({}, [first, did(3, 4, written("b", upserted([later])), is_sure=False), reads_first]) is not None
+    assert find_order({}, [first, did(3, 4, rolled_back("a")), did(5, 6, seen({}, whole))]) is not None
+    assert find_order({}, [first, did(3, 4, rolled_back("x")), did(5, 6, seen({}, whole))]) is None
+    assert find_order({}, [first, did(3, 4, written("b", inserted([later]))), did(5, 6, seen({at: (1, 2)}, whole))])
+    assert find_order({}, [did(1, 2, written(None, upserted([row])))]) is None
+
+
+def test_a_lost_update_is_found() -> None:
+    """The machinery itself: a table that does not heed conflicts fails its runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pyhudi.write.operation.judge_write", lambda mine, now, rules: _proceed())
+        runs = [Run(seed, QUIET, variant=Variant("COPY_ON_WRITE", 8, "SIMPLE")).go() for seed in range(60)]
+    assert any("no order explains" in problem for run in runs for problem in run.problems)
+
+
+def _proceed() -> object:
+    from pyhudi.txn.conflicts.verdict import Proceed
+
+    return Proceed()
