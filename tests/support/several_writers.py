@@ -38,8 +38,15 @@ from tests.support.orders import (
     whole,
     written,
 )
-from tests.support.simulator import START_MS, Faults, Process, SimulatedClock, SimulatedStorage, Simulation
-from tests.support.simulator import simulated_threads as simulated_threads
+from tests.support.simulator import (
+    START_MS,
+    Faults,
+    Process,
+    SimulatedClock,
+    SimulatedStorage,
+    Simulation,
+    simulated_threads,
+)
 
 CITIES = ("oslo", "rome")
 STORED = [Row(f"k{n}", CITIES[n % 2], 1, n) for n in range(8)]
