@@ -41,7 +41,7 @@ def test_some_order_explains_what_happened_for_long(faults: str, batch: int) -> 
     no_fault_in(range(start, start + LONG), FAULTS[faults])
 
 
-@pytest.mark.parametrize(("seed", "faults"), [(1055, LOCAL)])
+@pytest.mark.parametrize("seed, faults", [(1055, LOCAL)])
 def test_seeds_that_found_a_fault(seed: int, faults: Faults) -> None:
     """1055: version 6, a compaction of the metadata table dies while a write is about to log its commit."""
     no_fault_in(range(seed, seed + 1), faults)
