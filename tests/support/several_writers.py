@@ -38,14 +38,21 @@ from tests.support.orders import (
     whole,
     written,
 )
-from tests.support.simulator import START_MS, Faults, Process, SimulatedClock, SimulatedStorage, Simulation
-from tests.support.simulator import simulated_threads as simulated_threads
+from tests.support.simulator import (
+    START_MS,
+    Faults,
+    Process,
+    SimulatedClock,
+    SimulatedStorage,
+    Simulation,
+    simulated_threads,
+)
 
 CITIES = ("oslo", "rome")
 STORED = [Row(f"k{n}", CITIES[n % 2], 1, n) for n in range(8)]
 CHANGED = [replace(row, v=row.v + 10) for row in STORED[:2]]
 LOCAL = Faults(crash=0.001)
-REMOTE = Faults(is_leased=True, crash=0.0007, refused=0.0005, lost=0.0007, stall=0.0015, skew_ms=20_000)
+REMOTE = Faults(is_leased=True, crash=0.0007, refused=0.001, lost=0.0015, stall=0.002, skew_ms=20_000)
 QUIET = Faults()
 
 
@@ -100,7 +107,8 @@ class Base:
 @cache
 def base_table(variant: Variant) -> Base:
     clock = StepClock(START_MS - 3_600_000)
-    made = Handles(MemoryStorage(clock_ms=lambda: clock.ms), clock, seeded_uuids(1), SerialExecutor())
+    storage = MemoryStorage(clock_ms=lambda: clock.ms)
+    made = Handles(storage, clock, seeded_uuids(1), SerialExecutor())
     table = made.create(
         ordering=None, properties=variant.properties, table_version=variant.version, table_type=variant.table_type
     )
@@ -109,9 +117,9 @@ def base_table(variant: Variant) -> Base:
     table.savepoint()
     assert result.requested is not None
     assert result.completed is not None
-    assert problems_on(made.storage) == []
+    assert problems_on(storage) == []
     values = {**{row.id: row for row in STORED}, **{row.id: row for row in CHANGED}}.values()
-    return Base(made.storage, result.requested, result.completed, {(row.city, row.id): (row.v,) for row in values})
+    return Base(storage, result.requested, result.completed, {(row.city, row.id): (row.v,) for row in values})
 
 
 @dataclass(frozen=True)

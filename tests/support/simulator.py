@@ -44,7 +44,8 @@ class Faults:
 
     `is_leased`: the table is in an object store. `crash`: a process dies. `refused`, `lost`: a change is not carried
     out, or is, without an answer. `stall`: a process stands still for longer than its heartbeat and its lease allow;
-    while it holds the lease this comes only right before a renewal, as nothing can fence off what follows one.
+    while it holds the lease, only before requests that begin with `stalls_holding`: by default a renewal, as nothing
+    can fence off what follows one.
     `skew_ms`: how far clocks may be off.
     """
 
@@ -53,6 +54,7 @@ class Faults:
     refused: float = 0.0
     lost: float = 0.0
     stall: float = 0.0
+    stalls_holding: tuple[str, ...] = ("put_if",)
     skew_ms: int = 0
 
 
@@ -138,7 +140,7 @@ class Simulation:
                 self.crashes += 1
                 self.trace.append(f"{'':>15} {process.name} DIES")
                 raise Crash(f"{process.name} dies at {what}")
-            may_stall = not process.holds_lease or what.startswith("put_if")
+            may_stall = not process.holds_lease or what.startswith(faults.stalls_holding)
             if may_stall and self.random.random() < faults.stall:
                 process.stalled_until_ms = self.now_ms + self.random.randrange(100_000, 900_000)
                 self.trace.append(f"{'':>15} {process.name} STANDS STILL")
