@@ -22,6 +22,7 @@ from tests.support.model import Row, StepClock, arrow, problems_on, seeded_uuids
 
 Rows: TypeAlias = dict[str, int]
 PAGE = Path(__file__).parents[2] / "docs" / "concurrency.md"
+HEADER = "| comes meanwhile"
 MANY = {"hoodie.log.compaction.blocks.threshold": "2"}
 KEEPING = {
     "hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3,
@@ -102,7 +103,10 @@ def a_table(storage: MemoryStorage, clock: StepClock) -> None:
     table = HudiTable.create(
         "", name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
         storage=storage, clock=clock, random=UUIDS, executor=SerialExecutor(),
-        properties={"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"},
+        properties={
+            "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false",
+            "hoodie.metadata.compact.max.delta.commits": "2",
+        },
     )  # fmt: skip
     table.bulk_insert(batch(dict.fromkeys(STORED, -1)))
     table.upsert(batch(STORED))
@@ -161,8 +165,8 @@ def is_at_work(other: HudiTable) -> bool:
 
 def cells() -> dict[tuple[str, str], str]:
     """(First, second) -> what the page says of them."""
-    text = PAGE.read_text(encoding="utf-8").partition("<!-- pairs -->\n")[2].partition("\n\n")[0]
-    header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
+    table = HEADER + PAGE.read_text(encoding="utf-8").partition(HEADER)[2].partition("\n\n")[0]
+    header, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
     return {(first, line[0]): cell for line in lines for first, cell in zip(header[1:], line[1:], strict=True)}
 
 
