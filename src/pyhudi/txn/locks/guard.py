@@ -15,7 +15,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Protocol, assert_never, runtime_checkable
 
@@ -83,6 +83,9 @@ class Lives(Protocol):
     def has_died(self, requested: str) -> bool:
         """Whether the action of this instant was begun here, and its process has certainly ended before its end."""
 
+    def known(self) -> list[str]:
+        """The instants of the actions that run, or whose process has ended before their end."""
+
 
 @contextmanager
 def running(guard: Guard, requested: str) -> Iterator[None]:
@@ -104,6 +107,17 @@ def is_surely_dead(guard: Guard, requested: str) -> bool:
     False does not mean that the process lives: then only the heartbeat can say.
     """
     return isinstance(guard, Lives) and guard.has_died(requested)
+
+
+def forget_dead(guard: Guard, pending: Collection[str]) -> None:
+    """Remove the files in `RUNNING` that dead processes left, but those of pending actions. The caller holds the guard.
+
+    Such a file is left by a process that died before its action was on the timeline, or right after its end.
+    """
+    if isinstance(guard, Lives):
+        for requested in guard.known():
+            if requested not in pending:
+                forget_running(guard, requested)
 
 
 def forget_running(guard: Guard, requested: str) -> None:
@@ -148,6 +162,9 @@ class MemoryGuard:
         key = f"{self._key}#{requested}"
         return key in _died and key not in _holders
 
+    def known(self) -> list[str]:
+        return [key.removeprefix(f"{self._key}#") for key in list(_died) if key.startswith(f"{self._key}#")]
+
 
 class LocalGuard:
     """The guard of a table in a local folder: a locked file in `.hoodie`, which is never deleted.
@@ -190,6 +207,12 @@ class LocalGuard:
 
     def has_died(self, requested: str) -> bool:
         return self.is_running(requested) is False
+
+    def known(self) -> list[str]:
+        try:
+            return os.listdir(self._path(RUNNING))
+        except OSError:
+            return []
 
     @property
     def _key(self) -> str:

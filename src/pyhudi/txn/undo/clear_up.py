@@ -15,7 +15,7 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable
-from pyhudi.txn.locks.guard import forget_running
+from pyhudi.txn.locks.guard import forget_dead
 from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.leftovers import sweep_leftovers
@@ -60,9 +60,6 @@ def clear_up(
 
         dead = find_dead_writes(table.storage, snapshot.timeline, life)
         undone = tuple(run_rollback(table, snapshot.timeline, instant) for instant in dead)
-        for instant in dead:
-            forget_running(life.guard, instant.requested)
-
         if undone:
             snapshot = read_snapshot()
 
@@ -71,6 +68,7 @@ def clear_up(
         sweep_leftovers(
             table.storage, snapshot.config, partitions, now_ms=life.now_ms, heartbeat_expires_ms=life.expires_ms
         )
+    forget_dead(life.guard, {instant.requested for instant in snapshot.timeline.pending})
     return ClearedUp(snapshot, restored, undone)
 
 
