@@ -195,3 +195,45 @@ def word_of(first: str, second: str) -> str:
             return "not now"
         case _:
             raise AssertionError((first, second))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "first,second,index,rows",
+    [
+        ("upsert", "upsert", "SIMPLE", [1]),
+        ("upsert", "insert", "SIMPLE", [1]),
+        ("insert", "upsert", "SIMPLE", [1, 2]),
+        ("insert", "insert", "SIMPLE", [1, 2]),
+        ("bulk_insert", "bulk_insert", "SIMPLE", [1, 2]),
+        ("upsert", "upsert", "BUCKET", [1]),
+        ("upsert", "insert", "BUCKET", [1]),
+        ("insert", "upsert", "BUCKET", [1]),
+        ("insert", "insert", "BUCKET", [1]),
+    ],
+)
+def test_one_new_key_of_two_writes(table_type: str, first: str, second: str, index: str, rows: list[int]) -> None:
+    """`rows`: the values that the table then has of the key. The first write completes later."""
+    clock = StepClock()
+    storage = MemoryStorage(clock_ms=lambda: clock.ms)
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}
+    HudiTable.create(
+        "", name="t", record_key="id", partition_by="city", ordering="ts", table_type=table_type,
+        storage=storage, clock=clock, random=UUIDS, executor=SerialExecutor(), properties=bucket,
+    ).upsert(batch({"k0": 0}))  # fmt: skip
+    other = opened(storage, clock)
+    begun: list[str] = []
+
+    def meanwhile(what: str) -> None:
+        if not begun and is_at_work(other):
+            begun.append(what)
+            getattr(other, second)(batch({"k2": 2}))
+
+    getattr(opened(watched(storage, meanwhile), clock), first)(batch({"k2": 1}))
+
+    if first == "insert" and index == "BUCKET" and table_type == "COPY_ON_WRITE":
+        rows = [1, 2]  # as when the two come one after the other
+    found = other.scan(["id", "v"]).to_arrow().to_pylist()
+    assert begun
+    assert sorted(row["v"] for row in found if row["id"] == "k2") == rows
+    assert problems_on(storage) == []
