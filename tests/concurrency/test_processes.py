@@ -111,7 +111,7 @@ def test_ten_processes_that_upsert_a_hundred_times_each_all_finish(
     run_writers(plan, 10)
 
     check(plan)
-    assert longest_s(plan) < NOBODY_WAITS_LONGER_S
+    assert longest_s(plan) < 10 * NOBODY_WAITS_LONGER_S / 2  # nine others may come before, twice a write
 
 
 @pytest.mark.long

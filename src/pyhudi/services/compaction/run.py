@@ -40,8 +40,9 @@ from pyhudi.txn.action.service_action import (
 )
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
-from pyhudi.txn.locks.guard import Guard, running
+from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.running import running
 from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings

@@ -20,8 +20,8 @@ from pyhudi.services.metadata.lists import MetadataLists, put_definitions
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionRun, Ending, delete_pending_states
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.guard import is_surely_dead
 from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.running import is_surely_dead
 from pyhudi.write.metadata import by_name
 
 INDEXING = "indexing"

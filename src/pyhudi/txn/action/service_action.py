@@ -20,8 +20,8 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionRun
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.guard import is_surely_dead, running
 from pyhudi.txn.locks.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.locks.running import is_surely_dead, running
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 log = logging.getLogger("pyhudi")

@@ -15,8 +15,8 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol, assert_never, runtime_checkable
 
 from pyhudi.errors import Conflict, Unavailable, Unsupported
@@ -85,46 +85,6 @@ class Lives(Protocol):
 
     def known(self) -> list[str]:
         """The instants of the actions that run, or whose process has ended before their end."""
-
-
-@contextmanager
-def running(guard: Guard, requested: str) -> Iterator[None]:
-    """Run the action of an instant while the context lasts, so that others know at once when this process dies.
-
-    Another process may still hold the lock of a service: one that stood still until its heartbeat ran out, so that the
-    service is now done anew. In this case the heartbeat alone says that the service runs.
-    """
-    with ExitStack() as life:
-        if isinstance(guard, Lives):
-            with suppress(Conflict):
-                life.enter_context(guard.running(requested))
-        yield
-
-
-def is_surely_dead(guard: Guard, requested: str) -> bool:
-    """Whether the process that began the action of an instant has certainly ended.
-
-    False does not mean that the process lives: then only the heartbeat can say.
-    """
-    return isinstance(guard, Lives) and guard.has_died(requested)
-
-
-def forget_dead(guard: Guard, pending: Collection[str]) -> None:
-    """Remove the files in `RUNNING` that dead processes left, but those of pending actions. The caller holds the guard.
-
-    Such a file is left by a process that died before its action was on the timeline, or right after its end.
-    """
-    if isinstance(guard, Lives):
-        for requested in guard.known():
-            if requested not in pending:
-                forget_running(guard, requested)
-
-
-def forget_running(guard: Guard, requested: str) -> None:
-    """Remove the file in `RUNNING` of an action that was taken off the timeline. A running one keeps its file."""
-    if isinstance(guard, Lives) and guard.has_died(requested):
-        with running(guard, requested):
-            pass
 
 
 class MemoryGuard:

@@ -15,9 +15,9 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable
-from pyhudi.txn.locks.guard import forget_dead
 from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.txn.locks.running import forget_dead
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback

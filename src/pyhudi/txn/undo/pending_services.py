@@ -14,8 +14,8 @@ from pyhudi.table.view.pending import FileGroup, read_pending_groups
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import refuse_running
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.guard import forget_running, is_surely_dead
 from pyhudi.txn.locks.heartbeat import has_own_heartbeat
+from pyhudi.txn.locks.running import forget_running, is_surely_dead
 from pyhudi.txn.undo.rollback import RolledBack, run_rollback
 from pyhudi.versions import LogNaming
 

@@ -81,3 +81,6 @@ class LivelyTogetherGuard(TogetherGuard):
 
     def has_died(self, requested: str) -> bool:
         return self._lives.has_died(requested)
+
+    def known(self) -> list[str]:
+        return self._lives.known()
