@@ -14,13 +14,14 @@ from pyhudi.api.overwrite import replacing_table
 from pyhudi.errors import Conflict, LockLost
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.open import open_versioned, parse_location
-from pyhudi.txn.locks.guard import Guard, Lives, LocalGuard, MemoryGuard, is_surely_dead, running
+from pyhudi.txn.locks.guard import Guard, Lives, LocalGuard, MemoryGuard
 from pyhudi.txn.locks.hold import CertainHold, Hold
 from pyhudi.txn.locks.lease import LeaseGuard
 from pyhudi.txn.locks.providers.file_system import FileHold
 from pyhudi.txn.locks.providers.in_process import InProcessLock
 from pyhudi.txn.locks.providers.registry import provided_guard
 from pyhudi.txn.locks.providers.together import LivelyTogetherGuard, TogetherGuard
+from pyhudi.txn.locks.running import is_surely_dead, running
 from pyhudi.txn.locks.waiting import awaited_hold
 from tests.support.lock_holders import LOCKS, PREFIX, a_guard, lock_settings
 from tests.support.model import Row, StepClock, arrow, seeded_uuids
