@@ -15,7 +15,7 @@ from pyhudi import HudiTable
 from pyhudi.errors import Conflict
 from tests.support.reference.client import ReferenceFailed, ReferenceHudi
 
-COMMITS = 8
+COMMITS = 30
 _LOCKS = "org.apache.hudi.client.transaction.lock"
 LOCK = {
     "hoodie.write.lock.provider": f"{_LOCKS}.FileSystemBasedLockProvider",
