@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
@@ -18,11 +19,13 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable
 from pyhudi.errors import Conflict, Invalid, LockLost, NotFound, OutcomeUnknown, Unsupported
+from pyhudi.format.names import heartbeat_path
 from pyhudi.services.metadata import compaction as metadata_compaction
 from pyhudi.services.metadata.upkeep import MetadataTableUpkeep
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.txn.locks.guard import Guard, open_guard
+from pyhudi.txn.locks.heartbeat import OURS
 from pyhudi.txn.locks.lease import LEASE_FILE, LeaseRecord
 from pyhudi.txn.undo import rollback
 from tests.support.model import Row, StepClock, arrow, problems_on
@@ -61,6 +64,11 @@ def rows(table: HudiTable, *, where: str | None = None, as_of: str | None = None
 def base_files(location: StorageLocation) -> int:
     """How many lie in the partition `x`."""
     return sum(file.path.endswith(".parquet") for file in open_storage(location).list("x"))
+
+
+def after_heartbeats_ms() -> int:
+    """A time at which no heartbeat is alive that was put by now. Its file bears the time of the store's own clock."""
+    return int(time.time() * 1_000) + 400_000
 
 
 def lease_of(location: StorageLocation) -> LeaseRecord:
@@ -150,30 +158,53 @@ def test_where_nothing_is_nothing_is_found(location: StorageLocation) -> None:
     assert not HudiTable.exists(location.uri, storage_options=dict(location.options))
 
 
-def test_a_second_writer_conflicts_and_changes_nothing(
+def test_a_second_writer_commits_meanwhile_and_the_first_is_planned_anew(
     table: HudiTable, location: StorageLocation, clock: StepClock
 ) -> None:
     table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
-    seen: list[str] = []
+    done: list[str] = []
 
     class Meanwhile:
-        """An executor that lets a second writer try while the first one's files are being written."""
+        """An executor that lets a second writer write once the first one's files are there."""
 
         def run(self, function, tasks):
-            if not seen:
-                with pytest.raises(Conflict) as raised:
-                    opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
-                seen.append(str(raised.value))
-            return [function(task) for task in tasks]
+            found = [function(task) for task in tasks]
+            if not done and base_files(location) == 2:
+                done.append("begun")
+                opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
+            return found
 
     HudiTable.open(
         location.uri, storage_options=dict(location.options), clock=clock, executor=Meanwhile()
     ).upsert(arrow([Row("a", "x", 2, 2)]))  # fmt: skip
 
-    assert "held by process" in seen[0]
-    assert "upsert of table 't'" in seen[0]
+    assert done
+    assert rows(table) == {"a": 3}, "the row with the greater ordering value"
+    assert [i.action for i in table.timeline()].count("commit") == 3
+    assert [i for i in table.timeline() if i.state != "COMPLETED"] == []
+    assert base_files(location) == 2  # a row that loses changes no file
+
+
+def test_a_writer_that_holds_the_table_is_named(
+    table: HudiTable, location: StorageLocation, clock: StepClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    before_completion, seen = MetadataTableUpkeep.before_completion, list[str]()
+
+    def another_tries(self, *given, **named):
+        if not seen:
+            seen.append("")
+            with pytest.raises(Conflict) as raised:
+                opened(location, clock).upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
+            seen.append(str(raised.value))
+        before_completion(self, *given, **named)
+
+    monkeypatch.setattr(MetadataTableUpkeep, "before_completion", another_tries)
+    table.upsert(arrow([Row("a", "x", 2, 2)]))
+
+    assert "held by process" in seen[1]
+    assert "upsert of table 't'" in seen[1]
     assert rows(table) == {"a": 2}
-    assert len(table.timeline()) == 2
 
 
 AT_ONCE = {"hoodie.write.lock.wait_time_ms": 0}
@@ -199,9 +230,11 @@ table.upsert(arrow([Row("a", "x", 2, 2)]))
 """
 
 
-def test_a_writer_that_died_holds_the_table_until_its_lease_ends(
-    table: HudiTable, location: StorageLocation, clock: StepClock
+@pytest.mark.parametrize("is_here", [True, False], ids=["on this machine", "on another"])
+def test_a_writer_that_died_blocks_nobody(
+    table: HudiTable, location: StorageLocation, clock: StepClock, is_here: bool
 ) -> None:
+    """A process of this machine is known to be dead. One of another machine counts as dead after its heartbeats."""
     table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
     clock.ms += 10_000
     died = subprocess.run(
@@ -210,24 +243,45 @@ def test_a_writer_that_died_holds_the_table_until_its_lease_ends(
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert died.returncode == 9, died.stderr
-    pending = [instant for instant in table.timeline() if instant.state != "COMPLETED"]
-    assert len(pending) == 1
+    (dead,) = (instant for instant in table.timeline() if instant.state != "COMPLETED")
+    if not is_here:
+        open_storage(location).put(heartbeat_path(dead.requested), OURS)
 
-    with pytest.raises(Conflict, match=r"held by process \d+ .*upsert of table 't'"):
-        table.upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
-    assert rows(table) == {"a": 1}
-
-    clock.ms += 400_000
-    table.upsert(arrow([Row("a", "x", 3, 3)]))
+    table.upsert(arrow([Row("a", "x", 3, 3)]), options=AT_ONCE)
     assert rows(table) == {"a": 3}
+    assert base_files(location) == (2 if is_here else 3)
+    clock.ms = after_heartbeats_ms()
+
+    table.upsert(arrow([Row("a", "x", 4, 4)]))
+    assert rows(table) == {"a": 4}
     assert [i for i in table.timeline() if i.state != "COMPLETED"] == []
     assert {i.action for i in table.timeline()} == {"commit", "rollback"}
-    assert base_files(location) == 2  # the dead one's is gone
+    assert base_files(location) == 3  # the dead one's is gone
 
 
-@pytest.mark.parametrize("moment", ["while its files are written", "right before it completes"])
+def test_a_writer_waits_for_whoever_holds_the_table_when_it_is_about_to_complete(
+    table: HudiTable, location: StorageLocation, clock: StepClock
+) -> None:
+    table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
+    storage, taken = open_storage(location), list[int]()
+
+    class Executor:
+        def run(self, function, tasks):
+            done = [function(task) for task in tasks]
+            if base_files(location) == 2 and not taken:
+                taken.append(clock.ms)
+                storage.put(LEASE_FILE, LeaseRecord(False, clock.ms + 60_000, "another writer").encode())
+            return done
+
+    writer = HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock, executor=Executor())
+    writer.upsert(arrow([Row("a", "x", 2, 2)]))
+
+    assert clock.ms - taken[0] > 60_000
+    assert rows(table) == {"a": 2}
+
+
 def test_a_writer_that_lost_its_lease_does_not_commit(
-    table: HudiTable, location: StorageLocation, clock: StepClock, monkeypatch: pytest.MonkeyPatch, moment: str
+    table: HudiTable, location: StorageLocation, clock: StepClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another one took the table over. What the first left is the other's to clear away: it touches nothing."""
     table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
@@ -239,24 +293,15 @@ def test_a_writer_that_lost_its_lease_does_not_commit(
         storage.put(LEASE_FILE, other.encode())
         taken.append(other.encode())
 
-    class Executor:
-        def run(self, function, tasks):
-            done = [function(task) for task in tasks]
-            if moment.startswith("while") and base_files(location) == 2 and not taken:
-                take_over()
-            return done
+    before_completion = MetadataTableUpkeep.before_completion
 
-    if moment.startswith("right"):
-        before_completion = MetadataTableUpkeep.before_completion
+    def then_take_over(self, *given, **named):
+        before_completion(self, *given, **named)
+        take_over()
 
-        def then_take_over(self, *given, **named):
-            before_completion(self, *given, **named)
-            take_over()
-
-        monkeypatch.setattr(MetadataTableUpkeep, "before_completion", then_take_over)
-    writer = HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock, executor=Executor())
+    monkeypatch.setattr(MetadataTableUpkeep, "before_completion", then_take_over)
     with pytest.raises(LockLost, match="another writer took the table"):
-        writer.upsert(arrow([Row("a", "x", 2, 2)]))
+        opened(location, clock).upsert(arrow([Row("a", "x", 2, 2)]))
     monkeypatch.undo()
 
     assert storage.get(LEASE_FILE) == taken[-1]
@@ -314,6 +359,7 @@ def test_a_writer_that_loses_its_lease_before_its_turn_leaves_all_as_it_is(
             HudiTable.open(
                 location.uri, storage_options=dict(location.options), clock=clock, executor=Dying()
             ).upsert(arrow([Row("a", "x", 3, 3)]))  # fmt: skip
+        clock.ms = after_heartbeats_ms()  # this process lives, so that only they can say that the write is dead
     module, name = {
         "a rollback": (rollback, "encode_rollback_plan"),
         "a compaction of the metadata table": (metadata_compaction, "write_group_base"),
@@ -390,8 +436,19 @@ def test_a_commit_of_a_row_has_a_budget(table: HudiTable, store_server: StoreSer
     store_server.requests.clear()
     table.upsert(arrow([Row("a", "x", 2, 2)]))
     leased = [request for request in store_server.requests if request.endswith(LEASE_FILE)]
-    # taken; confirmed before the metadata table is told, before its deltacommit and the commit complete; released
-    assert [request.partition(" ")[0] for request in leased] == ["GET", "PUT", "PUT", "PUT", "PUT", "PUT"]
+    # taken and released; taken, confirmed before the metadata table is told, before its deltacommit and the commit
+    # complete, and released
+    assert [request.partition(" ")[0] for request in leased] == [
+        "GET",
+        "PUT",
+        "PUT",
+        "GET",
+        "PUT",
+        "PUT",
+        "PUT",
+        "PUT",
+        "PUT",
+    ]
     assert len(store_server.requests) < 120
 
 
