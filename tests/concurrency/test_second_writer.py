@@ -283,6 +283,18 @@ def test_a_foreign_writer_that_is_alive_conflicts_and_nothing_is_touched(handles
     assert len(read_rows(handles.open().scan().to_arrow())) == len(STORED)
 
 
+def test_a_lock_of_this_process_alone_keeps_no_foreign_writer_out(handles: Handles) -> None:
+    """Apache Hudi's lock of that name lives in its own process: a writer of it that is alive is a conflict still."""
+    requested = foreign_write(handles.storage, handles.clock.now_ms(), handles.clock)
+    before = dump(handles.storage)
+    lock = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
+
+    with pytest.raises(Conflict, match=f"commit '{requested}' of another writer is running"):
+        handles.open().upsert(arrow(CHANGES), options=lock)
+
+    assert dump(handles.storage) == before
+
+
 def test_one_that_is_alive_keeps_a_dead_one_from_being_rolled_back(handles: Handles) -> None:
     """Nothing at all is touched: not even what could be."""
     foreign_write(handles.storage, handles.clock.ms - 999_000, handles.clock)

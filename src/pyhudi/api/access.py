@@ -57,7 +57,7 @@ def table_access(
 def locked_access(access: TableAccess, lock: LockSettings | None) -> TableAccess:
     """How a writer reaches a table that holds this lock beside the table's own guard; None: no other."""
     guard = provided_guard(lock, access.location, clock=access.clock, new_uuid=access.new_uuid, own=access.guard)
-    return replace(access, guard=guard, shares_lock=lock is not None)
+    return replace(access, guard=guard, shares_lock=lock is not None and lock.provider.reaches_others)
 
 
 def list_storage(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:

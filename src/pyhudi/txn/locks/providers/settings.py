@@ -33,6 +33,11 @@ class ProviderName(Enum):
         """Whether the lock lies in this process or in the table's folder, so that its holder reaches nothing else."""
         return self in (ProviderName.IN_PROCESS, ProviderName.FILE_SYSTEM, ProviderName.STORAGE)
 
+    @property
+    def reaches_others(self) -> bool:
+        """Whether writers of Apache Hudi that name this provider hold the same lock, and not one of their process."""
+        return self is not ProviderName.IN_PROCESS
+
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
