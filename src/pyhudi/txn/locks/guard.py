@@ -94,7 +94,7 @@ class MemoryGuard:
         self._key = f"memory://{name}"
 
     def first_in_line(self) -> AbstractContextManager[None]:
-        return _held_in_process(f"{self._key}#line", Holder.this_process("waiting", ""), table=self._key)
+        return held_in_process(f"{self._key}#line", Holder.this_process("waiting", ""), table=self._key)
 
     def is_awaited(self) -> bool:
         return f"{self._key}#line" in _holders
@@ -104,13 +104,13 @@ class MemoryGuard:
 
     @contextmanager
     def acquire(self, purpose: str, now: str) -> Iterator[Hold]:
-        with _held_in_process(self._key, Holder.this_process(purpose, now), table=self._key):
+        with held_in_process(self._key, Holder.this_process(purpose, now), table=self._key):
             yield CertainHold()
 
     @contextmanager
     def running(self, requested: str) -> Iterator[None]:
         key = f"{self._key}#{requested}"
-        with _held_in_process(key, Holder.this_process(requested, ""), table=self._key):
+        with held_in_process(key, Holder.this_process(requested, ""), table=self._key):
             _died.add(key)  # until it ends well
             yield
             _died.discard(key)
@@ -183,7 +183,7 @@ class LocalGuard:
 
     @contextmanager
     def _locked(self, what: str, file: str, holder: Holder) -> Iterator[None]:
-        in_process = _held_in_process(f"{self._key}{what}", holder, table=self._root)
+        in_process = held_in_process(f"{self._key}{what}", holder, table=self._root)
         with in_process, _locked_file(self._path(file), self._root, holder):
             yield
 
@@ -246,7 +246,7 @@ def _named(holder: Holder | None) -> str:
     return str(holder) if holder else ""
 
 
-def _conflict(table: str, holder: Holder | None) -> Conflict:
+def _conflict(table: str, holder: Holder | None) -> Held:
     return Held(
         f"{table}: expected no other writer, found the table held by {holder or 'another process'}; "
         "wait for it to end, then retry from the new snapshot",
@@ -255,7 +255,8 @@ def _conflict(table: str, holder: Holder | None) -> Conflict:
 
 
 @contextmanager
-def _held_in_process(key: str, holder: Holder, *, table: str) -> Iterator[None]:
+def held_in_process(key: str, holder: Holder, *, table: str) -> Iterator[None]:
+    """Hold a lock of this process while the context lasts. Raises: Held, naming the holder, while another holds it."""
     with _lock:
         other = _holders.setdefault(key, holder)
     if other is not holder:

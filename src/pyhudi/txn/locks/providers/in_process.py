@@ -4,30 +4,15 @@ It keeps out the threads of this process that name the same provider. Apache Hud
 process, the Java one, so no writer of Apache Hudi is kept out by this one.
 """
 
-import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from pyhudi.errors import Conflict
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import CertainHold, Hold, Holder
+from pyhudi.txn.locks.guard import held_in_process
+from pyhudi.txn.locks.hold import CertainHold, Held, Hold, Holder
 from pyhudi.txn.locks.providers.protocol import Deadline
 from pyhudi.txn.locks.providers.settings import LockSettings
-
-_lock = threading.Lock()
-_holders: dict[str, Holder] = {}
-
-
-def _forget_parent() -> None:
-    """Make a forked child hold nothing."""
-    global _lock
-    _lock = threading.Lock()
-    _holders.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
 
 
 class InProcessLock:
@@ -38,20 +23,16 @@ class InProcessLock:
     def hold(self, purpose: str, now: str, *, wait_ms: int) -> Iterator[Hold]:
         holder = Holder.this_process(purpose, now)
         deadline = Deadline(self._clock, wait_ms, self._settings.pauses)
-        while (other := self._take(holder)) is not holder:
-            if not deadline.left_ms:
-                raise Conflict(
-                    f"{self._table}: expected no other writer, found the lock of this process held by {other}; wait "
-                    "for it to end, then retry from the new snapshot"
-                )
-            deadline.pause()
-        try:
+        with ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(held_in_process(f"{self._table}#provider", holder, table=self._table))
+                    break
+                except Held as error:
+                    if not deadline.left_ms:
+                        raise Conflict(
+                            f"{self._table}: expected no other writer, found the lock of this process held by "
+                            f"{error.holder}; wait for it to end, then retry from the new snapshot"
+                        ) from None
+                deadline.pause()
             yield CertainHold()
-        finally:
-            with _lock, suppress(KeyError):
-                if _holders[self._table] is holder:
-                    del _holders[self._table]
-
-    def _take(self, holder: Holder) -> Holder:
-        with _lock:
-            return _holders.setdefault(self._table, holder)
