@@ -23,7 +23,7 @@ from pyhudi.storage.paths import check_file_path
 from pyhudi.storage.protocol import FileInfo, FileVersion, StorageLocation
 from pyhudi.testing.crashing import Crash
 from pyhudi.timeline import clock as instant_clock
-from pyhudi.txn.locks import heartbeat, lease, waiting
+from pyhudi.txn.locks import lease, repeated, waiting
 
 T = TypeVar("T")
 
@@ -449,6 +449,9 @@ class _Thread:
             self.task = self.simulation.spawn(mine.process, self.target)
             self.task.wake_ms = self.simulation.now_ms
 
+    def is_alive(self) -> bool:
+        return self.task is not None and not self.task.is_done
+
     def join(self) -> None:
         while self.task is not None and not self.task.is_done:
             if self.task.process.is_dead:
@@ -460,7 +463,7 @@ class _Thread:
 def simulated_threads(simulation: Simulation) -> Iterator[None]:
     """Heartbeats and leases are renewed in simulated time while the block lasts."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (heartbeat, lease):
+        for module in (repeated, lease):
             patch.setattr(module, "threading", _Threads(simulation))
         # What tells processes and threads apart while they wait is not the same in the next run.
         patch.setattr(waiting, "threading", SimpleNamespace(get_ident=lambda: 0))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol, assert_never, runtime_checkable
 
-from pyhudi.errors import Conflict, Unavailable, Unsupported
+from pyhudi.errors import Unavailable, Unsupported
 from pyhudi.storage.below import refuse_links
 from pyhudi.storage.file_locks import try_lock, unlock
 from pyhudi.storage.open import open_versioned

@@ -1,13 +1,13 @@
 """Signs of life: a file for each running write, renewed while it runs."""
 
-import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyhudi.errors import NotFound, Unavailable
 from pyhudi.format.names import HEARTBEATS, heartbeat_path
 from pyhudi.storage.processes import process_mark
 from pyhudi.storage.protocol import Storage
+from pyhudi.txn.locks.repeated import repeated
 
 OURS = b"pyhudi"
 """How the content of pyhudi's heartbeats begins. Apache Hudi writes heartbeats without content and ignores this one.
@@ -41,22 +41,13 @@ def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[N
     """Renew an instant's heartbeat until the block ends. The caller removes the file once it has committed."""
     path = heartbeat_path(requested)
     storage.put(path, _content())
-    stop = threading.Event()
 
-    def renew() -> None:
-        while not stop.wait(interval_ms / 1000):
-            try:
-                storage.put(path, _content())
-            except Unavailable:
-                continue  # the next beat may get through: others wait for several missed beats
+    def beat() -> None:
+        with suppress(Unavailable):  # the next beat may get through: others wait for several missed beats
+            storage.put(path, _content())
 
-    thread = threading.Thread(target=renew, name=f"pyhudi-heartbeat-{requested}", daemon=True)
-    thread.start()
-    try:
+    with repeated(beat, every_ms=interval_ms, name=f"pyhudi-heartbeat-{requested}"):
         yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 def has_own_heartbeat(storage: Storage, requested: str) -> bool:

@@ -24,6 +24,7 @@ from pyhudi.storage.processes import has_ended, process_mark
 from pyhudi.storage.protocol import FileVersion, VersionedStorage
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.hold import Held, Holder
+from pyhudi.txn.locks.repeated import repeated
 
 log = logging.getLogger("pyhudi")
 
@@ -153,20 +154,11 @@ class LeaseGuard:
             lease.release()
             raise
 
-        stop = threading.Event()
-
-        def renew() -> None:
-            while not stop.wait(self._terms.renewal_ms / 1000):
-                lease.renew_quietly()
-
-        thread = threading.Thread(target=renew, name="pyhudi-lease", daemon=True)
-        thread.start()
         try:
-            yield lease
+            with repeated(lease.renew_quietly, every_ms=self._terms.renewal_ms, name="pyhudi-lease"):
+                yield lease
         finally:
             if lease.is_of_this_process:
-                stop.set()
-                thread.join()
                 lease.release()
 
     def _take(self, owner: str) -> "Lease":

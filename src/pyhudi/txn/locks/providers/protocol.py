@@ -1,7 +1,6 @@
 """What a lock provider does, and what the providers share."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pyhudi.errors import HudiError, Unsupported
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.hold import Hold
 from pyhudi.txn.locks.providers.settings import PROVIDER, Pauses, ProviderName
+from pyhudi.txn.locks.repeated import repeated
 
 log = logging.getLogger("pyhudi")
 
@@ -59,23 +59,15 @@ class Deadline:
 @contextmanager
 def renewed(renew: Callable[[], None], *, every_ms: int, what: str) -> Iterator[None]:
     """Call `renew` in a thread while the block runs. A failure is only logged: `confirm` raises for a lost lock."""
-    stop = threading.Event()
 
-    def run() -> None:
-        while not stop.wait(every_ms / 1000):
-            try:
-                renew()
-            except HudiError as error:
-                log.warning("%s could not be renewed: %s", what, error)
+    def try_to() -> None:
+        try:
+            renew()
+        except HudiError as error:
+            log.warning("%s could not be renewed: %s", what, error)
 
-    thread = threading.Thread(target=run, name="pyhudi-lock", daemon=True)
-    thread.start()
-    try:
+    with repeated(try_to, every_ms=every_ms, name="pyhudi-lock"):
         yield
-    finally:
-        stop.set()
-        if thread.is_alive():  # not so in a forked child
-            thread.join()
 
 
 def not_installed(provider: ProviderName, extra: str, error: ModuleNotFoundError) -> Unsupported:
