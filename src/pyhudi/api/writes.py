@@ -12,7 +12,7 @@ from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.services import compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
-from pyhudi.errors import Bug, Conflict, Invalid
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
@@ -153,23 +153,16 @@ class _Writer:
         Raises: Conflict, once the retries that the settings allow are used up.
         """
         config = self.opened.config
-        if config.is_merge_on_read and config.version.log_naming is LogNaming.AFTER_SLICE:
-            return self._alone(attempt)
-        try:
-            return attempt(TwoTurns(self._begin, self._go_on))
-        except PlanOutdated as error:
-            if not self.settings.conflict_retries:
-                raise
-            first = error
-
-        for left in reversed(range(self.settings.conflict_retries)):
-            log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, first)
+        is_alone = config.is_merge_on_read and config.version.log_naming is LogNaming.AFTER_SLICE
+        left = self.settings.conflict_retries
+        while True:
             try:
-                return self._alone(attempt)
-            except PlanOutdated:  # by a writer that does not heed our guard
+                return self._alone(attempt) if is_alone else attempt(TwoTurns(self._begin, self._go_on))
+            except PlanOutdated as error:
                 if not left:
                     raise
-        raise Bug("the last retry returns or raises")
+                log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, error)
+            is_alone, left = True, left - 1
 
     def _alone(self, attempt: Callable[[Turns], WriteResult]) -> WriteResult:
         """The result of an attempt that holds the table from its beginning to its end."""

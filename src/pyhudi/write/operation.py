@@ -17,7 +17,6 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
-from pyhudi.table.view.pending import read_pending_groups
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
@@ -97,7 +96,7 @@ def run_write(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            placed = place_rows(session, prepared, settings)
+            placed = place_rows(session, prepared, settings, write.run.planned)
             if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
                 write.withdraw()
                 return nothing_to_do(operation)
@@ -127,8 +126,8 @@ def run_delete_partitions(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            pending = read_pending_groups(snapshot.storage, snapshot.timeline)
-            work = _Work(WritePlan(()), plan_replacement(snapshot, operation, chosen, pending), lambda: [])
+            replaced = plan_replacement(snapshot, operation, chosen, write.run.planned)
+            work = _Work(WritePlan(()), replaced, lambda: [])
             text = snapshot.schema_text
             extra = {**extra_metadata, **({SCHEMA: text} if text is not None else {})}
             rules = WriteRules(

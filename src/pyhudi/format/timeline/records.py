@@ -20,6 +20,9 @@ REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
 MOVES = frozenset({"CLUSTER"})
 """Operations that move rows to other file groups and change none."""
 
+REPLACES = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that replace all file groups of partitions, by a replacecommit. Spec: format/actions.md section 4."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:

@@ -10,12 +10,13 @@ A crash before the completed file leaves a pending action. The next writer takes
 crash after the completed file leaves markers and a heartbeat at most. The next writer removes them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import STATES, Instant
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.pending import FileGroup
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.markers import read_markers, remove_lost_files
 from pyhudi.txn.action.outcome import put_completed, refuse_unlanded
@@ -98,6 +99,11 @@ class ActionRun:
     @property
     def requested(self) -> str:
         return self.target.requested
+
+    @property
+    def planned(self) -> Mapping[FileGroup, Instant]:
+        """The file groups in the plans of services that were pending when the action was planned."""
+        return self.upon.planned if self.upon is not None else {}
 
     def put_inflight(self, content: bytes) -> None:
         """Say on the timeline what the action is about to do."""

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pyhudi.format.timeline.records import MOVES, NEW_FILE_GROUP, REWRITES, CommitMetadata, WriteStat
+from pyhudi.format.timeline.records import MOVES, NEW_FILE_GROUP, REPLACES, REWRITES, CommitMetadata, WriteStat
 from pyhudi.table.slices.written_keys import WrittenFile
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.pending import FileGroup
 
-WHOLE_PARTITIONS = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 WHOLE_TABLE = "INSERT_OVERWRITE_TABLE"
 
 
@@ -78,7 +77,7 @@ def change_of(requested: str, metadata: CommitMetadata) -> Change:
         created=created,
         replaced=frozenset((path, file_id) for path, file_ids in replaced.items() for file_id in file_ids),
         gaining=frozenset() if is_rewrite else frozenset(gaining),
-        emptied=frozenset({*replaced, *metadata.partition_to_write_stats}) if operation in WHOLE_PARTITIONS
+        emptied=frozenset({*replaced, *metadata.partition_to_write_stats}) if operation in REPLACES
         else frozenset(),
         schema=metadata.extra_metadata.get(SCHEMA) or None,
         files={path: tuple(map(_written, of_path)) for path, of_path in metadata.partition_to_write_stats.items()},

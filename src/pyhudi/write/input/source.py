@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec
+from pyhudi.format.timeline.records import REPLACES
 from pyhudi.index.hits import Index
 from pyhudi.table.view.pending import FileGroup
 
@@ -56,7 +57,7 @@ class Operation(StrEnum):
     @property
     def replaces_groups(self) -> bool:
         """Whether it replaces file groups as a whole, by a replacecommit. Spec: format/actions.md section 4."""
-        return self in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION)
+        return self.value in REPLACES
 
 
 class RowOrder(Enum):

@@ -10,7 +10,7 @@ from pyhudi.format.timeline.instant import Instant
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
-from pyhudi.table.view.pending import FileGroup, read_pending_groups
+from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.slice_catalog import SliceCatalog
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
@@ -38,14 +38,15 @@ class Placement:
     replaced: Mapping[str, tuple[str, ...]] | None
 
 
-def place_rows(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings) -> Placement:
-    """Find where the rows of a write go, and what it replaces.
+def place_rows(
+    session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, pending: Mapping[FileGroup, Instant]
+) -> Placement:
+    """Find where the rows of a write go, and what it replaces. `pending`: the file groups in the plans of services.
 
-    Requests: a listing, what the index reads, and a get for each pending service.
+    Requests: a listing, and what the index reads.
     """
     snapshot, operation, counts = session.snapshot, prepared.operation, prepared.counted.counts
     stored = SliceCatalog(snapshot)
-    pending = read_pending_groups(snapshot.storage, snapshot.timeline)
     replaced = plan_replacement(snapshot, operation, counts, pending)
     frozen = clustering_groups(pending)
     if prepared.buckets is not None:
