@@ -79,7 +79,7 @@ def _life(session: WriteSession, instant: Instant) -> tuple[Life, int]:
     if beat is None:
         return Life.FOREIGN, 0
     age_ms = session.access.clock.now_ms() - beat.modified_ms
-    if is_surely_dead(session.access.guard, instant.requested):
+    if is_surely_dead(session.access.guard, session.access.storage, instant.requested):
         return Life.DEAD, age_ms
     return (Life.RUNNING if age_ms <= session.heartbeat.expires_ms else Life.DEAD), age_ms
 

@@ -67,13 +67,13 @@ def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:
-    """Refuse a pending service that another process runs. At most one request.
+    """Refuse a pending service that another process runs. At most two requests.
 
     A recent heartbeat means that the service runs, unless the guard knows that its process has ended.
     Raises: Conflict while another process runs the service.
     """
     now_ms, expires_ms = session.access.clock.now_ms(), session.heartbeat.expires_ms
-    if is_surely_dead(session.access.guard, instant.requested):
+    if is_surely_dead(session.access.guard, session.access.storage, instant.requested):
         return
 
     beat = session.access.storage.head(heartbeat_path(instant.requested))

@@ -3,8 +3,12 @@
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from pyhudi.errors import Conflict
+from pyhudi.errors import Conflict, NotFound
+from pyhudi.format.names import heartbeat_path
+from pyhudi.storage.processes import has_ended
+from pyhudi.storage.protocol import Storage
 from pyhudi.txn.locks.guard import Guard, Lives
+from pyhudi.txn.locks.heartbeat import process_of
 
 
 @contextmanager
@@ -21,12 +25,18 @@ def running(guard: Guard, requested: str) -> Iterator[None]:
         yield
 
 
-def is_surely_dead(guard: Guard, requested: str) -> bool:
+def is_surely_dead(guard: Guard, storage: Storage, requested: str) -> bool:
     """Whether the process that began the action of an instant has certainly ended.
 
-    False does not mean that the process lives: then only the heartbeat can say.
+    The guard says so where it knows processes; elsewhere the mark of the process in the heartbeat, by one get. False
+    does not mean that the process lives: then only the age of the heartbeat can say.
     """
-    return isinstance(guard, Lives) and guard.has_died(requested)
+    if isinstance(guard, Lives):
+        return guard.has_died(requested)
+    try:
+        return bool(has_ended(process_of(storage.get(heartbeat_path(requested)))))
+    except NotFound:
+        return False
 
 
 def forget_dead(guard: Guard, pending: Collection[str]) -> None:

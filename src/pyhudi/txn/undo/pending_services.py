@@ -64,7 +64,7 @@ def _is_dead(session: WriteSession, instant: Instant) -> bool:
     The guard may know that the service's process has ended. If it does not, the heartbeat decides.
     """
     access = session.access
-    if is_surely_dead(access.guard, instant.requested):
+    if is_surely_dead(access.guard, access.storage, instant.requested):
         return True
 
     beat = access.storage.head(heartbeat_path(instant.requested)) if instant.state == "INFLIGHT" else None

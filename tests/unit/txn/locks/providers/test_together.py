@@ -120,7 +120,7 @@ def test_a_local_table_still_knows_which_actions_run(tmp_path: Path) -> None:
     assert isinstance(guard, Lives)
     with running(LocalGuard(str(tmp_path)), NOW):
         assert guard.is_running(NOW)
-    assert not is_surely_dead(guard, NOW)
+    assert not is_surely_dead(guard, MemoryStorage(), NOW)
     with running(guard, NOW):
         assert LocalGuard(str(tmp_path)).is_running(NOW)
 
