@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 
 import pyarrow as pa
 
@@ -41,6 +42,7 @@ from pyhudi.write.metadata.creation import create_metadata_table, remove_pending
 from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
 from pyhudi.write.metadata.participant import MetadataTableWriter
 from pyhudi.write.metadata.restore import MetadataRestore, plan_metadata_restore, restore_deltacommits
+from pyhudi.write.metadata.rollback import remove_unknown_deltacommits
 
 log = logging.getLogger("pyhudi")
 
@@ -164,7 +166,7 @@ class MetadataTableUpkeep:
         self.storage.delete_prefix(METADATA_TABLE)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Create the metadata table if there is none. Otherwise undo its dead compactions, and compact it when due."""
+        """Create the metadata table if there is none. Else undo what is dead in it, and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
             return
@@ -188,7 +190,11 @@ class MetadataTableUpkeep:
         if has_dead or config is not before:
             table = open_metadata_table(self.storage, self.zone)
 
-        if remove_pending_compactions(table, confirm=self.hold.confirm):
+        data = partial(read_timeline, self.storage, config.layout, self.zone)
+        has_dead = remove_unknown_deltacommits(
+            table, data, issue_instant=self.issue_instant, confirm=self.hold.confirm
+        )  # fmt: skip
+        if remove_pending_compactions(table, confirm=self.hold.confirm) or has_dead:
             table = open_metadata_table(self.storage, self.zone)
 
         newest = self._newest(table.timeline) or ""
@@ -261,10 +267,8 @@ class MetadataTableUpkeep:
             raise error
 
         gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
-        log.warning(
-            "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
-            self.storage.location.uri, ", ".join(sorted(gone)),
-        )  # fmt: skip
+        text = "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew"
+        log.warning(text, self.storage.location.uri, ", ".join(sorted(gone)))
         self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
@@ -286,14 +290,9 @@ class MetadataTableUpkeep:
             config = self._config()
 
         builder = IndexBuilder(
-            snapshot,
-            self.indexes,
-            self.executor,
-            self.readers,
-            self.clock.now_ms(),
-            self.issue_instant,
-            self.hold.confirm,
-        )
+            snapshot, self.indexes, self.executor, self.readers,
+            self.clock.now_ms(), self.issue_instant, self.hold.confirm,
+        )  # fmt: skip
 
         lost = self._lost_indexes(snapshot, config)
         build |= lost.keys()

@@ -79,6 +79,11 @@ def is_init(requested: str) -> bool:
     return _INIT.fullmatch(requested) is not None
 
 
+def is_of_data(requested: str) -> bool:
+    """Whether an instant has the form of the data table's, without a suffix."""
+    return _OF_DATA.fullmatch(requested) is not None
+
+
 def indexing_instant(table: MetadataTable, requested: str) -> str:
     """The instant here of an index that is built beside writers. `requested`: of its plan in the data table."""
     return f"{requested}{INDEXING_SUFFIX}" if _has_suffixes(table) else requested
@@ -108,7 +113,7 @@ def log_compaction_instant(table: MetadataTable) -> str | None:
     None after a delta commit that has a suffix: readers would not know two suffixes.
     """
     newest = _newest_deltacommit(table)
-    return f"{newest}{LOG_COMPACTION_SUFFIX}" if _OF_DATA.fullmatch(newest) else None
+    return f"{newest}{LOG_COMPACTION_SUFFIX}" if is_of_data(newest) else None
 
 
 def _newest_deltacommit(table: MetadataTable) -> str:
