@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pyhudi.errors import CorruptFile
 
 CHECKSUM = "hoodie.table.checksum"
+_KEY_VALUE = re.compile(r"((?:[^=: \t\f\\]|\\.|\\$)*+)[ \t\f]*+[=:]?[ \t\f]*+(.*)", re.DOTALL)
 _UNIT = re.compile("[0-9A-Fa-f]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
@@ -113,13 +114,10 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    end = 0
-    while end < len(line) and line[end] not in "=: \t\f":
-        end += 2 if line[end] == "\\" else 1
-    rest = line[end:].lstrip(" \t\f")
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(" \t\f")
-    return line[:end], rest
+    """A logical line's key and value, still escaped."""
+    found = _KEY_VALUE.fullmatch(line)
+    assert found is not None
+    return found[1], found[2]
 
 
 def _unescape(text: str) -> str:
