@@ -18,6 +18,7 @@ from tests.support.simulator import Faults
 QUICK, LONG = 8, 4_170
 """Runs of a test case. A run takes about a quarter of a second of a core."""
 BATCHES = 8
+SLEEPY = Faults(is_leased=True, stall=0.01, stalls_holding=("put_if", "get", "list", "head", "open_input"))
 FAULTS = {"nobody dies": QUIET, "local disk": LOCAL, "object store": REMOTE}
 
 
@@ -41,9 +42,11 @@ def test_some_order_explains_what_happened_for_long(faults: str, batch: int) -> 
     no_fault_in(range(start, start + LONG), FAULTS[faults])
 
 
-@pytest.mark.parametrize("seed, faults", [(1055, LOCAL)])
+@pytest.mark.parametrize("seed, faults", [(1055, LOCAL), (50039, SLEEPY), (50065, SLEEPY), (50070, SLEEPY)])
 def test_seeds_that_found_a_fault(seed: int, faults: Faults) -> None:
-    """1055: version 6, a compaction of the metadata table dies while a write is about to log its commit."""
+    """1055: version 6, a compaction of the metadata table dies while a write is about to log its commit.
+    The others: a write stands still while it holds the lease, and logs its commit after another has rolled it back.
+    """
     no_fault_in(range(seed, seed + 1), faults)
 
 
