@@ -3,9 +3,10 @@
 Spec: format/indexes.md section 4.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.table.view.file_system_view import FileSlice
 
 _DIGITS = 8
+_FIXED_SUFFIX = "-0000-0000-0000-000000000000"
 _LIKELY_COUNT_MAX = 10_000
 """If the table says nothing, eight digits below this count as a bucket number. 1 in 400,000 UUIDs begins with such."""
 
@@ -66,6 +68,16 @@ class FixedBuckets:
         """A random UUID whose first eight digits are the bucket's number. Spec: format/layout.md section 4.1."""
         assert 0 <= bucket < self.bucket_count
         return file_group_id(f"{bucket:0{_DIGITS}d}{new_uuid()[_DIGITS:]}", 0)
+
+    def fixed_file_id_of(self, bucket: int, replaced: Container[str]) -> str:
+        """The file id that all non-blocking writers give a new bucket, so that those at work at once open one group.
+
+        `replaced`: ids of replaced file groups, which no reader looks at. Such an id is not taken again: the last
+        number goes up. Example: `00000003-0000-0000-0000-000000000000-1`. Spec: format/layout.md section 4.1.
+        """
+        assert 0 <= bucket < self.bucket_count
+        prefix = f"{bucket:0{_DIGITS}d}{_FIXED_SUFFIX}"
+        return next(file_id for number in count() if (file_id := file_group_id(prefix, number)) not in replaced)
 
     def bucket_of_file(self, file_id: str) -> int | None:
         digits = file_id[:_DIGITS]

@@ -16,12 +16,6 @@ _INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.
 _EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
 PROMISES: dict[str, Entry] = {
-    "hoodie.write.concurrency.mode": Entry(
-        Kind.PROMISE, accepts=("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"),
-        knows=("NON_BLOCKING_CONCURRENCY_CONTROL",),
-        note="several writers at a time are safe without it: the later of two that changed one file group is planned "
-        "anew; logs that two writers append to without a check come with a later release",
-    ),
     **off(
         _CLUSTERING, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
         "hoodie.clustering.async.enabled",

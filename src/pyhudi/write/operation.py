@@ -34,8 +34,9 @@ from pyhudi.write.input.inserts import combines_rows
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder
 from pyhudi.write.input.tagging import looks_keys_up
 from pyhudi.write.place.buckets import refuse_replacing_rings
+from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
-from pyhudi.write.place.plan import TaskKind, WritePlan
+from pyhudi.write.place.plan import WritePlan
 from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
 from pyhudi.write.settings import WriteSettings
@@ -101,7 +102,8 @@ def run_write(
                 write.withdraw()
                 return nothing_to_do(operation)
 
-            if settings.detects_conflicts_early and not turns.is_alone:
+            looks_first = settings.detects_conflicts_early and not appends_freely(prepared, settings)
+            if looks_first and not turns.is_alone:
                 _refuse_early(session, write.run.requested, placed.plan)
             target = _target(session, prepared, settings, write.run.requested)
             judge = _judge(session, prepared, settings, placed.plan)
@@ -179,6 +181,7 @@ def _conflict_rules(
         shares_logs=by_keys and session.snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
         missed=missed,
+        appends_freely=appends_freely(prepared, settings),
     )
 
 
@@ -335,7 +338,7 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     stats: dict[str, list[WriteStat]] = {}
     for task in plan.tasks:
         of = stats.setdefault(task.partition, [WriteStat(file_id="", prev_commit="null")])
-        if task.kind is not TaskKind.CREATE:
+        if task.base_instant is not None:
             of.append(WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates))
     inserts: dict[str, int] = {}
     for task in plan.tasks:

@@ -34,6 +34,7 @@ from pyhudi.write.input.schema import (
 from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
+from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
 
 
@@ -56,6 +57,7 @@ def prepare_write(
     refuse_without_keys(config, operation, settings, source.schema.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
     schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
+    refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:
         refuse_unfit_for_buckets(operation, settings, table_name=config.name)
     if finds_made_keys(config, operation):

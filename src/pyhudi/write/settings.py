@@ -16,6 +16,9 @@ from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
 
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
+ConcurrencyMode: TypeAlias = Literal[
+    "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"
+]
 DuplicatePolicy: TypeAlias = Literal["none", "drop", "fail"]
 OperationName: TypeAlias = Literal[
     "upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"
@@ -29,6 +32,7 @@ SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
 
+CONCURRENCY_MODE: Final = "hoodie.write.concurrency.mode"
 METADATA_LOG_BLOCKS_MIN: Final = 5
 """A log of the metadata table with this many blocks is worth a log compaction, unless an option says otherwise."""
 
@@ -65,6 +69,8 @@ class WriteSettings:
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `conflict_strategy`: by which class of Apache Hudi writes conflict, by file group or by bucket. If empty, writes to
     one file group may both succeed where their keys differ, and new rows are no conflict where their keys differ.
+    `concurrency_mode`: the first two are one here, as several writers are always safe. The third appends to the logs
+    of a bucket whatever others append meanwhile.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
     `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
     cannot tell from those of the table.
@@ -113,6 +119,7 @@ class WriteSettings:
     conflict_strategy: ConflictStrategy = choice(
         "hoodie.write.lock.conflict.resolution.strategy", "", get_args(ConflictStrategy)
     )
+    concurrency_mode: ConcurrencyMode = choice(CONCURRENCY_MODE, "SINGLE_WRITER", get_args(ConcurrencyMode))
     detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
     lock: LockSettings | None = None
 
@@ -147,6 +154,10 @@ class WriteSettings:
     def has_global_index(self) -> bool:
         """Whether a record key names one row of the whole table, and not only of its partition."""
         return is_global_index(self.index_type)
+
+    @property
+    def is_non_blocking(self) -> bool:
+        return self.concurrency_mode == "NON_BLOCKING_CONCURRENCY_CONTROL"
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names, except secret ones."""

@@ -192,7 +192,6 @@ REFUSED = [
         "org.apache.hudi.client.transaction.lock.NoopLockProvider",
         "InProcessLockProvider or FileSystemBasedLockProvider",
     ),
-    ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control", "SINGLE_WRITER"),
     ("hoodie.clustering.inline", "true", "false"),
     ("hoodie.datasource.clustering.inline.enable", "true", "false"),
     ("hoodie.clustering.async.enabled", "true", "false"),

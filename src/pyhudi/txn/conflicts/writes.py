@@ -5,7 +5,7 @@ complete if the table is then as if the writes had come one after the other: wha
 this write was planned upon, or rewrote. Spec: format/actions.md section 11.2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.format.timeline.instant import Instant
@@ -24,8 +24,9 @@ class WriteRules:
     `looks_keys_up`: each incoming key is looked up, and a key that is not stored becomes a new row. `is_global`: a key
     may lie in any partition. `by_bucket`: a key's bucket says its file group, so that two file groups of one bucket are
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
-    its own. `schemas`: the table's schema before and after the write. `missed`: the partitions in which a delete did
-    not find all of its keys.
+    its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
+    the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
+    keys.
     """
 
     looks_keys_up: bool
@@ -34,6 +35,7 @@ class WriteRules:
     shares_logs: bool
     schemas: frozenset[str | None]
     missed: frozenset[str] = frozenset()
+    appends_freely: bool = False
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -42,7 +44,8 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     Of the cases in which nothing conflicts:
     - compactions of file groups to whose logs the write appended, since the log lies upon the new base file;
     - new file groups of both in one partition, unless their keys must be looked up;
-    - logs of both in one file group, or new rows of both in one partition, with different keys.
+    - logs of both in one file group, or new rows of both in one partition, with different keys;
+    - logs of both in one file group, whatever their keys, if the write appends freely.
     `apart`: the requested times of others that wrote none of this write's keys.
     """
     requested = mine.target.requested
@@ -78,14 +81,14 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
 
     by_keys, text = set[str](), ""
     for other in now.changes:
-        why = next(_clashes(mine.change, other, rules, are_apart=other.requested in apart), None)
+        why = next(_clashes(mine.change, other, rules, now.planned, are_apart=other.requested in apart), None)
         if why is None:
             continue
         text = (
             f"{now.uri}: another writer's {other.operation or 'write'} '{other.requested}' {why} while this write "
             f"('{requested}') ran; run the write again"
         )
-        if next(_clashes(mine.change, other, rules, are_apart=True), None) is not None:
+        if next(_clashes(mine.change, other, rules, now.planned, are_apart=True), None) is not None:
             return Refused(text, is_mendable=True)
         by_keys.add(other.requested)
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
@@ -99,15 +102,17 @@ def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
     return mine.touched if service.action in CLUSTERINGS else mine.replaced
 
 
-def _clashes(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool) -> Iterator[str]:
+def _clashes(
+    mine: Change, other: Change, rules: WriteRules, planned: Mapping[FileGroup, Instant], *, are_apart: bool
+) -> Iterator[str]:
     """Why a write cannot complete beside what another did, in words; nothing if it can.
 
-    `are_apart`: the two wrote no key in common.
+    `planned`: the file groups in the plans of pending services. `are_apart`: the two wrote no key in common.
     """
     if other.schema is not None and other.schema not in rules.schemas:
         yield "changed the table's schema"
 
-    if shared := _shared(mine, other, rules, are_apart=are_apart):
+    if shared := _shared(mine, other, rules, planned, are_apart=are_apart):
         partition, file_id = min(shared)
         yield f"changed file group '{file_id}' in partition '{partition}', which this write changes, too,"
     if other.keeps_rows:
@@ -131,16 +136,31 @@ def _clashes(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool)
         yield f"added rows to partition '{min(sought)}', maybe with keys that this delete did not find,"
 
 
-def _shared(mine: Change, other: Change, rules: WriteRules, *, are_apart: bool) -> frozenset[FileGroup]:
+def _shared(
+    mine: Change, other: Change, rules: WriteRules, planned: Mapping[FileGroup, Instant], *, are_apart: bool
+) -> frozenset[FileGroup]:
     """The file groups that two actions changed so that one of them would undo the other."""
     if other.keeps_rows:
         return (mine.rewritten | mine.replaced) & other.touched
 
     shared = _named(mine.touched, rules) & _named(other.touched, rules)
+    # By their ids: two file groups of one bucket would never be read as one.
+    only_logs = (mine.appended - mine.rewritten) & (other.appended - other.rewritten)
     if rules.shares_logs and are_apart:
-        only_logs = _named(mine.appended - mine.rewritten, rules) & _named(other.appended - other.rewritten, rules)
-        shared -= only_logs
+        shared -= _named(only_logs, rules)
+    elif rules.appends_freely:
+        ordered = (group for group in only_logs if not _turns_order(mine, other, planned.get(group)))
+        shared -= _named(frozenset(ordered), rules)
     return shared
+
+
+def _turns_order(mine: Change, other: Change, service: Instant | None) -> bool:
+    """Whether a pending compaction would turn the order of two logs of a file group.
+
+    Logs are merged in the order in which their writes began. If the compaction was planned after `other`, which began
+    after `mine`, then it takes the log of `other` only, and the log of `mine` comes to lie upon it.
+    """
+    return service is not None and mine.requested < other.requested < service.requested
 
 
 def _named(groups: frozenset[FileGroup], rules: WriteRules) -> frozenset[FileGroup]:

@@ -3,7 +3,7 @@
 Spec: format/indexes.md sections 4 and 5.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, Invalid, Unsupported
@@ -12,6 +12,7 @@ from pyhudi.format.keys.hashing_metadata import BUCKET_INDEX, COUNTS_BY_PARTITIO
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.index.bucket import (
     BucketRule,
+    FixedBuckets,
     check_stored_keys,
     fixed_buckets,
     live_buckets,
@@ -33,12 +34,21 @@ from pyhudi.write.settings import WriteSettings
 class PartitionBuckets:
     """The buckets of a partition that a write has rows for.
 
-    `live`: the newest slice of each bucket that has one. `is_new`: the table has no such partition yet.
+    `live`: the newest slice of each bucket that has one. `is_new`: the table has no such partition yet. `replaced`: ids
+    of file groups that were replaced.
     """
 
     rule: BucketRule
     live: Mapping[int, FileSlice]
     is_new: bool
+    replaced: Container[str] = ()
+
+    def new_file_id(self, bucket: int, new_uuid: Callable[[], str], *, is_fixed: bool) -> str:
+        """The file id for a bucket without a file group. `is_fixed`: the one that non-blocking writers agree on."""
+        if not is_fixed:
+            return self.rule.file_id_of(bucket, new_uuid)
+        assert isinstance(self.rule, FixedBuckets), "refused before the write began"
+        return self.rule.fixed_file_id_of(bucket, self.replaced)
 
     def emptied(self) -> "PartitionBuckets":
         """The same, with no live slice: as if all file groups of the partition were replaced."""
@@ -84,7 +94,8 @@ def open_buckets(
         live = live_buckets(rules[partition], partition, slices.get(partition, ()))
         if not facts.is_stored:
             check_stored_keys(snapshot.storage, rules[partition], live, partition=partition)
-        return PartitionBuckets(rules[partition], live, is_new=partition not in slices)
+        gone = snapshot.replaced.get(partition, {})
+        return PartitionBuckets(rules[partition], live, is_new=partition not in slices, replaced=gone)
 
     return dict(zip(partitions, executor.run(open_one, partitions), strict=True))
 
@@ -97,13 +108,17 @@ def plan_buckets(
     adds_rows: bool,
     searches: bool,
     new_uuid: Callable[[], str],
+    opens_with_logs: bool = False,
+    fixes_ids: bool = False,
 ) -> WritePlan:
     """All rows of a bucket go to its file group; if it has none and the write adds rows, to a new one.
 
     `counts`: rows by partition and bucket. `appends`: rows go to the logs of groups that exist. `searches`: the tasks
-    find out which of the rows are new.
+    find out which of the rows are new. `opens_with_logs`: a new group gets a log, and no base file. `fixes_ids`: new
+    groups get the file ids that non-blocking writers agree on.
     Sizes play no part: a bucket is one group. Pure but for `new_uuid`.
-    Seen: Apache Hudi makes a base file for a new bucket of a merge-on-read table, too (1.0.2, 1.2.0).
+    Seen: Apache Hudi makes a base file for a new bucket of a merge-on-read table, too, unless it writes without
+    blocking (1.0.2, 1.2.0).
     """
     tasks: list[FileGroupTask] = []
     for (partition, bucket), count in sorted(counts.items()):
@@ -116,9 +131,9 @@ def plan_buckets(
             task = group_task(len(tasks), kind, file_slice, updates=count, bucket_id=bucket, searched=searched)
         elif adds_rows:
             task = FileGroupTask(
-                number=len(tasks), kind=TaskKind.CREATE, partition=partition,
-                file_id=own.rule.file_id_of(bucket, new_uuid), inserts=count, is_new_partition=own.is_new,
-                bucket_id=bucket,
+                number=len(tasks), kind=TaskKind.APPEND if opens_with_logs else TaskKind.CREATE, partition=partition,
+                file_id=own.new_file_id(bucket, new_uuid, is_fixed=fixes_ids), inserts=count,
+                is_new_partition=own.is_new, bucket_id=bucket,
             )  # fmt: skip
         else:
             continue

@@ -19,6 +19,7 @@ from pyhudi.write.input.inserts import combines_rows, refuse_stored_keys
 from pyhudi.write.input.source import Operation, PreparedWrite, RowOrder, WritableInput
 from pyhudi.write.input.tagging import looks_keys_up, tag_input, tagging_of_table, workload
 from pyhudi.write.place.buckets import open_buckets, plan_buckets, refuse_hidden_buckets, refuse_replacing_rings
+from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.plan import Sizing, WritePlan, plan_write, record_size
 from pyhudi.write.place.replacement import clustering_groups, plan_replacement
 from pyhudi.write.settings import WriteSettings
@@ -54,7 +55,7 @@ def place_rows(
         stored.bring(counts)
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
         rows, plan = _by_buckets(
-            session, prepared, prepared.buckets, stored.by_partition, frozen, replaces=replaced is not None,
+            session, prepared, prepared.buckets, stored.by_partition, frozen, settings, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
     else:
@@ -78,6 +79,7 @@ def _by_buckets(
     facts: BucketFacts,
     slices: Slices,
     frozen: Mapping[FileGroup, Instant],
+    settings: WriteSettings,
     *,
     replaces: bool,
     searches: bool,
@@ -94,7 +96,8 @@ def _by_buckets(
         buckets = {partition: of.emptied() for partition, of in buckets.items()}
     plan = plan_buckets(
         bucketed.counts, buckets, appends=session.snapshot.config.is_merge_on_read, adds_rows=adds_rows,
-        searches=searches, new_uuid=session.access.new_uuid,
+        searches=searches, opens_with_logs=appends_freely(prepared, settings),
+        fixes_ids=settings.is_non_blocking, new_uuid=session.access.new_uuid,
     )  # fmt: skip
     _refuse_frozen(frozen, [(task.partition, task.file_id) for task in plan.tasks])
     return bucketed, plan

@@ -1,0 +1,310 @@
+"""Writers without blocking could lose a row, double a key, or open two file groups of one bucket.
+
+Writers stop where their files are written and their commits are not, while others run from beginning to end. Then the
+rows, the file groups and the metadata table are looked at, before and after a compaction.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyhudi import HudiTable
+from pyhudi.engine.local.executors import SerialExecutor
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.testing.counting import CountingStorage
+from pyhudi.testing.crashing import Crash, CrashingStorage
+from pyhudi.write import operation
+from tests.concurrency.test_pairs import is_at_work
+from tests.concurrency.test_second_writer import watched
+from tests.support.model import Row, StepClock, arrow, problems_on, seeded_uuids
+
+MODE = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+NO_WAIT = {"hoodie.write.lock.wait_time_ms": 0, "hoodie.write.num.retries.on.conflict.failures": 0}
+INDEXED = {
+    "hoodie.metadata.record.index.enable": "true", "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.secondary.enable": "true",
+}  # fmt: skip
+UUIDS = seeded_uuids(7)
+
+Step = Callable[[HudiTable], object]
+
+
+class Place:
+    """A table in memory, and its writers. Each has no retry, so that whatever is planned anew fails the test."""
+
+    def __init__(self, version: int = 9, ordering: str | None = "ts", **properties: str) -> None:
+        self.clock = StepClock()
+        self.storage = MemoryStorage(clock_ms=lambda: self.clock.ms)
+        HudiTable.create(
+            "", name="t", record_key="id", partition_by="city", ordering=ordering, table_type="MERGE_ON_READ",
+            table_version=version, storage=self.storage, clock=self.clock, random=UUIDS, executor=SerialExecutor(),
+            properties={**BUCKETS, **properties},
+        )  # fmt: skip
+
+    def writer(self, storage: Any = None, **options: object) -> HudiTable:
+        return HudiTable.open(
+            "", storage=storage or self.storage, clock=self.clock, random=UUIDS, executor=SerialExecutor(),
+            options={**NO_WAIT, **MODE, **options},
+        )  # fmt: skip
+
+    def nested(self, first: Step, *others: Step, retries: int = 0) -> None:
+        """Each writer begins, and completes after all that come behind it in the list.
+
+        `retries`: how often the first may be planned anew.
+        """
+        if not others:
+            first(self.writer())
+            return
+        begun: list[str] = []
+        other = self.writer()
+
+        def meanwhile(what: str) -> None:
+            if not begun and is_at_work(other):
+                begun.append(what)
+                self.nested(*others)
+
+        # Its first change without the guard comes when it is planned.
+        options = {"hoodie.write.num.retries.on.conflict.failures": retries}
+        first(self.writer(watched(self.storage, meanwhile), **options))
+        assert begun, "the others never ran"
+
+    def rows(self) -> dict[str, int]:
+        found = self.writer().scan(["id", "v"]).to_arrow().to_pylist()
+        rows = {row["id"]: row["v"] for row in found}
+        assert len(rows) == len(found), "a key is there twice"
+        return rows
+
+    def check(self, expected: dict[str, int]) -> None:
+        """The rows are these, now and compacted, and the metadata table is true."""
+        for _ in range(2):
+            assert self.rows() == expected
+            assert problems_on(self.storage) == []
+            assert self.writer().metadata.validate().differences == ()
+            self.writer().compact()
+
+    def check_pending(self) -> None:
+        """A compaction that is still pending changes no row when it is carried out."""
+        rows = self.rows()
+        self.writer().compact()
+        assert self.rows() == rows
+        assert self.writer().metadata.validate().differences == ()
+
+    def groups(self) -> list[str]:
+        names = [file.path for file in self.storage.list("", recursive=True) if not file.path.startswith(".hoodie")]
+        return sorted({name.partition("_")[0] for name in names if ".log." in name})
+
+
+def up(value: int, *keys: str, ts: int = 9) -> Step:
+    return lambda table: table.upsert(arrow([Row(key, "oslo", ts, value) for key in keys]))
+
+
+def put(value: int, *keys: str) -> Step:
+    return lambda table: table.insert(arrow([Row(key, "oslo", 9, value) for key in keys]))
+
+
+def gone(*keys: str, ts: int = 9) -> Step:
+    return lambda table: table.delete(arrow([Row(key, "oslo", ts, 0) for key in keys]))
+
+
+def compacting(table: HudiTable) -> None:
+    table.compact()
+
+
+KEYS = tuple(f"k{number}" for number in range(8))
+VERSIONS = pytest.mark.parametrize("version", [8, 9])
+
+
+@VERSIONS
+def test_two_writers_open_the_same_buckets_as_one_file_group_each(version: int) -> None:
+    place = Place(version)
+    place.nested(up(1, *KEYS), up(2, *KEYS[2:], "mine"))
+    assert place.groups() == [f"oslo/.0000000{n}-0000-0000-0000-000000000000-0" for n in (0, 1)]
+    place.check({"k0": 1, "k1": 1, **dict.fromkeys(KEYS[2:], 2), "mine": 2})
+
+
+@VERSIONS
+@pytest.mark.parametrize("ordering", ["ts", None])
+def test_four_writers_of_the_same_keys_are_one_after_the_other(version: int, ordering: str | None) -> None:
+    place = Place(version, ordering, **INDEXED)
+    place.writer().bulk_insert(arrow([Row(key, "oslo", 1, 0) for key in KEYS]))
+    place.nested(*(up(value, *KEYS[value:], f"n{value}") for value in (1, 2, 3, 4)))
+    expected = {key: min(number, 4) for number, key in enumerate(KEYS)}
+    place.check({**expected, **{f"n{value}": value for value in (1, 2, 3, 4)}})
+
+
+def test_the_greater_ordering_value_wins_whoever_completes_first() -> None:
+    place = Place()
+    place.nested(up(1, "a", "b", ts=20), up(2, "a", "b", ts=30), up(3, "a", ts=25))
+    place.check({"a": 2, "b": 2})
+
+
+@VERSIONS
+@pytest.mark.parametrize("ordering", ["ts", None])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (up(1, *KEYS), compacting, up(2, "k0", "new")),
+        (up(1, *KEYS), up(2, "k0", "new"), compacting),
+        (compacting, up(1, *KEYS), up(2, "k0", "new")),
+        (up(1, *KEYS), lambda t: (t.schedule_compaction(), up(2, "k0", "new")(t))),
+    ],
+    ids=["between", "inside", "around", "scheduled only"],
+)
+def test_a_compaction_beside_writers_loses_nothing(version: int, ordering: str | None, steps: tuple[Step, ...]) -> None:
+    place = Place(version, ordering, **INDEXED)
+    for value in (-2, -1):
+        place.writer().upsert(arrow([Row(key, "oslo", 1, value) for key in KEYS[:4]]))
+    place.nested(*steps)
+
+    place.check_pending()
+    rows = place.rows()
+    assert rows.pop("k0") in (1, 2), "the row of the one or of the other"
+    assert rows == {**dict.fromkeys(KEYS[1:], 1), "new": 2}
+    place.check(place.rows())
+
+
+@pytest.mark.parametrize(
+    "steps", [(gone(*KEYS), up(2, *KEYS)), (up(2, *KEYS), gone(*KEYS)), (put(1, *KEYS), gone("k0"))]
+)
+@pytest.mark.parametrize("ordering", ["ts", None])
+def test_indexes_stay_true_where_one_deletes_what_the_other_writes(
+    ordering: str | None, steps: tuple[Step, ...]
+) -> None:
+    place = Place(9, ordering, **INDEXED)
+    place.writer().upsert(arrow([Row(key, "oslo", 1, 0) for key in KEYS]))
+    place.nested(*steps)
+    place.check(place.rows())
+    assert set(place.rows()) in (set(KEYS), set(), set(KEYS[1:]))
+
+
+@pytest.mark.parametrize("inner", [up(2, "k0"), gone("k0"), up(2, "k0", ts=30)])
+@pytest.mark.parametrize("ordering", ["ts", None])
+def test_a_compaction_that_would_turn_the_order_of_two_logs_has_the_later_planned_anew(
+    ordering: str | None, inner: Step
+) -> None:
+    """The compaction takes the log of the inner writer. The outer one's came to lie upon it, and won from then on."""
+    place = Place(9, ordering, **INDEXED)
+    for value in (-2, -1):
+        place.writer().upsert(arrow([Row(key, "oslo", 1, value) for key in KEYS]))
+
+    def planned_after(table: HudiTable) -> None:
+        inner(table)
+        table.schedule_compaction()
+
+    def outer(table: HudiTable) -> None:
+        up(1, *KEYS)(table)
+
+    place.nested(outer, planned_after, retries=1)
+    place.check_pending()
+    place.check(place.rows())
+
+
+def test_beside_one_that_blocks_the_one_that_blocks_is_planned_anew(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place()
+    place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
+    blocking = {"hoodie.write.concurrency.mode": "SINGLE_WRITER", "hoodie.write.num.retries.on.conflict.failures": 3}
+
+    def first(table: HudiTable) -> None:
+        table.upsert(arrow([Row("a", "oslo", 9, 1)]), options=blocking)
+
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        place.nested(first, up(2, "a"))
+    assert "planned anew" in caplog.text
+    place.check({"a": 1})
+
+
+@pytest.mark.parametrize("replacing", ["insert_overwrite", "delete_partitions"])
+def test_what_replaces_file_groups_meanwhile_is_in_the_way(replacing: str, caplog: pytest.LogCaptureFixture) -> None:
+    place = Place()
+    place.writer().upsert(arrow([Row("a", "oslo", 1, 0), Row("b", "oslo", 1, 0)]))
+    blocking = {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}
+
+    def other(table: HudiTable) -> None:
+        if replacing == "delete_partitions":
+            table.delete_partitions(["oslo"])
+        else:
+            table.insert_overwrite(arrow([Row("b", "oslo", 9, 2)]), options=blocking)
+
+    def first(table: HudiTable) -> None:
+        table.upsert(arrow([Row("a", "oslo", 9, 1)]), options={"hoodie.write.num.retries.on.conflict.failures": 3})
+
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        place.nested(first, other)
+    assert "planned anew" in caplog.text
+    place.check({"a": 1} if replacing == "delete_partitions" else {"a": 1, "b": 2})
+
+
+def test_a_commit_that_met_another_one_reads_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*_: object, **__: object) -> None:
+        raise AssertionError("keys were compared")
+
+    monkeypatch.setattr(operation, "find_apart", compared)
+    place = Place()
+    place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
+    place.nested(up(1, "a"), up(2, "a"))
+    place.check({"a": 2})
+
+
+def test_a_commit_costs_no_more_requests_than_one_that_blocks() -> None:
+    counts = []
+    for mode in ("SINGLE_WRITER", MODE["hoodie.write.concurrency.mode"]):
+        place = Place()
+        place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
+        counted = CountingStorage(place.storage)
+        table = place.writer(counted, **{"hoodie.write.concurrency.mode": mode})
+        counted.reset()
+        up(1, "a")(table)
+        counts.append(sum(counted.counts.values()))
+    assert counts[1] <= counts[0]
+
+
+@VERSIONS
+def test_a_writer_that_dies_at_any_step_leaves_the_others_rows(version: int) -> None:
+    """The dead one's rows are there as a whole or not at all, and the next write of another clears up."""
+    for survives in range(200):
+        place = Place(version)
+        place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
+        dying = CrashingStorage(place.storage, survives, False)
+        try:
+            up(1, "a", "b", "c", "d")(place.writer(dying))
+        except Crash:
+            up(2, "b", "e")(place.writer())
+            rows = place.rows()
+            dead = {key: value for key, value in rows.items() if value == 1}
+            assert dead in ({}, {"a": 1, "c": 1, "d": 1})
+            place.check({"a": 0, "b": 2, "e": 2, **dead})
+        else:
+            assert survives > 5
+            return
+    raise AssertionError("the write has no end")
+
+
+@pytest.mark.parametrize(
+    "made,asked,error,told",
+    [
+        ({"table_type": "COPY_ON_WRITE"}, "upsert", Invalid, "MERGE_ON_READ, found COPY_ON_WRITE"),
+        ({"table_version": 6}, "upsert", Unsupported, "table version 8 or 9, found 6"),
+        ({"properties": {}}, "upsert", Invalid, "bucket index with a fixed number of buckets, found SIMPLE"),
+        (
+            {"properties": {**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}}, "insert", Invalid,
+            "found 'hoodie.index.bucket.engine'='CONSISTENT_HASHING'",
+        ),
+        ({}, "insert_overwrite", Invalid, "found insert_overwrite, which replaces file groups"),
+    ],
+)  # fmt: skip
+def test_where_it_cannot_be_it_is_refused_before_the_first_byte(
+    made: dict[str, Any], asked: str, error: type[Exception], told: str
+) -> None:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        "", name="t", record_key="id", partition_by="city", ordering="ts", storage=storage,
+        **{"table_type": "MERGE_ON_READ", "properties": BUCKETS, **made},
+    )  # fmt: skip
+    before = [file.path for file in storage.list("", recursive=True)]
+    with pytest.raises(error, match=f"{told}.*; .*leave the option out"):
+        getattr(table, asked)(arrow([Row("a", "oslo", 1, 0)]), options=MODE)
+    assert [file.path for file in storage.list("", recursive=True)] == before
