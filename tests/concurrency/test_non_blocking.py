@@ -5,7 +5,10 @@ rows, the file groups and the metadata table are looked at, before and after a c
 """
 
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +32,7 @@ INDEXED = {
     "hoodie.metadata.index.secondary.enable": "true",
 }  # fmt: skip
 UUIDS = seeded_uuids(7)
+PROJECT = Path(__file__).parents[2]
 
 Step = Callable[[HudiTable], object]
 
@@ -262,13 +266,14 @@ def test_a_commit_costs_no_more_requests_than_one_that_blocks() -> None:
     assert counts[1] <= counts[0]
 
 
+@pytest.mark.parametrize("lands", [False, True])
 @VERSIONS
-def test_a_writer_that_dies_at_any_step_leaves_the_others_rows(version: int) -> None:
+def test_a_writer_that_dies_at_any_step_leaves_the_others_rows(version: int, lands: bool) -> None:
     """The dead one's rows are there as a whole or not at all, and the next write of another clears up."""
     for survives in range(200):
         place = Place(version)
         place.writer().upsert(arrow([Row("a", "oslo", 1, 0)]))
-        dying = CrashingStorage(place.storage, survives, False)
+        dying = CrashingStorage(place.storage, survives, lands)
         try:
             up(1, "a", "b", "c", "d")(place.writer(dying))
         except Crash:
@@ -308,3 +313,44 @@ def test_where_it_cannot_be_it_is_refused_before_the_first_byte(
     with pytest.raises(error, match=f"{told}.*; .*leave the option out"):
         getattr(table, asked)(arrow([Row("a", "oslo", 1, 0)]), options=MODE)
     assert [file.path for file in storage.list("", recursive=True)] == before
+
+
+WRITING = """
+import sys
+from tests.concurrency.test_non_blocking import write_in_loop
+write_in_loop(sys.argv[1], int(sys.argv[2]))
+"""
+ROUNDS = 6
+
+
+def write_in_loop(path: str, writer: int) -> None:
+    """Upsert keys that all writers share, and keys of this writer. Ordering values of a shared key are never equal."""
+    table = HudiTable.open(path, options=MODE)
+    for turn in range(ROUNDS):
+        ts = 4 * turn + writer
+        shared = [Row(f"shared{number}", "oslo", ts, ts) for number in range(5)]
+        table.upsert(arrow([*shared, Row(f"{writer}-{turn}", "oslo", ts, ts)]))
+
+
+@VERSIONS
+def test_four_processes_in_loops_beside_compactions_lose_nothing(version: int, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    table = HudiTable.create(
+        path, name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
+        table_version=version, properties={**BUCKETS, **INDEXED},
+    )  # fmt: skip
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITING, path, str(writer)], stderr=subprocess.PIPE, cwd=PROJECT)
+        for writer in range(4)
+    ]
+    while any(writer.poll() is None for writer in writers):
+        table.compact()
+    told = [writer.communicate()[1].decode() for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * 4, told
+
+    newest = 4 * (ROUNDS - 1) + 3
+    expected = {f"{writer}-{turn}": 4 * turn + writer for writer in range(4) for turn in range(ROUNDS)}
+    expected |= {f"shared{number}": newest for number in range(5)}
+    found = [(row["id"], row["v"]) for row in table.scan(["id", "v"]).to_arrow().to_pylist()]
+    assert sorted(found) == sorted(expected.items())
+    assert table.metadata.validate().is_valid
