@@ -6,6 +6,7 @@ what both wrote, and the other reads and writes on.
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_both_append_to_the_same_buckets_at_once(
         path, name="rides", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
         table_version=version, properties=properties,
     )  # fmt: skip
-    stated = {
+    stated: dict[str, Any] = {
         "hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "city", "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.table.type": "MERGE_ON_READ", **THEIRS, **properties, **options,

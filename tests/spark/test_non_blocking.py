@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import pyhudi.spark
 from pyhudi import HudiTable
 
 pytestmark = pytest.mark.spark
@@ -25,6 +26,7 @@ OPTIONS = {
 
 
 def test_writers_without_blocking_on_spark(spark: Any, tmp_path: Path) -> None:
+    pyhudi.spark.register(spark)
     path = str(tmp_path / "meters")
 
     def write(writer: int) -> None:
@@ -52,6 +54,7 @@ def test_writers_without_blocking_on_spark(spark: Any, tmp_path: Path) -> None:
 
 
 def test_spark_is_told_where_it_cannot_be(spark: Any, tmp_path: Path) -> None:
+    pyhudi.spark.register(spark)
     path = tmp_path / "meters"
     frame = spark.createDataFrame([("a", "oslo", 1)], "id string, city string, ts long")
     wrong = {**OPTIONS, "hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
