@@ -311,9 +311,9 @@ def test_hudi_rolls_back_what_we_left_when_we_died(tmp_path: Path, hudi_102: Ref
         assert_same_rows(hudi_102.read(shared.path), shared.check_ours())
         shared.hudi_write(hudi_102, "upsert", rows(key_range(turn, turn + 50, 5), turn=turn))
         assert_same_rows(hudi_102.read(shared.path), shared.check_ours())
-        # A writer of Apache Hudi that rolls back eagerly does not look at heartbeats, so ours stays.
+        # A writer of Apache Hudi that rolls back eagerly does not look at what tells that ours is alive, so that stays.
         left = [file for one in dead for file in leftovers(shared, one)]
-        assert [file for file in left if not file.startswith(".hoodie/.heartbeat/")] == []
+        assert [file for file in left if not file.startswith(SIGNS_OF_LIFE)] == []
     shared.check(hudi_102)
     shared.upsert(rows(key_range(0, 80, 3), turn=50))
     shared.check(hudi_102)
@@ -361,6 +361,9 @@ def uncommit(shared: Shared, requested: str, *, leaves_markers: bool, listed: bo
         kinds = ["CREATE" if stat.prev_commit == "null" or stat.is_log else "MERGE" for stat in stats]
         lines = [f"{stat.path}.marker.{kind}\n" for stat, kind in zip(stats, kinds, strict=True)]
         (folder / "MARKERS0").write_text("".join(lines))
+
+
+SIGNS_OF_LIFE = (".hoodie/.heartbeat/", ".hoodie/.pyhudi_running/")
 
 
 def leftovers(shared: Shared, requested: str) -> list[str]:

@@ -15,7 +15,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.testing.crashing import Crash
 from tests.interop.cow_rows import META_BUT_TIME, Row, key_range, row, rows, table_of
 from tests.interop.cow_tables import SHAPES, Shape, Shared, next_ms
-from tests.interop.test_cow_tables import BEGIN, END, INCREMENTAL, DyingAt, leftovers, uncommit
+from tests.interop.test_cow_tables import BEGIN, END, INCREMENTAL, SIGNS_OF_LIFE, DyingAt, leftovers, uncommit
 from tests.support.compare import assert_same_rows
 from tests.support.hudi_rs import read_hudi_rs
 from tests.support.reference.client import ReferenceHudi
