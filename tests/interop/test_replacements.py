@@ -148,7 +148,7 @@ def test_hudi_rolls_back_the_replacements_that_we_left_when_we_died(tmp_path: Pa
         shared.hudi_write(hudi_102, "upsert", rows(key_range(turn, 50, 5), turn=turn))
         assert_same_rows(hudi_102.read(shared.path), shared.check_ours())
         left = [file for one in dead for file in leftovers(shared, one)]
-        assert [file for file in left if not file.startswith(".hoodie/.heartbeat/")] == []
+        assert [file for file in left if not file.startswith(SIGNS_OF_LIFE)] == []
     shared.check(hudi_102)
 
 
