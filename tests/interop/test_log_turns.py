@@ -19,7 +19,7 @@ from pyhudi.testing.crashing import Crash, CrashingStorage
 from tests.interop.cow_rows import META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shape
 from tests.interop.mor_tables import BLOCK_FORMAT, PARTIAL, SharedLogs
-from tests.interop.test_cow_tables import FILTERS, SIGNS_OF_LIFE, SKIPPING, leftovers, uncommit
+from tests.interop.test_cow_tables import FILTERS, SKIPPING, leftovers, leftovers_for_hudi, uncommit
 from tests.interop.test_ten_turns import FEW, STAYS
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
@@ -155,9 +155,7 @@ def test_hudi_rolls_back_the_logs_that_we_left_when_we_died(
         assert_same_rows(hudi.read(shared.path), shared.check_ours())
         shared.hudi_write(hudi, "upsert", rows(key_range(turn, turn + 50, 5), turn=turn), **options)
         assert_same_rows(hudi.read(shared.path), shared.check_ours())
-        # A writer of Apache Hudi that rolls back eagerly does not look at what tells that ours is alive, so that stays.
-        left = [file for one in dead for file in leftovers(shared, one)]
-        assert [file for file in left if not file.startswith(SIGNS_OF_LIFE)] == []
+        assert [file for one in dead for file in leftovers_for_hudi(shared, one)] == []
     shared.check(hudi)
     shared.upsert(rows(key_range(0, 80, 3), turn=50))
     shared.check(hudi)

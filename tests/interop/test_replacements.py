@@ -15,7 +15,7 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.testing.crashing import Crash
 from tests.interop.cow_rows import META_BUT_TIME, Row, key_range, row, rows, table_of
 from tests.interop.cow_tables import SHAPES, Shape, Shared, next_ms
-from tests.interop.test_cow_tables import BEGIN, END, INCREMENTAL, SIGNS_OF_LIFE, DyingAt, leftovers, uncommit
+from tests.interop.test_cow_tables import BEGIN, END, INCREMENTAL, DyingAt, leftovers, leftovers_for_hudi, uncommit
 from tests.support.compare import assert_same_rows
 from tests.support.hudi_rs import read_hudi_rs
 from tests.support.reference.client import ReferenceHudi
@@ -147,8 +147,7 @@ def test_hudi_rolls_back_the_replacements_that_we_left_when_we_died(tmp_path: Pa
         assert_same_rows(hudi_102.read(shared.path), shared.check_ours())
         shared.hudi_write(hudi_102, "upsert", rows(key_range(turn, 50, 5), turn=turn))
         assert_same_rows(hudi_102.read(shared.path), shared.check_ours())
-        left = [file for one in dead for file in leftovers(shared, one)]
-        assert [file for file in left if not file.startswith(SIGNS_OF_LIFE)] == []
+        assert [file for one in dead for file in leftovers_for_hudi(shared, one)] == []
     shared.check(hudi_102)
 
 
