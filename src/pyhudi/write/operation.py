@@ -102,8 +102,8 @@ def run_write(
                 write.withdraw()
                 return nothing_to_do(operation)
 
-            looks_first = settings.detects_conflicts_early and not appends_freely(prepared, settings)
-            if looks_first and not turns.is_alone:
+            is_sure = turns.is_alone or appends_freely(prepared, settings)
+            if settings.detects_conflicts_early and not is_sure:
                 _refuse_early(session, write.run.requested, placed.plan)
             target = _target(session, prepared, settings, write.run.requested)
             judge = _judge(session, prepared, settings, placed.plan)
