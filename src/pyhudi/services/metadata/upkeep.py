@@ -39,10 +39,9 @@ from pyhudi.timeline.clock import Clock, issue_instant
 from pyhudi.txn.locks.hold import Hold
 from pyhudi.write.metadata import by_name
 from pyhudi.write.metadata.creation import create_metadata_table, remove_pending_creations
-from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading
+from pyhudi.write.metadata.deltacommit import GroupsGone, Spreading, undo_unknown_deltacommits
 from pyhudi.write.metadata.participant import MetadataTableWriter
 from pyhudi.write.metadata.restore import MetadataRestore, plan_metadata_restore, restore_deltacommits
-from pyhudi.write.metadata.rollback import remove_unknown_deltacommits
 
 log = logging.getLogger("pyhudi")
 
@@ -191,9 +190,7 @@ class MetadataTableUpkeep:
             table = open_metadata_table(self.storage, self.zone)
 
         data = partial(read_timeline, self.storage, config.layout, self.zone)
-        has_dead = remove_unknown_deltacommits(
-            table, data, issue_instant=self.issue_instant, confirm=self.hold.confirm
-        )  # fmt: skip
+        has_dead = undo_unknown_deltacommits(table, data, confirm=self.hold.confirm)
         if remove_pending_compactions(table, confirm=self.hold.confirm) or has_dead:
             table = open_metadata_table(self.storage, self.zone)
 
@@ -267,8 +264,10 @@ class MetadataTableUpkeep:
             raise error
 
         gone = {error.partition, *registry.dependents({error.partition}, config.metadata_partitions_named)}
-        text = "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew"
-        log.warning(text, self.storage.location.uri, ", ".join(sorted(gone)))
+        log.warning(
+            "%s: dropping the metadata partitions %s, of which nothing is left; build_index makes them anew",
+            self.storage.location.uri, ", ".join(sorted(gone)),
+        )  # fmt: skip
         self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:

@@ -15,6 +15,7 @@ from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.metadata.derive.changes import PartitionChange
 from pyhudi.metadata.store.groups import group_ids, list_groups, rows_by_group
 from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
 from pyhudi.versions import LogNaming, Rollback
 from pyhudi.write.metadata import by_name
@@ -156,6 +157,34 @@ def remove_logs(table: MetadataTable, requested: str) -> None:
         return
     for _, paths in written_logs(table, requested):
         table.storage.delete_many(paths)
+
+
+def undo_unknown_deltacommits(
+    table: MetadataTable, read_data_timeline: Callable[[], Timeline], *, confirm: Callable[[], None]
+) -> bool:
+    """Take off pending deltacommits of actions that the data table does not know. Returns whether there were any.
+
+    A writer stood still until another had taken its lease and rolled its action back. It logged here before it learnt
+    that. No rollback of the data table finds its deltacommit any more.
+
+    An index that is being built stays: the data table has its plan, or its instant here has a suffix. The data timeline
+    is read after this one, so that an action that has begun meanwhile is known.
+    Requests: none where no deltacommit is pending. Order: the instant goes last, so that a crash leaves it to be found.
+    """
+    pending = [i for i in table.timeline.pending if i.action == "deltacommit" and by_name.is_of_data(i.requested)]
+    if not pending:
+        return False
+
+    data = read_data_timeline()
+    archived = data.history.instants(requested_from=pending[0].requested, requested_until=pending[-1].requested)
+    known = {i.requested for i in (*data, *archived)}
+
+    unknown = [i for i in pending if i.requested not in known]
+    for instant in unknown:
+        confirm()
+        remove_logs(table, instant.requested)
+        delete_pending_states(table.storage, table.timeline.layout, instant)
+    return bool(unknown)
 
 
 def undo_log_compactions(table: MetadataTable, *, since: str, confirm: Callable[[], None]) -> bool:

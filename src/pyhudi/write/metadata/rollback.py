@@ -1,4 +1,4 @@
-"""Rolling back a deltacommit of the metadata table: when its data action is rolled back, or when there is none."""
+"""Rolling back a deltacommit of the metadata table when its data action is rolled back."""
 
 from collections.abc import Callable
 
@@ -12,11 +12,8 @@ from pyhudi.format.timeline.records import (
     RollbackRequest,
 )
 from pyhudi.metadata.store.table import MetadataTable
-from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
-from pyhudi.versions import Rollback
-from pyhudi.write.metadata import by_name
-from pyhudi.write.metadata.deltacommit import remove_logs, written_logs
+from pyhudi.write.metadata.deltacommit import written_logs
 
 
 def roll_back_deltacommit(
@@ -63,42 +60,3 @@ def roll_back_deltacommit(
     if not already:
         run.complete(Ending(encode_rollback_metadata(done)))
     delete_pending_states(storage, layout, Instant(target.requested, "deltacommit", "INFLIGHT"))
-
-
-def remove_unknown_deltacommits(
-    table: MetadataTable,
-    read_data_timeline: Callable[[], Timeline],
-    *,
-    issue_instant: Callable[[], str],
-    confirm: Callable[[], None],
-) -> bool:
-    """Take off pending deltacommits of actions that the data table does not know. Returns whether there were any.
-
-    A writer stood still until another had taken its lease and rolled its action back. It logged here before it learnt
-    that. No rollback of the data table finds its deltacommit any more.
-
-    An index that is being built stays: the data table has its plan, or its instant here has a suffix. The data timeline
-    is read after this one, so that an action that has begun meanwhile is known.
-    Requests: none where no deltacommit is pending. Order: the instant goes last, so that a crash leaves it to be found.
-    """
-    pending = [i for i in table.timeline.pending if i.action == "deltacommit" and by_name.is_of_data(i.requested)]
-    if not pending:
-        return False
-
-    data = read_data_timeline()
-    known = {i.requested for i in data}
-    known |= {
-        i.requested
-        for i in data.history.instants(requested_from=pending[0].requested, requested_until=pending[-1].requested)
-    }
-    dead = [i for i in pending if i.requested not in known]
-    for instant in dead:
-        if table.timeline.layout.kind.rollback is Rollback.COMMAND_BLOCKS:
-            by_name.void_deltacommit(
-                table, instant, instant.requested, issue_instant=issue_instant, confirm=confirm
-            )  # fmt: skip
-        else:
-            confirm()
-            remove_logs(table, instant.requested)
-            delete_pending_states(table.storage, table.timeline.layout, instant)
-    return bool(dead)
