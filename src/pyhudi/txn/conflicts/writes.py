@@ -26,7 +26,8 @@ class WriteRules:
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
-    keys.
+    keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
+    gives way.
     """
 
     looks_keys_up: bool
@@ -36,6 +37,7 @@ class WriteRules:
     schemas: frozenset[str | None]
     missed: frozenset[str] = frozenset()
     appends_freely: bool = False
+    passes_clusterings: bool = False
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -70,7 +72,7 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         )
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
-    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group]))
+    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
         partition, file_id = taken[0]
         service = now.planned[taken[0]]
@@ -94,12 +96,15 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
-def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
+def _frozen(mine: Change, service: Instant, rules: WriteRules) -> frozenset[FileGroup]:
     """The file groups that a write must not have changed if a service has planned to take them.
 
-    A clustering takes the rows elsewhere. A compaction would bring the rows back that the write replaced.
+    A clustering takes the rows elsewhere, unless writes go first and the clustering gives way. A compaction would bring
+    the rows back that the write replaced; it looks at nothing that writes have done.
     """
-    return mine.touched if service.action in CLUSTERINGS else mine.replaced
+    if service.action not in CLUSTERINGS:
+        return mine.replaced
+    return frozenset() if rules.passes_clusterings else mine.touched
 
 
 def _clashes(
