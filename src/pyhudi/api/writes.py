@@ -29,7 +29,7 @@ from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
 from pyhudi.write.place.replacement import find_partitions, match_partitions
-from pyhudi.write.preparation import prepare_write
+from pyhudi.write.preparation import prepare_anew, prepare_write
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
@@ -70,7 +70,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
                     return run_write(turns, prepared, settings, extra_metadata=extra, then=ending.run)
                 except StaleInput:
                     now = access.snapshot()
-                    prepared = prepare_write(now, source, operation, settings, is_unordered=deletes)
+                    prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
 
         result = writer.run(attempt)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
