@@ -18,6 +18,7 @@ from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn, run_clean_left
 from pyhudi.services.compaction.many_logs import tell_of_commits
 from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import TURN_WAIT_MS
 from pyhudi.txn.action.session import TableAccess, WriteSession
@@ -28,6 +29,7 @@ from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
+from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.place.replacement import find_partitions, match_partitions
 from pyhudi.write.preparation import prepare_anew, prepare_write
 from pyhudi.write.settings import WriteSettings
@@ -96,6 +98,8 @@ def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: Writ
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
+    buckets = facts_of_table(snapshot.config, settings.bucket_options)
+    refuse_unfit_for_non_blocking(snapshot.config, buckets, operation, settings)
 
     chosen = find_partitions(snapshot.listing.partitions(), partitions)
     if not chosen:
