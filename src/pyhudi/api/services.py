@@ -10,7 +10,7 @@ from pyhudi.engine.local.executors import LocalSliceWork
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
-from pyhudi.services.clean.run import CleanResult, run_clean
+from pyhudi.services.clean.run import CleanJob, CleanResult, run_cleans
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
 from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
@@ -26,9 +26,17 @@ if TYPE_CHECKING:
 def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanResult:
     """As `HudiTable.clean`."""
     _, merged, settings = handle.prepare(options)
-    what = CleanSettings.from_options(merged)
-    with handle.session(settings, what, "clean") as session:
-        return run_clean(session, what, is_asked=True)
+    return run_cleans(clean_job(handle, handle.access, settings, CleanSettings.from_options(merged)), is_asked=True)
+
+
+def clean_job(handle: TableHandle, access: TableAccess, settings: WriteSettings, clean: CleanSettings) -> CleanJob:
+    """What cleans go by."""
+    return CleanJob(
+        clean,
+        open_session=lambda: handle.session(settings, clean, "clean", access=access),
+        go_on=lambda: handle.session(settings, clean, "clean", access=access, goes_on=True),
+        clock=access.clock,
+    )
 
 
 def archive(handle: TableHandle, options: Mapping[str, object] | None) -> ArchiveResult:

@@ -10,14 +10,15 @@ from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.services import compaction_job, slice_work
+from pyhudi.api.services import clean_job, compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
+from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn, run_clean_left
 from pyhudi.services.compaction.many_logs import tell_of_commits
 from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import TURN_WAIT_MS
 from pyhudi.txn.action.session import TableAccess, WriteSession
@@ -28,8 +29,9 @@ from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
+from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.place.replacement import find_partitions, match_partitions
-from pyhudi.write.preparation import prepare_write
+from pyhudi.write.preparation import prepare_anew, prepare_write
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
@@ -57,11 +59,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
 
     access, source = _source(handle, data, call.options)
     after = AfterCommitSettings.from_options(merged)
-    last: list[Snapshot] = []
-
-    def finish(session: WriteSession) -> None:
-        run_after_commit(session, after)
-        last[:] = [session.snapshot]
+    ending = _Ending(after)
 
     try:
         writer = _Writer(handle, access, settings, after, operation, handle.readers(frames.cluster_of(data)), snapshot)
@@ -71,10 +69,10 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
             nonlocal prepared
             while True:
                 try:
-                    return run_write(turns, prepared, settings, extra_metadata=extra, then=finish)
+                    return run_write(turns, prepared, settings, extra_metadata=extra, then=ending.run)
                 except StaleInput:
                     now = access.snapshot()
-                    prepared = prepare_write(now, source, operation, settings, is_unordered=deletes)
+                    prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
 
         result = writer.run(attempt)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
@@ -82,9 +80,12 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
         source.close()
 
     _tell(handle, result, callback, call.on_commit)
+    if ending.has_clean_left:
+        run_clean_left(access.location.uri, clean_job(handle, access, settings, after.clean))
     if snapshot.config.table_type == "MERGE_ON_READ":
         if result.updated or result.deleted:
-            tell_of_commits(access.location.uri, last[0].timeline, after.compaction)
+            assert ending.snapshot is not None
+            tell_of_commits(access.location.uri, ending.snapshot.timeline, after.compaction)
         _compact_after(handle, access, settings, after, data)
     return result
 
@@ -97,19 +98,20 @@ def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: Writ
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
+    buckets = facts_of_table(snapshot.config, settings.bucket_options)
+    refuse_unfit_for_non_blocking(snapshot.config, buckets, operation, settings)
 
     chosen = find_partitions(snapshot.listing.partitions(), partitions)
     if not chosen:
         return nothing_to_do(operation)
 
     after = AfterCommitSettings.from_options(merged)
+    ending = _Ending(after)
     writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
-    result = writer.run(
-        lambda turns: run_delete_partitions(
-            turns, chosen, extra_metadata=extra, then=lambda session: run_after_commit(session, after)
-        )
-    )
+    result = writer.run(lambda turns: run_delete_partitions(turns, chosen, extra_metadata=extra, then=ending.run))
     _tell(handle, result, callback, call.on_commit)
+    if ending.has_clean_left:
+        run_clean_left(handle.access.location.uri, clean_job(handle, handle.access, settings, after.clean))
     return result
 
 
@@ -127,6 +129,19 @@ def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] 
         return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))
     finally:
         source.close()
+
+
+@dataclass
+class _Ending:
+    """What follows a commit in the writer's turn. `snapshot`: of that turn. `has_clean_left`: a clean is to come."""
+
+    after: AfterCommitSettings
+    snapshot: Snapshot | None = None
+    has_clean_left: bool = False
+
+    def run(self, session: WriteSession) -> None:
+        self.has_clean_left = run_after_commit(session, self.after)
+        self.snapshot = session.snapshot
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,10 @@ _LOCKS = harmless(
     *(f"hoodie.write.concurrency.{name}" for name in (
         "async.conflict.detector.initial_delay_ms", "async.conflict.detector.period_ms",
         "early.conflict.check.commit.conflict", "early.conflict.detection.strategy",
-        "schema.conflict.resolution.enable",
     )),
+) | harmless(
+    "writes that change the schema at once are always checked: the later one is planned anew, or ends in Conflict",
+    "hoodie.write.concurrency.schema.conflict.resolution.enable",
 )  # fmt: skip
 
 _METRICS = harmless(

@@ -42,8 +42,10 @@ _LOCKS: dict[str, Entry] = {
     ),
     "hoodie.write.lock.conflict.resolution.strategy": Entry(
         Kind.SETTING,
-        accepts=("", *(f"{name}ConcurrentFileWritesConflictResolutionStrategy" for name in ("Simple", "BucketIndex"))),
-        knows=("PreferWriterConflictResolutionStrategy",),
+        accepts=(
+            "", *(f"{name}ConcurrentFileWritesConflictResolutionStrategy" for name in ("Simple", "BucketIndex")),
+            "PreferWriterConflictResolutionStrategy",
+        ),
         note="leave it out: writes of different keys then do not conflict",
     ),
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """The services that follow a commit.
 
-Cleaning and archiving run while the writer still holds the table. Compaction runs after the writer has let go of it.
+Small cleans and archiving run while the writer still holds the table. Large cleans and compaction run after the writer
+has let go of it.
 """
 
 import logging
@@ -11,7 +12,7 @@ from typing import Self
 from pyhudi.options.values import OptionValues
 from pyhudi.services.archive.run import archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
-from pyhudi.services.clean.run import is_possibly_due, run_clean
+from pyhudi.services.clean.run import CleanJob, clean_in_turn, is_possibly_due, run_cleans
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
@@ -52,17 +53,32 @@ class AfterCommitSettings:
         )
 
 
-def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> None:
-    """Run the services that are due after this session's commit.
+def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> bool:
+    """Run the services that are due after this session's commit. Returns whether a clean is left (`run_clean_left`).
 
-    The guard is still held: nobody writes between the commit and its clean, and the clean needs no second turn. The
+    The guard is still held: nobody writes between the commit and its clean, and a small clean needs no second turn. The
     commit has landed, so a service that fails is only logged. It stays pending and is finished after a later commit.
     """
     uri = session.access.location.uri
+    is_left = False
+
+    def clean() -> None:
+        nonlocal is_left
+        is_left = clean_in_turn(session, settings.clean, is_asked=False).left is not None
+
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
-        _attempt("clean", uri, lambda: run_clean(session, settings.clean, is_asked=False))
+        _attempt("clean", uri, clean)
     if settings.archive.is_automatic:
         _attempt("archival", uri, lambda: archive_when_due(session, settings.archive))
+    return is_left
+
+
+def run_clean_left(uri: str, job: CleanJob) -> None:
+    """Carry out a clean that was too large for the writer's turn, once the writer has let go of the table.
+
+    A failure is only logged, as in `run_after_commit`.
+    """
+    _attempt("clean", uri, lambda: run_cleans(job, is_asked=False))
 
 
 def run_after_turn(

@@ -12,6 +12,7 @@ from pyhudi.format.schema.conversion import (
     arrow_from_avro,
     with_meta_fields,
 )
+from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.config import TableConfig
@@ -182,6 +183,9 @@ def _conflict_rules(
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
+        passes_clusterings=settings.passes_clusterings,
+        schema_before=prepared.schema_before,
+        brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.schema.arrow_types import refuse_deep_types
 from pyhudi.format.schema.conversion import (
@@ -14,6 +14,7 @@ from pyhudi.format.schema.conversion import (
     record_name,
     required_columns,
 )
+from pyhudi.format.schema.differences import describe_changes
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -74,6 +75,30 @@ def prepare_write(
     loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
     counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
     return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
+
+
+def prepare_anew(
+    outdated: PreparedWrite,
+    snapshot: Snapshot,
+    source: WriteSource,
+    operation: Operation,
+    settings: WriteSettings,
+    *,
+    is_unordered: bool = False,
+) -> PreparedWrite:
+    """As `prepare_write`, for an input that was prepared before another writer changed the table's schema.
+
+    Raises: Conflict if the input fits the new schema no more, with what both writers change.
+    """
+    try:
+        return prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
+    except Invalid as error:
+        theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
+        mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
+        raise Conflict(
+            f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs}), and the "
+            f"input of this write (which brings: {mine}) does not fit it: {error}"
+        ) from error
 
 
 def _checked_columns(

@@ -27,6 +27,7 @@ ConflictStrategy: TypeAlias = Literal[
     "",
     "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",
     "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+    "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy",
 ]
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
@@ -69,6 +70,7 @@ class WriteSettings:
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `conflict_strategy`: by which class of Apache Hudi writes conflict, by file group or by bucket. If empty, writes to
     one file group may both succeed where their keys differ, and new rows are no conflict where their keys differ.
+    `PreferWriter...` is by file group, and writes go before clusterings.
     `concurrency_mode`: the first two are one here, as several writers are always safe. The third appends to the logs
     of a bucket whatever others append meanwhile.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
@@ -158,6 +160,11 @@ class WriteSettings:
     @property
     def is_non_blocking(self) -> bool:
         return self.concurrency_mode == "NON_BLOCKING_CONCURRENCY_CONTROL"
+
+    @property
+    def passes_clusterings(self) -> bool:
+        """Whether a write may change a file group of a pending clustering, which then gives way."""
+        return self.conflict_strategy.endswith(".PreferWriterConflictResolutionStrategy")
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names, except secret ones."""

@@ -17,6 +17,7 @@ from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
 
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+WRITES_FIRST = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
 BY_FILE_GROUP = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
 
 EACH = [
@@ -78,6 +79,7 @@ EACH = [
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
     ("lock_wait_ms", "hoodie.write.lock.wait_time_ms", "0", 0),
     ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", BY_FILE_GROUP, BY_FILE_GROUP),
+    ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", WRITES_FIRST, WRITES_FIRST),
     ("concurrency_mode", "hoodie.write.concurrency.mode", NON_BLOCKING, NON_BLOCKING),
     ("detects_conflicts_early", "hoodie.write.concurrency.early.conflict.detection.enable", "true", True),
     ("conflict_retries", "hoodie.write.num.retries.on.conflict.failures", "7", 7),
