@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
+from pyhudi.api.clustering import clustering_job
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.services import compaction_job, slice_work
@@ -15,7 +16,13 @@ from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
+from pyhudi.services.after_commit import (
+    AfterCommitSettings,
+    cluster_after_turn,
+    end_outdated_clusterings,
+    run_after_commit,
+    run_after_turn,
+)
 from pyhudi.services.compaction.many_logs import tell_of_commits
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.view.snapshot import Snapshot
@@ -60,6 +67,8 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
     last: list[Snapshot] = []
 
     def finish(session: WriteSession) -> None:
+        if settings.passes_clusterings and settings.ends_clusterings:
+            end_outdated_clusterings(session)
         run_after_commit(session, after)
         last[:] = [session.snapshot]
 
@@ -86,6 +95,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
         if result.updated or result.deleted:
             tell_of_commits(access.location.uri, last[0].timeline, after.compaction)
         _compact_after(handle, access, settings, after, data)
+    _cluster_after(handle, access, settings, after, data)
     return result
 
 
@@ -194,6 +204,18 @@ def _compact_after(
         access.location.uri, after.compaction, access.snapshot,
         lambda kind: compaction_job(
             handle, kind, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
+        ),
+    )  # fmt: skip
+
+
+def _cluster_after(
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
+) -> None:
+    """Run the clustering that follows a write, once the table is free for others."""
+    cluster_after_turn(
+        access.location.uri, after.clustering, access.snapshot,
+        lambda: clustering_job(
+            handle, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
         ),
     )  # fmt: skip
 

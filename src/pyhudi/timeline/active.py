@@ -57,7 +57,8 @@ class Timeline:
     @cached_property
     def pending_services(self) -> tuple[Instant, ...]:
         """Pending compactions and clusterings. On layout 1 a pending replacecommit is included, as it may cluster."""
-        return tuple(i for i in self.pending if i.action in PENDING_SERVICE_ACTIONS)
+        services = PENDING_SERVICE_ACTIONS | {self.layout.kind.clustering}
+        return tuple(i for i in self.pending if i.action in services)
 
     @cached_property
     def completed_requested_times(self) -> frozenset[str]:

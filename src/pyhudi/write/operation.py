@@ -182,6 +182,7 @@ def _conflict_rules(
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
+        passes_clusterings=settings.passes_clusterings,
     )
 
 

@@ -26,7 +26,7 @@ class WriteRules:
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
-    keys.
+    keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take.
     """
 
     looks_keys_up: bool
@@ -36,6 +36,7 @@ class WriteRules:
     schemas: frozenset[str | None]
     missed: frozenset[str] = frozenset()
     appends_freely: bool = False
+    passes_clusterings: bool = False
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -70,7 +71,7 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         )
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
-    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group]))
+    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
         partition, file_id = taken[0]
         service = now.planned[taken[0]]
@@ -94,12 +95,14 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
-def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
+def _frozen(mine: Change, service: Instant, rules: WriteRules) -> frozenset[FileGroup]:
     """The file groups that a write must not have changed if a service has planned to take them.
 
-    A clustering takes the rows elsewhere. A compaction would bring the rows back that the write replaced.
+    A clustering takes the rows elsewhere, unless it finds that they changed. A compaction would bring the rows back
+    that the write replaced.
     """
-    return mine.touched if service.action in CLUSTERINGS else mine.replaced
+    is_moved = service.action in CLUSTERINGS and not rules.passes_clusterings
+    return mine.touched if is_moved else mine.replaced
 
 
 def _clashes(
@@ -123,6 +126,9 @@ def _clashes(
     emptied = grown if mine.replaces_table else grown & mine.emptied
     if emptied:
         yield f"added rows to partition '{min(emptied)}', which this write replaces,"
+
+    if other.moves_rows:  # it brought no key that was not there
+        return
 
     # A key that was new to both would become two rows.
     if rules.looks_keys_up and not rules.by_bucket and mine.gaining and not are_apart:
