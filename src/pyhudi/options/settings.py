@@ -115,9 +115,7 @@ _CLUSTERING: dict[str, Entry] = {
         knows=("SparkConsistentBucketDuplicateUpdateStrategy", "FlinkConsistentBucketUpdateStrategy"),
         note="strategies of your own cannot be called; " + COMES_LATER,
     ),
-    "hoodie.layout.optimize.strategy": Entry(
-        Kind.SETTING, accepts=("linear",), knows=("z-order", "ZORDER", "hilbert"), note=COMES_LATER
-    ),
+    "hoodie.layout.optimize.strategy": Entry(Kind.SETTING, accepts=("linear", "z-order", "zorder", "hilbert")),
 }  # fmt: skip
 
 SETTINGS: dict[str, Entry] = {

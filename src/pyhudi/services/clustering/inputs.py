@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-import pyarrow as pa
-
 from pyhudi.errors import Invalid, NotFound, Unsupported
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
@@ -26,6 +24,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from pyhudi.write.place.buckets import refuse_hidden_buckets
+from pyhudi.write.place.curves import Curve, curve_order
 
 _RESIZING: Final = "ConsistentBucketClusteringExecutionStrategy"
 """Ends the names of the classes that resize rings of buckets."""
@@ -74,7 +73,7 @@ def schedule(
     is looked into, one get per pending service, and what the trigger reads.
     """
     snapshot, clock = session.snapshot, session.access.clock
-    refuse_unsortable(snapshot, settings.sort_columns)
+    refuse_unsortable(snapshot, settings.sort_columns, settings.curve)
     if not is_asked and (early := why_not_due(snapshot, settings)):
         return Scheduled(reason=early)
 
@@ -182,7 +181,7 @@ def clustering_target(
 
     params = (plan.strategy.strategy_params if plan.strategy is not None else None) or {}
     columns = tuple(name.strip() for name in params.get(SORT_COLUMNS, "").split(",") if name.strip())
-    refuse_unsortable(snapshot, columns)
+    refuse_unsortable(snapshot, columns, settings.curve)
 
     avro_schema = with_meta_fields(snapshot.schema_text)
     return ClusteringTarget(
@@ -199,18 +198,13 @@ def clustering_target(
     )
 
 
-def refuse_unsortable(snapshot: Snapshot, columns: Iterable[str]) -> None:
-    """Raises: Invalid for a column to sort by that the table has not, or that has no order."""
-    schema = snapshot.schema_with_meta
-    for name in columns:
-        if name not in schema.names:
-            known = ", ".join(f"'{one}'" for one in snapshot.schema.names)
-            raise Invalid(f"option '{SORT_COLUMNS}': expected columns of the table, found '{name}'; it has {known}")
-        if pa.types.is_nested(schema.field(name).type):
-            raise Invalid(
-                f"option '{SORT_COLUMNS}': expected columns whose values have an order, found '{name}' of type "
-                f"{schema.field(name).type}"
-            )
+def refuse_unsortable(snapshot: Snapshot, columns: Sequence[str], curve: Curve) -> None:
+    """Raises: Invalid for a column to sort by that the table has not, or that has no order; and for too many columns."""
+    if columns:
+        try:
+            curve_order(snapshot.schema_with_meta.empty_table(), columns, curve)
+        except Invalid as error:
+            raise Invalid(f"option '{SORT_COLUMNS}'='{','.join(columns)}': {error}") from error
 
 
 def _slices(snapshot: Snapshot, partitions: list[str]) -> Iterator[FileSlice]:

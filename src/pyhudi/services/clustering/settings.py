@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, Self, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, count, flag
 from pyhudi.predicate.patterns import PatternError, parse_java_regex
-from pyhudi.write.handles.clustering import CURVES, Curve
+from pyhudi.write.place.curves import Curve
 
 STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
 EXECUTION: Final = "hoodie.clustering.execution.strategy.class"
@@ -25,7 +25,7 @@ END_PARTITION: Final = "hoodie.clustering.plan.strategy.cluster.end.partition"
 REGEX: Final = "hoodie.clustering.plan.strategy.partition.regex.pattern"
 SELECTED: Final = "hoodie.clustering.plan.strategy.partition.selected"
 
-_CURVES: Final[Mapping[str, Curve]] = {name.replace("-", ""): name for name in CURVES}
+_CURVES: Final[Mapping[str, Curve]] = {name.replace("-", ""): name for name in get_args(Curve)}
 
 
 class PartitionFilter(StrEnum):

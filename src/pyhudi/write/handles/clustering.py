@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.format.names import BaseFileName, file_group_id, join
 from pyhudi.format.schema.conversion import FILE_NAME, RECORD_KEY
@@ -25,9 +24,7 @@ from pyhudi.table.slices.parquet_files import BATCH_ROWS, open_parquet, read_sto
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
-
-Curve: TypeAlias = Literal["linear"]
-CURVES: Final = get_args(Curve)
+from pyhudi.write.place.curves import Curve, curve_order
 
 HELD_BYTES_MAX: Final = 1 << 30
 """Rows that one task sorts at a time, at most, as their files state their size before it was compressed."""
@@ -190,13 +187,13 @@ def _sorted(store: Storage, target: ClusteringTarget, task: GroupTask) -> tuple[
 
     if shares <= 1:
         rows = pa.Table.from_batches(_stored(store, target, task, names), target.schema)
-        order = order_of(rows, target.sort_columns, target.curve)
+        order = curve_order(rows, target.sort_columns, target.curve)
         return len(rows), _taken(rows, order)
 
     tops = list(dict.fromkeys(name.partition(".")[0] for name in target.sort_columns))
     schema = pa.schema([target.schema.field(name) for name in tops])
     keys = pa.Table.from_batches(_stored(store, target, task, tops), schema)
-    order = np.asarray(order_of(keys, target.sort_columns, target.curve))
+    order = np.asarray(curve_order(keys, target.sort_columns, target.curve))
     return len(order), _by_shares(lambda: _stored(store, target, task, names), target.schema, order, shares)
 
 
@@ -241,9 +238,3 @@ def _held_bytes(store: Storage, task: GroupTask) -> int:
                 groups = range(file.metadata.num_row_groups)
                 size_bytes += sum(file.metadata.row_group(number).total_byte_size for number in groups)
     return size_bytes
-
-
-def order_of(rows: pa.Table, columns: Sequence[str], curve: Curve) -> pa.Array:
-    """The numbers of the rows in the order of a layout. Stable; nulls first, as Spark sorts."""
-    assert curve == "linear"
-    return pc.sort_indices(rows, sort_keys=[(name, "ascending", "at_start") for name in columns])

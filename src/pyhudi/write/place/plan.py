@@ -106,7 +106,8 @@ def plan_write(
 
     `slices`: the newest slices, by existing partition. `closed`: file groups that take no new rows. `appends`: updates
     go to logs. Then only small file groups without logs are rewritten, to take new rows. New groups of a partition get
-    equal shares, and there are as many as the target size asks for. Pure but for `new_uuid`. Ties are broken by (partition, file id).
+    equal shares, and there are as many as the target size asks for. Pure but for `new_uuid`. Ties are broken by
+    (partition, file id).
     """
     assert sizing.record_size_bytes >= 1
     assert sizing.file_size_max_bytes >= 1
