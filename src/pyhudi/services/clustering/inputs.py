@@ -199,7 +199,7 @@ def clustering_target(
 
 
 def refuse_unsortable(snapshot: Snapshot, columns: Sequence[str], curve: Curve) -> None:
-    """Raises: Invalid for a column to sort by that the table has not, or that has no order; and for too many columns."""
+    """Raises: Invalid for a column to sort by that the table has not or that has no order, and for too many columns."""
     if columns:
         try:
             curve_order(snapshot.schema_with_meta.empty_table(), columns, curve)
