@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable
+from pyhudi import Conflict, HudiTable
 from pyhudi.errors import HudiError
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
@@ -110,6 +110,19 @@ def test_a_plan_that_hudi_left_is_carried_out(unpacked: Callable[[str], Path], n
     assert (result.file_groups, result.files) == (len(groups_of(plan)), len(plan.input_groups or ()))
     assert_same_rows(rows(table), before)
     assert table.metadata.validate().differences == ()
+
+
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_a_plan_that_hudi_left_keeps_writes_off(unpacked: Callable[[str], Path], name: str) -> None:
+    """Version 6 calls a pending clustering as it calls an overwrite."""
+    table = HudiTable.open(unpacked(name))
+    stored = table.scan(meta_fields=False).to_arrow()
+    before, files = rows(table), table.metadata.list_files(listed_by="storage")
+    for write in (table.upsert, table.delete):
+        with pytest.raises(Conflict, match="is being clustered"):
+            write(stored)
+    assert_same_rows(rows(table), before)
+    assert table.metadata.list_files(listed_by="storage") == files
 
 
 @pytest.mark.parametrize("name", SCHEDULED)

@@ -121,7 +121,7 @@ class ClusteringSettings:
             begin_partition=options.get(BEGIN_PARTITION, "").strip() or None,
             end_partition=options.get(END_PARTITION, "").strip() or None,
             selected=_names(options.get(SELECTED, "")),
-            partition_regex=_pattern(options.get(REGEX, "")),
+            partition_regex=_pattern(options.get(REGEX, "").strip()),
         )
 
 
