@@ -4,6 +4,7 @@ each reads what the other clustered, and both write on; rows before and after mu
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.action_files import decode_requested_replace
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import ClusteringPlan, RequestedReplaceMetadata
+from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, RequestedReplaceMetadata, SliceInfo
 from pyhudi.table.view.commits import read_commit
 from tests.interop.cow_rows import META_BUT_TIME, key_range, rows
 from tests.interop.cow_tables import Shared, next_ms
@@ -26,6 +27,10 @@ from tests.support.reference.client import ReferenceHudi
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 BY_NUMBER = {SORT: "number"}
 SPLIT = {**BY_NUMBER, "hoodie.clustering.plan.strategy.target.file.max.bytes": 20_000}
+
+BY_RECORDS = {"hoodie.datasource.write.row.writer.enable": False}
+"""Otherwise 1.0.2 and 0.15.0 cluster by rows of Spark, and then fail to update the files that they wrote themselves:
+"Index -1 out of bounds" from Parquet, and "Cannot encode decimal with precision 12"."""
 
 RELEASES = pytest.mark.parametrize(
     "name, version, options",
@@ -72,7 +77,7 @@ def plan_of(shared: Shared, requested: str) -> RequestedReplaceMetadata:
 
 def call(hudi: ReferenceHudi, shared: Shared, operation: str, **options: Any) -> None:
     """Schedule or execute clusterings by Apache Hudi's procedure."""
-    texts = ",".join(f"{key}={str(value).lower()}" for key, value in options.items())
+    texts = ",".join(f"{key}={str(value).lower()}" for key, value in {**BY_RECORDS, **options}.items())
     with_options = f", options => '{texts}'" if texts else ""
     hudi.sql(f"CALL run_clustering(op => '{operation}', path => '{shared.path}'{with_options})")
 
@@ -146,7 +151,25 @@ def test_the_plans_of_both_say_the_same(
 def bundles(plan: ClusteringPlan) -> list[object]:
     """What a plan says of each group, without the order in which its slices stand."""
     groups = sorted(plan.input_groups or (), key=lambda group: group.slices[0].partition_path or "")
-    return [(set(group.slices), group.num_output_file_groups, set(group.metrics or {})) for group in groups]
+    return [(_slices(group), group.num_output_file_groups, set(group.metrics or {})) for group in groups]
+
+
+def _slices(group: ClusteringGroup) -> set[SliceInfo]:
+    """The slices, but for what may differ: paths have no scheme where Apache Hudi lists by the metadata table; on version
+    6 our plans name logs in the order in which 0.15.0 merges them.
+    """
+
+    def bare(path: str) -> str:
+        return path.removeprefix("file:")
+
+    return {
+        replace(
+            one,
+            data_file_path=bare(one.data_file_path or ""),
+            delta_file_paths=tuple(sorted(map(bare, one.delta_file_paths or ()))),
+        )
+        for one in group.slices
+    }
 
 
 @KINDS
@@ -179,8 +202,16 @@ def test_hudi_reads_what_we_clustered_by_every_query(
     assert_same_rows(hudi.read(shared.path, **INCREMENTAL, **{BEGIN: "000", END: end}), everything)
     both_write_on(shared, hudi, 10, options)
 
-    # Theirs, inline, upon ours; then ours upon theirs.
-    inline = {"hoodie.clustering.inline": True, "hoodie.clustering.inline.max.commits": 1, **SPLIT, **options}
+    # Theirs, inline, upon ours; then ours upon theirs. In a clustering of 0.15.0 rows come back that a log deletes.
+    if kind is SharedLogs and name == "hudi_0150":
+        assert shared.ours.compact().requested is not None
+    inline = {
+        "hoodie.clustering.inline": True,
+        "hoodie.clustering.inline.max.commits": 1,
+        **SPLIT,
+        **BY_RECORDS,
+        **options,
+    }
     shared.hudi_write(hudi, "upsert", rows(key_range(3, 200, 13), turn=30), **inline)
     assert len(clusterings(shared)) == 2
     shared.check(hudi)

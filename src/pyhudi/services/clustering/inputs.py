@@ -21,6 +21,7 @@ from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import FileGroup, read_pending_groups
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
+from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from pyhudi.write.place.buckets import refuse_hidden_buckets
@@ -83,7 +84,12 @@ def schedule(
     chosen = partitions_to_cluster(
         known if partitions is None else [path for path in known if path in set(partitions)], settings, hour=hour
     )
-    sizing = Sizing(_root(session.access.location.uri), base_files.file_size_max_bytes)
+    sizing = Sizing(
+        _root(session.access.location.uri),
+        base_files.file_size_max_bytes,
+        # Releases that merge logs as the plan names them write no other versions.
+        is_newest_first=snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
+    )
     plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
 
     if not plan.input_groups:

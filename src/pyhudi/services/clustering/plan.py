@@ -24,10 +24,12 @@ EXECUTION_CLASS: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSo
 @dataclass(frozen=True, slots=True)
 class Sizing:
     """`root`: where the table lies, for the absolute paths in plans. `new_base_size_bytes`: what a slice without a base
-    file is taken for."""
+    file is taken for. `is_newest_first`: the order of a slice's logs in a plan.
+    """
 
     root: str
     new_base_size_bytes: int
+    is_newest_first: bool = True
 
 
 def plan_clustering(
@@ -111,21 +113,26 @@ def _is_worth_it(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizi
 
 def _group(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> ClusteringGroup:
     return ClusteringGroup(
-        tuple(_slice_info(one, sizing.root) for one in bundle),
+        tuple(_slice_info(one, sizing) for one in bundle),
         metrics=_costs(bundle, sizing),
         num_output_file_groups=file_count(bundle, settings, sizing),
     )
 
 
-def _slice_info(one: FileSlice, root: str) -> SliceInfo:
-    """A slice as plans name it. Seen: logs stand newest first (1.0.2, 1.2.0)."""
+def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
+    """A slice as plans name it.
+
+    Seen: logs stand newest first (0.15.0, 1.0.2, 1.2.0). But 0.15.0 merges them in the order of the plan: a row comes
+    back that a later log deletes.
+    """
 
     def path(name: str) -> str:
-        return f"{root}/{join(one.partition, name)}"
+        return f"{sizing.root}/{join(one.partition, name)}"
 
+    logs = tuple(path(log.name.format()) for log in one.log_files)
     return SliceInfo(
         data_file_path=path(one.base_file.name.format()) if one.base_file is not None else "",
-        delta_file_paths=tuple(path(log.name.format()) for log in reversed(one.log_files)),
+        delta_file_paths=logs[::-1] if sizing.is_newest_first else logs,
         file_id=one.file_id,
         partition_path=one.partition,
     )

@@ -31,6 +31,8 @@ HELD_BYTES_MAX: Final = 1 << 30
 
 _LOG_FACTOR: Final = 6
 """How many times its stored size a log may take in memory, as a rule of thumb."""
+_STEP_ROWS: Final = 4_096
+"""After so many rows the size of a file is looked at, if that ends it."""
 _OVER: Final = 1.25
 """A file may exceed the size that is asked for by this factor. Otherwise rounding would leave tiny last files."""
 
@@ -138,7 +140,7 @@ def _write(
             bloom=target.settings.new_bloom(), before_visible=file.refuse_when_given_up,
         ) as writer:  # fmt: skip
             while left is not None and not limits.is_full(writer, is_last=is_last):
-                room = len(left) if limits.rows_max is None else limits.rows_max - writer.rows
+                room = _STEP_ROWS if limits.rows_max is None else limits.rows_max - writer.rows
                 batch, rest = left.slice(0, room), left.slice(room)
                 writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
                 left = rest if len(rest) else next(batches, None)
