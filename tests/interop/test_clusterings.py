@@ -155,8 +155,9 @@ def bundles(plan: ClusteringPlan) -> list[object]:
 
 
 def _slices(group: ClusteringGroup) -> set[SliceInfo]:
-    """The slices, but for what may differ. Paths have no scheme where Apache Hudi lists by the metadata table. On version 6
-    our plans name logs in the order in which 0.15.0 merges them.
+    """The slices, but for what may differ. Paths have no scheme where Apache Hudi lists by the metadata table.
+
+    On version 6 our plans name logs in the order in which 0.15.0 merges them.
     """
 
     def bare(path: str) -> str:
