@@ -24,6 +24,7 @@ Rows: TypeAlias = dict[str, int]
 PAGE = Path(__file__).parents[2] / "docs" / "concurrency.md"
 HEADER = "| comes meanwhile"
 MANY = {"hoodie.log.compaction.blocks.threshold": "2"}
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "v"}
 KEEPING = {
     "hoodie.clean.commits.retained": 1, "hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3,
     "hoodie.write.lock.wait_time_ms": 0,
@@ -77,6 +78,7 @@ OPERATIONS: dict[str, Operation] = {
     "delete_partitions": Operation(lambda t, role: t.delete_partitions(["oslo"]), lambda rows, role: in_rome(rows)),
     "compaction": Operation(lambda t, role: t.compact()),
     "log compaction": Operation(lambda t, role: t.log_compact(options=MANY)),
+    "clustering": Operation(lambda t, role: t.cluster(options=SORTED)),
     "build_index": Operation(lambda t, role: t.build_index("column_stats")),
     "clean": Operation(lambda t, role: t.clean(options=KEEPING)),
     "archive": Operation(lambda t, role: t.archive(options=KEEPING)),

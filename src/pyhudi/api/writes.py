@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
+from pyhudi.api.clustering import clustering_job
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.services import clean_job, compaction_job, slice_work
@@ -15,7 +16,14 @@ from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn, run_clean_left
+from pyhudi.services.after_commit import (
+    AfterCommitSettings,
+    cluster_after_turn,
+    end_outdated_clusterings,
+    run_after_commit,
+    run_after_turn,
+    run_clean_left,
+)
 from pyhudi.services.compaction.many_logs import tell_of_commits
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.facts.bucket_facts import facts_of_table
@@ -59,7 +67,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
 
     access, source = _source(handle, data, call.options)
     after = AfterCommitSettings.from_options(merged)
-    ending = _Ending(after)
+    ending = _Ending(after, ends_clusterings=settings.passes_clusterings and settings.ends_clusterings)
 
     try:
         writer = _Writer(handle, access, settings, after, operation, handle.readers(frames.cluster_of(data)), snapshot)
@@ -87,6 +95,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
             assert ending.snapshot is not None
             tell_of_commits(access.location.uri, ending.snapshot.timeline, after.compaction)
         _compact_after(handle, access, settings, after, data)
+    _cluster_after(handle, access, settings, after, data)
     return result
 
 
@@ -133,13 +142,19 @@ def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] 
 
 @dataclass
 class _Ending:
-    """What follows a commit in the writer's turn. `snapshot`: of that turn. `has_clean_left`: a clean is to come."""
+    """What follows a commit in the writer's turn. `snapshot`: of that turn. `has_clean_left`: a clean is to come.
+
+    `ends_clusterings`: pending clusterings of file groups that the write changed are taken off the timeline.
+    """
 
     after: AfterCommitSettings
+    ends_clusterings: bool
     snapshot: Snapshot | None = None
     has_clean_left: bool = False
 
     def run(self, session: WriteSession) -> None:
+        if self.ends_clusterings:
+            end_outdated_clusterings(session)
         self.has_clean_left = run_after_commit(session, self.after)
         self.snapshot = session.snapshot
 
@@ -209,6 +224,18 @@ def _compact_after(
         access.location.uri, after.compaction, access.snapshot,
         lambda kind: compaction_job(
             handle, kind, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
+        ),
+    )  # fmt: skip
+
+
+def _cluster_after(
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
+) -> None:
+    """Run the clustering that follows a write, once the table is free for others."""
+    cluster_after_turn(
+        access.location.uri, after.clustering, access.snapshot,
+        lambda: clustering_job(
+            handle, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
         ),
     )  # fmt: skip
 

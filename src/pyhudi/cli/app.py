@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pyhudi.cli.cluster import cluster
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
 
@@ -14,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # they may hold credentials
 )
 app.add_typer(metadata_app, name="metadata")
+app.command("cluster")(cluster)
 app.command("options")(options)
 
 

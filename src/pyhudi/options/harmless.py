@@ -16,27 +16,38 @@ _ONE_METRIC = "it only says where metrics go, and hoodie.metrics.on is refused"
 _STRONG = "stores answer with what was written last, so nothing is to be waited for"
 _INNER = "an inner switch of Apache Hudi's own code, of which nothing runs here"
 
-_CLUSTERING = harmless(
-    "it only says how clustering is done; this release refuses to cluster, and clustered tables read as any",
-    *(
-        f"hoodie.clustering.{name}"
-        for name in (
-            "async.max.commits", "execution.strategy.class", "expiration.threshold.mins",
-            "fail.on.pending.ingestion.during.conflict.resolution", "group.read.parallelism", "inline.max.commits",
-            "max.parallelism", "plan.generation.use.local.engine.context", "plan.partition.filter.mode",
-            "plan.strategy.binary.copy.schema.evolution.enable", "plan.strategy.class",
-            "plan.strategy.cluster.begin.partition", "plan.strategy.cluster.end.partition",
-            "plan.strategy.daybased.lookback.partitions", "plan.strategy.daybased.skipfromlatest.partitions",
-            "plan.strategy.earliest.commit.to.cluster", "plan.strategy.file.slices.sort.by",
-            "plan.strategy.max.bytes.per.group", "plan.strategy.max.num.groups",
-            "plan.strategy.partition.regex.pattern", "plan.strategy.partition.selected",
-            "plan.strategy.single.group.clustering.enabled", "plan.strategy.small.file.limit",
-            "plan.strategy.sort.columns", "plan.strategy.target.file.max.bytes",
-        )
+_CLUSTERING = {
+    **harmless(
+        "groups are read and written by as many tasks as the executor runs at a time",
+        "hoodie.clustering.max.parallelism", "hoodie.clustering.group.read.parallelism",
+        "hoodie.clustering.plan.generation.use.local.engine.context",
     ),
-    "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
-    "hoodie.layout.optimize.data.skipping.enable", "hoodie.layout.optimize.enable", "hoodie.layout.optimize.strategy",
-)  # fmt: skip
+    **harmless(
+        "it only says when a clustering follows writes by itself, and hoodie.clustering.async.enabled is refused",
+        "hoodie.clustering.async.max.commits",
+    ),
+    **harmless(
+        "it only says how old a pending clustering gets, and hoodie.clustering.enable.expirations is refused",
+        "hoodie.clustering.expiration.threshold.mins",
+    ),
+    **harmless(
+        "a write that changes a file group of a clustering is in its way at any time; the clustering then gives way",
+        "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution",
+    ),
+    **harmless(
+        "it belongs to a strategy that hoodie.clustering.plan.strategy.class does not accept",
+        "hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable",
+        "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
+    ),
+    **harmless(
+        "places on a curve are shares of the rows, which all of a group's rows say; nothing is sampled",
+        "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
+    ),
+    **harmless(
+        "a clustering that has columns to sort by sorts by them; queries skip by the indexes that a table has",
+        "hoodie.layout.optimize.data.skipping.enable", "hoodie.layout.optimize.enable",
+    ),
+}  # fmt: skip
 
 _BUCKETS = {
     **harmless(

@@ -75,10 +75,6 @@ REFUSED: dict[str, Entry] = {
         ("hoodie.metadata.fallback.enable", ("false",), "a damaged metadata table is an error; "
          "HudiTable.metadata.delete() and create() make it anew"),
         # Services
-        ("hoodie.clustering.updates.strategy", ("SparkRejectUpdateStrategy",), "a pending clustering keeps writes off "
-         "the file groups that it takes"),
-        ("hoodie.clustering.rollback.pending.replacecommit.on.conflict", ("false",), "HudiTable.rollback "
-         "takes a pending clustering back"),
         ("hoodie.clustering.enable.expirations", ("false",), "HudiTable.rollback takes a pending clustering back"),
         ("hoodie.rollback.instant.backup.enabled", ("false",), "what a rollback takes back is gone; the timeline keeps "
          "the rollback itself"),

@@ -81,7 +81,9 @@ _STREAMER = "it belongs to the streamer, not to a write"
 
 OPEN_ENDED: dict[str, Entry] = {
     "hoodie.aws.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.aws.access.key"].note),
-    "hoodie.clustering.plan.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.clustering.max.parallelism"].note),
+    "hoodie.clustering.plan.strategy.": Entry(
+        Kind.HARMLESS, note=OF_OTHERS["hoodie.clustering.plan.strategy.earliest.commit.to.cluster"].note
+    ),
     "hoodie.datasource.meta.sync.glue.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
     "hoodie.gcp.bigquery.sync.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
     "hoodie.deltastreamer.": Entry(Kind.HARMLESS, note=_STREAMER),

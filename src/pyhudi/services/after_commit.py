@@ -1,12 +1,12 @@
 """The services that follow a commit.
 
-Small cleans and archiving run while the writer still holds the table. Large cleans and compaction run after the writer
-has let go of it.
+Small cleans and archiving run while the writer still holds the table. Large cleans, compaction and clustering run after
+the writer has let go of it.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from pyhudi.options.values import OptionValues
@@ -14,6 +14,8 @@ from pyhudi.services.archive.run import archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.clean.run import CleanJob, clean_in_turn, is_possibly_due, run_cleans
 from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clustering import run as clustering
+from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
@@ -32,6 +34,7 @@ class AfterCommitSettings:
     clean: CleanSettings
     archive: ArchiveSettings
     compaction: CompactionSettings
+    clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -40,6 +43,7 @@ class AfterCommitSettings:
             CleanSettings.from_options(options),
             ArchiveSettings.from_options(options),
             CompactionSettings.from_options(options),
+            ClusteringSettings.from_options(options),
         )
         return asked if OptionValues(options).flag(SERVICES_ENABLED, True) else asked.without_services()
 
@@ -50,6 +54,7 @@ class AfterCommitSettings:
             clean=replace(self.clean, is_automatic=False),
             archive=replace(self.archive, is_automatic=False),
             compaction=replace(self.compaction, is_inline=False, is_scheduled_inline=False, logs_inline=False),
+            clustering=replace(self.clustering, is_inline=False, is_scheduled_inline=False),
         )
 
 
@@ -106,6 +111,41 @@ def run_after_turn(
             run_compactions(job(logs), is_asked=False)
 
     _attempt("compaction", uri, run)
+
+
+def end_outdated_clusterings(session: WriteSession) -> None:
+    """Take pending clusterings off the timeline whose file groups a write has just changed. The guard is still held."""
+    if session.snapshot.timeline.pending_services:
+        _attempt("rollback of clusterings", session.access.location.uri, lambda: _end_outdated(session))
+
+
+def _end_outdated(session: WriteSession) -> None:
+    clustering.take_off_outdated(replace(session, snapshot=session.access.snapshot()))
+
+
+def cluster_after_turn(
+    uri: str,
+    settings: ClusteringSettings,
+    snapshot: Callable[[], Snapshot],
+    job: Callable[[], clustering.ClusteringJob],
+) -> None:
+    """Run the clustering that is due, once the writer has let go of the table; pending ones first.
+
+    As `run_after_turn` otherwise.
+    """
+    if not (settings.is_inline or settings.is_scheduled_inline):
+        return
+
+    def run() -> None:
+        own = job()
+        if not clustering.may_be_due(own, snapshot()):
+            return
+        if settings.is_inline:
+            clustering.run_clusterings(own, is_asked=False)
+        else:
+            clustering.schedule_clustering(own, is_asked=False)
+
+    _attempt("clustering", uri, run)
 
 
 def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:

@@ -8,6 +8,7 @@ from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
+from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
 from pyhudi.txn.locks.providers.settings import LockSettings
@@ -29,6 +30,7 @@ ConflictStrategy: TypeAlias = Literal[
     "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy",
     "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy",
 ]
+UpdateStrategy: TypeAlias = Literal["SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"]
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
@@ -74,6 +76,9 @@ class WriteSettings:
     `concurrency_mode`: the first two are one here, as several writers are always safe. The third appends to the logs
     of a bucket whatever others append meanwhile.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
+    `clustering_updates`: what becomes of a write that changes a file group of a pending clustering: it is refused, or
+    it goes on, and the clustering gives way. `ends_clusterings`: a write that goes on takes such a clustering off the
+    timeline at once; if off, the next run of clusterings does.
     `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
     cannot tell from those of the table.
     `logs`: how merge-on-read tables are written.
@@ -123,6 +128,8 @@ class WriteSettings:
     )
     concurrency_mode: ConcurrencyMode = choice(CONCURRENCY_MODE, "SINGLE_WRITER", get_args(ConcurrencyMode))
     detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
+    clustering_updates: UpdateStrategy = "SparkRejectUpdateStrategy"
+    ends_clusterings: bool = flag("hoodie.clustering.rollback.pending.replacecommit.on.conflict", False)
     lock: LockSettings | None = None
 
     @classmethod
@@ -147,6 +154,7 @@ class WriteSettings:
             metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
+            clustering_updates=_updates(options.get(_CLUSTERING_UPDATES, ""), d.clustering_updates),
             keys=KeySettings.from_options(options),
             logs=LogSettings.from_options(options),
             indexes=IndexSettings.from_options(options),
@@ -164,7 +172,8 @@ class WriteSettings:
     @property
     def passes_clusterings(self) -> bool:
         """Whether a write may change a file group of a pending clustering, which then gives way."""
-        return self.conflict_strategy.endswith(".PreferWriterConflictResolutionStrategy")
+        prefers_writers = self.conflict_strategy.endswith(".PreferWriterConflictResolutionStrategy")
+        return prefers_writers or self.clustering_updates == "SparkAllowUpdateStrategy"
 
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names, except secret ones."""
@@ -172,9 +181,15 @@ class WriteSettings:
         return {n: text for n, text in options.items() if prefix and n.startswith(prefix) and not is_secret(n)}
 
 
+_CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _RECORD_INDEXES = get_args(RecordLookupType)
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
+
+
+def _updates(class_name: str, default: UpdateStrategy) -> UpdateStrategy:
+    given = OptionValues({_CLUSTERING_UPDATES: short_class_name(class_name)})
+    return given.choice(_CLUSTERING_UPDATES, default, get_args(UpdateStrategy))
 
 
 def _asked(options: OptionValues, name: str) -> int | None:

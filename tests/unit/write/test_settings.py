@@ -18,6 +18,7 @@ from pyhudi.write.settings import WriteSettings
 
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 WRITES_FIRST = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
+ALLOWING = "SparkAllowUpdateStrategy"
 BY_FILE_GROUP = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
 
 EACH = [
@@ -82,6 +83,11 @@ EACH = [
     ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", WRITES_FIRST, WRITES_FIRST),
     ("concurrency_mode", "hoodie.write.concurrency.mode", NON_BLOCKING, NON_BLOCKING),
     ("detects_conflicts_early", "hoodie.write.concurrency.early.conflict.detection.enable", "true", True),
+    *(
+        ("clustering_updates", "hoodie.clustering.updates.strategy", f"{package}{ALLOWING}", ALLOWING)
+        for package in ("", "org.apache.hudi.client.clustering.update.strategy.")
+    ),
+    ("ends_clusterings", "hoodie.clustering.rollback.pending.replacecommit.on.conflict", "true", True),
     ("conflict_retries", "hoodie.write.num.retries.on.conflict.failures", "7", 7),
     *(
         ("indexes", f"hoodie.metadata.{option}", text, IndexSettings(**field))

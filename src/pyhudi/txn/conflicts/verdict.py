@@ -92,6 +92,27 @@ def judge_service(mine: Mine, now: TableState) -> Verdict:
     return Proceed()
 
 
+def judge_clustering(mine: Mine, now: TableState, *, groups: frozenset[FileGroup]) -> Verdict:
+    """Judge a clustering. `groups`: the file groups of its plan, whose rows it has moved as they were when it began.
+
+    A row that was written to one of these groups since then would be lost.
+    """
+    verdict = judge_service(mine, now)
+    if isinstance(verdict, Refused):
+        return verdict
+
+    for other in now.changes:
+        if taken := other.touched & groups:
+            partition, file_id = min(taken)
+            return Refused(
+                f"{now.uri}: {other.operation or 'a write'} '{other.requested}' changed file group '{file_id}' in "
+                f"partition '{partition}' while it was clustered; the clustering '{mine.target.requested}' is taken "
+                "off the timeline; run it again",
+                is_mendable=True,
+            )
+    return Proceed()
+
+
 def judge_log_compaction(mine: Mine, now: TableState, *, overtaken_by: str | None) -> Verdict:
     """Judge a log compaction.
 

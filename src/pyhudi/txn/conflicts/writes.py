@@ -133,6 +133,9 @@ def _clashes(
     if emptied:
         yield f"added rows to partition '{min(emptied)}', which this write replaces,"
 
+    if other.moves_rows:  # it brought no key that was not there
+        return
+
     # A key that was new to both would become two rows.
     if rules.looks_keys_up and not rules.by_bucket and mine.gaining and not are_apart:
         met = grown if rules.is_global else grown & mine.gaining

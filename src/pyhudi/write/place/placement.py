@@ -159,9 +159,9 @@ def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGro
     clash = min((key for key in groups if key in frozen), default=None)
     if clash is not None:
         raise Conflict(
-            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}'; let "
-            f"Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry; or let writes go "
-            "first, by hoodie.write.lock.conflict.resolution.strategy of every writer and service"
+            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}': "
+            f"run_clusterings() carries it out, rollback('{frozen[clash].requested}') takes it off the timeline, then "
+            "retry; or let the write go first, by hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy"
         )
 
 
