@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyhudi.api import indexes, queries, savepoints, services, writes
 from pyhudi.api.access import list_storage, table_access
 from pyhudi.api.creation import make_table
+from pyhudi.api.expiry import ExpiryCalls
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class HudiTable:
+class HudiTable(ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -86,8 +87,7 @@ class HudiTable:
         `record_key`, `partition_by`, `ordering`: a column name or several; `record_key` None: the writer makes
         keys up; `partition_by` with kinds, such as `["city:SIMPLE", "day:TIMESTAMP"]`: a custom key generator;
         `ordering` None: the row that is committed last wins. `schema`: anything with an Arrow schema; None: the
-        first write gives it.
-        `properties`: table keys and writer keys alike, stored as the defaults of every later write.
+        first write gives it. `properties`: table keys and writer keys alike, stored as the defaults of later writes.
         `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of writes in this process): for
         tests and embedding.
 

@@ -15,8 +15,10 @@ from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
+from pyhudi.services.after_commit import AfterCommitSettings, expire_after_turn, run_after_commit, run_after_turn
 from pyhudi.services.compaction.many_logs import tell_of_commits
+from pyhudi.services.expiry.plan import ExpiryPlan, ExpiryResult, plan_expiry
+from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import TURN_WAIT_MS
@@ -27,7 +29,14 @@ from pyhudi.versions import LogNaming
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
+from pyhudi.write.operation import (
+    ChoosePartitions,
+    StaleInput,
+    WriteResult,
+    nothing_to_do,
+    run_delete_partitions,
+    run_write,
+)
 from pyhudi.write.place.replacement import find_partitions, match_partitions
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.settings import WriteSettings
@@ -86,6 +95,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
         if result.updated or result.deleted:
             tell_of_commits(access.location.uri, last[0].timeline, after.compaction)
         _compact_after(handle, access, settings, after, data)
+    expire_after_turn(access.location.uri, after.expiry, lambda: expire_partitions(handle, call.options, dry_run=False))
     return result
 
 
@@ -93,24 +103,50 @@ def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: Writ
     """As `HudiTable.delete_partitions`."""
     if isinstance(partitions, str) or not isinstance(partitions, Iterable):
         raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
-    operation = Operation.DELETE_PARTITION
+    wanted = tuple(partitions)
+    return delete_chosen(handle, lambda now: find_partitions(now.listing.partitions(), wanted), call)
+
+
+def delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
+    """Delete the partitions that `choose` names, in one commit; nothing is done where it names none.
+
+    It is asked upon the table as it is now, and anew by each attempt.
+    """
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
-
-    chosen = find_partitions(snapshot.listing.partitions(), partitions)
-    if not chosen:
-        return nothing_to_do(operation)
+    if not choose(snapshot):
+        return nothing_to_do(Operation.DELETE_PARTITION)
 
     after = AfterCommitSettings.from_options(merged)
-    writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
+    writer = _Writer(handle, handle.access, settings, after, Operation.DELETE_PARTITION, None, snapshot)
     result = writer.run(
         lambda turns: run_delete_partitions(
-            turns, chosen, extra_metadata=extra, then=lambda session: run_after_commit(session, after)
+            turns, choose, extra_metadata=extra, then=lambda session: run_after_commit(session, after)
         )
     )
-    _tell(handle, result, callback, call.on_commit)
+    if result.requested is not None:
+        _tell(handle, result, callback, call.on_commit)
     return result
+
+
+def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None, *, dry_run: bool) -> ExpiryResult:
+    """As `HudiTable.expire_partitions`."""
+    _, merged, _ = handle.prepare(options)
+    settings = ExpirySettings.from_options(merged)
+    plan = ExpiryPlan()
+
+    def choose(now: Snapshot) -> Sequence[str]:
+        nonlocal plan
+        plan = plan_expiry(now, settings, now_ms=handle.access.clock.now_ms())
+        return tuple(one.partition for one in plan.expired)
+
+    if dry_run:
+        choose(handle.access.snapshot())
+        return ExpiryResult(None, None, plan.expired, plan.kept, plan.reason or "a dry run deletes nothing")
+
+    done = delete_chosen(handle, choose, WriteCall(options))
+    return ExpiryResult(done.requested, done.completed, plan.expired, plan.kept, plan.reason)
 
 
 def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, ...]:

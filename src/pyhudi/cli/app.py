@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from pyhudi.cli.expire import expire
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
 
@@ -15,6 +16,7 @@ app = typer.Typer(
 )
 app.add_typer(metadata_app, name="metadata")
 app.command("options")(options)
+app.command("expire")(expire)
 
 
 def _show_version(is_asked: bool) -> None:

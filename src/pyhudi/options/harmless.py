@@ -176,12 +176,6 @@ _OTHER_SYSTEMS = {
         "hoodie.sql.partition.schema",
     ),
     **harmless(
-        "it only says how hoodie.partition.ttl.inline chooses partitions, which is refused",
-        "hoodie.partition.ttl.management.strategy.type", "hoodie.partition.ttl.strategy.class",
-        "hoodie.partition.ttl.strategy.days.retain", "hoodie.partition.ttl.strategy.max.delete.partitions",
-        "hoodie.partition.ttl.strategy.partition.selected",
-    ),
-    **harmless(
         "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",
         *(f"hoodie.bootstrap.{name}" for name in (
             "data.queries.only", "full.input.provider", "index.class", "index.enable", "index.type", "mode.selector",

@@ -11,7 +11,6 @@ _MERGERS = (
 _SYNC = "no catalog is told about commits; " + COMES_LATER
 _CLUSTERING = "this release compacts, cleans and archives within writes, but does not cluster; clustering comes later"
 _MANAGER = "services run in the process that asks for them; there is no manager to hand them to"
-_TTL = "partitions do not expire by themselves; delete_partitions deletes them"
 _INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.index.bloom.filter.enable"
 _EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
@@ -21,7 +20,6 @@ PROMISES: dict[str, Entry] = {
         "hoodie.clustering.async.enabled",
     ),
     **off(_MANAGER, "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled"),
-    **off(_TTL, "hoodie.partition.ttl.inline"),
     **off(_INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable"),
     **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **off(

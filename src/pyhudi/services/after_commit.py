@@ -1,6 +1,7 @@
 """The services that follow a commit.
 
-Cleaning and archiving run while the writer still holds the table. Compaction runs after the writer has let go of it.
+Cleaning and archiving run while the writer still holds the table. Compaction and the expiry of partitions run after the
+writer has let go of it.
 """
 
 import logging
@@ -16,6 +17,7 @@ from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
+from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 
@@ -31,6 +33,7 @@ class AfterCommitSettings:
     clean: CleanSettings
     archive: ArchiveSettings
     compaction: CompactionSettings
+    expiry: ExpirySettings
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -39,6 +42,7 @@ class AfterCommitSettings:
             CleanSettings.from_options(options),
             ArchiveSettings.from_options(options),
             CompactionSettings.from_options(options),
+            ExpirySettings.from_options(options),
         )
         return asked if OptionValues(options).flag(SERVICES_ENABLED, True) else asked.without_services()
 
@@ -49,6 +53,7 @@ class AfterCommitSettings:
             clean=replace(self.clean, is_automatic=False),
             archive=replace(self.archive, is_automatic=False),
             compaction=replace(self.compaction, is_inline=False, is_scheduled_inline=False, logs_inline=False),
+            expiry=replace(self.expiry, is_inline=False),
         )
 
 
@@ -90,6 +95,12 @@ def run_after_turn(
             run_compactions(job(logs), is_asked=False)
 
     _attempt("compaction", uri, run)
+
+
+def expire_after_turn(uri: str, settings: ExpirySettings, expire: Callable[[], object]) -> None:
+    """Delete the partitions that have expired, once the writer has let go of the table. A failure is only logged."""
+    if settings.is_inline:
+        _attempt("expiry of partitions", uri, expire)
 
 
 def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:

@@ -17,6 +17,7 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
@@ -37,11 +38,12 @@ from pyhudi.write.place.buckets import refuse_replacing_rings
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
-from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
+from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
 from pyhudi.write.settings import WriteSettings
 
 AfterCommit: TypeAlias = Callable[[WriteSession], None]
+ChoosePartitions: TypeAlias = Callable[[Snapshot], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +114,23 @@ def run_write(
 
 
 def run_delete_partitions(
-    turns: Turns, partitions: Sequence[str], *, extra_metadata: Mapping[str, str], then: AfterCommit
+    turns: Turns, choose: ChoosePartitions, *, extra_metadata: Mapping[str, str], then: AfterCommit
 ) -> WriteResult:
-    """Replace every file group of these partitions by nothing. Their files stay until a clean removes them.
+    """Replace every file group of some partitions by nothing. Their files stay until a clean removes them.
 
-    Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
+    `choose`: says which partitions, by the table as it is when the write begins. A write that is planned anew asks
+    again. Requests: a listing of each partition, and a dozen small timeline files. Raises: as `choose` does.
     """
     operation = Operation.DELETE_PARTITION
     with ExitStack() as life:
         with turns.first() as turn:
-            session = _without_dead_services(turn, operation, partitions)
+            chosen = choose(turn.snapshot)
+            session = _without_dead_services(turn, operation, chosen)
             snapshot = session.snapshot
-            chosen = find_partitions(snapshot.listing.partitions(), partitions)
+            if session is not turn:
+                chosen = choose(snapshot)
+            if not chosen:
+                return nothing_to_do(operation)
             refuse_replacing_rings(snapshot, chosen)
             write = _begin(turns, session, operation, life)
 
