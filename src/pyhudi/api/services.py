@@ -11,7 +11,7 @@ from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
 from pyhudi.services.clean.run import CleanResult, run_clean
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
 from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
 from pyhudi.txn.action.session import TableAccess
@@ -27,7 +27,8 @@ def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanRes
     """As `HudiTable.clean`."""
     _, merged, settings = handle.prepare(options)
     what = CleanSettings.from_options(merged)
-    with handle.session(settings, what, "clean") as session:
+    undoes_dead = what.failed_writes is not FailedWrites.NEVER
+    with handle.session(settings, what, "clean", undoes_dead=undoes_dead) as session:
         return run_clean(session, what, is_asked=True)
 
 

@@ -55,10 +55,6 @@ PROMISES: dict[str, Entry] = {
     "hoodie.clean.trigger.strategy": Entry(
         Kind.PROMISE, accepts=("NUM_COMMITS",), note="commits are what triggers a clean"
     ),
-    "hoodie.clean.failed.writes.policy": Entry(
-        Kind.PROMISE, accepts=("EAGER", "LAZY"), knows=("NEVER",),
-        note="each write first rolls back what dead writers left; those with a living heartbeat stay",
-    ),
     **empty(
         "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"
     ),

@@ -94,6 +94,7 @@ SETTINGS: dict[str, Entry] = {
     "hoodie.clean.policy": Entry(
         Kind.SETTING, accepts=("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
     ),
+    "hoodie.clean.failed.writes.policy": Entry(Kind.SETTING, accepts=("EAGER", "LAZY", "NEVER")),
     "hoodie.partition.ttl.management.strategy.type": Entry(
         Kind.SETTING, accepts=("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME")
     ),

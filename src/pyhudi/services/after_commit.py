@@ -12,8 +12,9 @@ from typing import Self
 from pyhudi.options.values import OptionValues
 from pyhudi.services.archive.run import archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.clean.failed_writes import roll_back_failed
 from pyhudi.services.clean.run import is_possibly_due, run_clean
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
@@ -64,6 +65,8 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> No
     commit has landed, so a service that fails is only logged. It stays pending and is finished after a later commit.
     """
     uri = session.access.location.uri
+    if settings.clean.is_automatic and settings.clean.failed_writes is FailedWrites.LAZY:
+        _attempt("rollback of failed writes", uri, lambda: roll_back_failed(session))
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
         _attempt("clean", uri, lambda: run_clean(session, settings.clean, is_asked=False))
     if settings.archive.is_automatic:
