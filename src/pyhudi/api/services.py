@@ -7,6 +7,7 @@ from pyhudi.api import frames
 from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
 from pyhudi.engine.local.executors import LocalSliceWork
+from pyhudi.metrics.measuring import told
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
@@ -29,7 +30,7 @@ def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanRes
     what = CleanSettings.from_options(merged)
     undoes_dead = what.failed_writes is not FailedWrites.NEVER
     with handle.session(settings, what, "clean", undoes_dead=undoes_dead) as session:
-        return run_clean(session, what, is_asked=True)
+        return told(handle.access.location.uri, "clean", lambda: run_clean(session, what, is_asked=True))()
 
 
 def archive(handle: TableHandle, options: Mapping[str, object] | None) -> ArchiveResult:
@@ -37,14 +38,16 @@ def archive(handle: TableHandle, options: Mapping[str, object] | None) -> Archiv
     _, merged, settings = handle.prepare(options)
     what = ArchiveSettings.from_options(merged)
     with handle.session(settings, what.clean, "archive") as session:
-        return run_archive(session, what)
+        return told(handle.access.location.uri, "archive", lambda: run_archive(session, what))()
 
 
 def compact(
     handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> CompactionResult:
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
-    return run_compactions(asked_job(handle, kind, options, spark), is_asked=True)
+    job = asked_job(handle, kind, options, spark)
+    service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
+    return told(handle.access.location.uri, service, lambda: run_compactions(job, is_asked=True))()
 
 
 def schedule(handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None) -> CompactionResult:

@@ -10,10 +10,14 @@ from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
+from pyhudi.api.reporting import told_write
 from pyhudi.api.services import compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
+from pyhudi.metrics.events import Replanned
+from pyhudi.metrics.listeners import is_listening, tell
+from pyhudi.metrics.measuring import count_retry
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import AfterCommitSettings, expire_after_turn, run_after_commit, run_after_turn
 from pyhudi.services.compaction.many_logs import tell_of_commits
@@ -57,6 +61,10 @@ class WriteCall:
 
 def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     """Write rows. `data`: a Spark DataFrame, or anything that speaks the Arrow stream interface."""
+    return told_write(_write, handle, operation.value.lower(), call.options)(operation, data, call)
+
+
+def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
@@ -112,6 +120,10 @@ def delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall
 
     It is asked upon the table as it is now, and anew by each attempt.
     """
+    return told_write(_delete_chosen, handle, Operation.DELETE_PARTITION.value.lower(), call.options)(choose, call)
+
+
+def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
@@ -197,6 +209,10 @@ class _Writer:
             except PlanOutdated as error:
                 if not left:
                     raise
+                count_retry()
+                if is_listening():
+                    operation = self.operation.value.lower()
+                    tell(Replanned(self.access.location.uri, self.handle.name, operation, str(error)))
                 log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, error)
             is_alone, left = True, left - 1
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from pyhudi.metrics.measuring import told
 from pyhudi.options.values import OptionValues
 from pyhudi.services.archive.run import archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
+from pyhudi.services.backlog import tell_backlog
 from pyhudi.services.clean.failed_writes import roll_back_failed
 from pyhudi.services.clean.run import is_possibly_due, run_clean
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
@@ -65,12 +67,13 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> No
     commit has landed, so a service that fails is only logged. It stays pending and is finished after a later commit.
     """
     uri = session.access.location.uri
+    tell_backlog(session)
     if settings.clean.is_automatic and settings.clean.failed_writes is FailedWrites.LAZY:
         _attempt("rollback of failed writes", uri, lambda: roll_back_failed(session))
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
-        _attempt("clean", uri, lambda: run_clean(session, settings.clean, is_asked=False))
+        _attempt("clean", uri, told(uri, "clean", lambda: run_clean(session, settings.clean, is_asked=False)))
     if settings.archive.is_automatic:
-        _attempt("archival", uri, lambda: archive_when_due(session, settings.archive))
+        _attempt("archival", uri, told(uri, "archive", lambda: archive_when_due(session, settings.archive)))
 
 
 def run_after_turn(
@@ -91,11 +94,11 @@ def run_after_turn(
     def run() -> None:
         now = snapshot()
         if settings.is_inline and may_be_due(job(base), now):
-            run_compactions(job(base), is_asked=False)
+            told(uri, "compaction", lambda: run_compactions(job(base), is_asked=False))()
         elif settings.is_scheduled_inline and not settings.is_inline and may_be_due(job(base), now):
             schedule_compaction(job(base), is_asked=False)
         if settings.logs_inline and may_be_due(job(logs), now):
-            run_compactions(job(logs), is_asked=False)
+            told(uri, "logcompaction", lambda: run_compactions(job(logs), is_asked=False))()
 
     _attempt("compaction", uri, run)
 
@@ -103,7 +106,7 @@ def run_after_turn(
 def expire_after_turn(uri: str, settings: ExpirySettings, expire: Callable[[], object]) -> None:
     """Delete the partitions that have expired, once the writer has let go of the table. A failure is only logged."""
     if settings.is_inline:
-        _attempt("expiry of partitions", uri, expire)
+        _attempt("expiry of partitions", uri, told(uri, "expiry", expire))
 
 
 def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:

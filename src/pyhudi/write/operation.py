@@ -14,6 +14,7 @@ from pyhudi.format.schema.conversion import (
 )
 from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.merge.rules import MergeMode
+from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
@@ -89,7 +90,7 @@ def run_write(
     operation = prepared.operation
     extra = {**extra_metadata, SCHEMA: prepared.schema_text}
     with ExitStack() as life:
-        with turns.first() as turn:
+        with phase("begin"), turns.first() as turn:
             session = _without_dead_services(turn, operation, prepared.counted.counts)
             if is_stale(prepared, session.snapshot):
                 raise StaleInput(
@@ -99,7 +100,8 @@ def run_write(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            placed = place_rows(session, prepared, settings, write.run.planned)
+            with phase("place"):
+                placed = place_rows(session, prepared, settings, write.run.planned)
             if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
                 write.withdraw()
                 return nothing_to_do(operation)
@@ -123,7 +125,7 @@ def run_delete_partitions(
     """
     operation = Operation.DELETE_PARTITION
     with ExitStack() as life:
-        with turns.first() as turn:
+        with phase("begin"), turns.first() as turn:
             chosen = choose(turn.snapshot)
             session = _without_dead_services(turn, operation, chosen)
             snapshot = session.snapshot
@@ -233,12 +235,14 @@ def _carry_out(
     """Write the files of a plan and complete the write."""
     run, replaced = write.run, work.replaced
     write.put_inflight(inflight_content(run.table.layout, operation, work.plan))
-    statuses = work.write() if work.plan.tasks else []
+    note_action(run.target.action)
+    with phase("write"):
+        statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
         write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
     )
-    with write.completing(metadata, judge) as (session, completed):
+    with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
     return WriteResult(

@@ -16,6 +16,7 @@ from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
+from pyhudi.metrics.measuring import told_hold
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
@@ -196,7 +197,8 @@ def write_session(
     `wait_ms`: how long to wait while another writer holds the table.
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
     """
-    with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms) as hold:
+    holding = awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms)
+    with told_hold(access.location.uri, purpose, holding) as hold:
         now_ms = access.clock.now_ms()
         recover_table_properties(access.storage)
         snapshot = access.snapshot()
