@@ -9,6 +9,7 @@ from pyhudi.options.verdicts import OptionVerdict, option_verdicts
 from pyhudi.services.archive.run import ArchiveResult
 from pyhudi.services.clean.run import CleanResult
 from pyhudi.services.compaction.run import CompactionResult
+from pyhudi.services.expiry.plan import ExpiryResult
 from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
 from pyhudi.services.undo.savepoint import Savepoint
@@ -19,6 +20,7 @@ __all__ = [
     "ArchiveResult",
     "CleanResult",
     "CompactionResult",
+    "ExpiryResult",
     "Explanation",
     "HudiTable",
     "Instant",

@@ -11,6 +11,7 @@ from pyhudi.api import indexes, queries, savepoints, services, writes
 from pyhudi.api.access import list_storage, table_access
 from pyhudi.api.clustering import ClusteringCalls
 from pyhudi.api.creation import make_table
+from pyhudi.api.expiry import ExpiryCalls
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class HudiTable(ClusteringCalls):
+class HudiTable(ClusteringCalls, ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

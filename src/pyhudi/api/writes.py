@@ -11,20 +11,27 @@ from pyhudi.api.access import commit_texts
 from pyhudi.api.clustering import clustering_job
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
+from pyhudi.api.reporting import told_write
 from pyhudi.api.services import clean_job, compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
+from pyhudi.metrics.events import Replanned
+from pyhudi.metrics.listeners import is_listening, tell
+from pyhudi.metrics.measuring import count_retry
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
 from pyhudi.services.after_commit import (
     AfterCommitSettings,
     cluster_after_turn,
     end_outdated_clusterings,
+    expire_after_turn,
     run_after_commit,
     run_after_turn,
     run_clean_left,
 )
 from pyhudi.services.compaction.many_logs import tell_of_commits
+from pyhudi.services.expiry.plan import ExpiryPlan, ExpiryResult, plan_expiry
+from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.view.snapshot import Snapshot
@@ -36,7 +43,14 @@ from pyhudi.versions import LogNaming
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
+from pyhudi.write.operation import (
+    ChoosePartitions,
+    StaleInput,
+    WriteResult,
+    nothing_to_do,
+    run_delete_partitions,
+    run_write,
+)
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.place.replacement import find_partitions, match_partitions
 from pyhudi.write.preparation import prepare_anew, prepare_write
@@ -58,6 +72,10 @@ class WriteCall:
 
 def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     """Write rows. `data`: a Spark DataFrame, or anything that speaks the Arrow stream interface."""
+    return told_write(_write, handle, operation.value.lower(), call.options)(operation, data, call)
+
+
+def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
@@ -96,6 +114,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
             tell_of_commits(access.location.uri, ending.snapshot.timeline, after.compaction)
         _compact_after(handle, access, settings, after, data)
     _cluster_after(handle, access, settings, after, data)
+    expire_after_turn(access.location.uri, after.expiry, lambda: expire_partitions(handle, call.options, dry_run=False))
     return result
 
 
@@ -103,25 +122,57 @@ def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: Writ
     """As `HudiTable.delete_partitions`."""
     if isinstance(partitions, str) or not isinstance(partitions, Iterable):
         raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
-    operation = Operation.DELETE_PARTITION
+    wanted = tuple(partitions)
+    return delete_chosen(handle, lambda now: find_partitions(now.listing.partitions(), wanted), call)
+
+
+def delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
+    """Delete the partitions that `choose` names, in one commit; nothing is done where it names none.
+
+    It is asked upon the table as it is now, and anew by each attempt.
+    """
+    return told_write(_delete_chosen, handle, Operation.DELETE_PARTITION.value.lower(), call.options)(choose, call)
+
+
+def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
-    buckets = facts_of_table(snapshot.config, settings.bucket_options)
-    refuse_unfit_for_non_blocking(snapshot.config, buckets, operation, settings)
-
-    chosen = find_partitions(snapshot.listing.partitions(), partitions)
-    if not chosen:
+    operation = Operation.DELETE_PARTITION
+    refuse_unfit_for_non_blocking(
+        snapshot.config, facts_of_table(snapshot.config, settings.bucket_options), operation, settings
+    )
+    if not choose(snapshot):
         return nothing_to_do(operation)
 
     after = AfterCommitSettings.from_options(merged)
-    ending = _Ending(after)
+    ending = _Ending(after, ends_clusterings=False)
     writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
-    result = writer.run(lambda turns: run_delete_partitions(turns, chosen, extra_metadata=extra, then=ending.run))
-    _tell(handle, result, callback, call.on_commit)
+    result = writer.run(lambda turns: run_delete_partitions(turns, choose, extra_metadata=extra, then=ending.run))
+    if result.requested is not None:
+        _tell(handle, result, callback, call.on_commit)
     if ending.has_clean_left:
         run_clean_left(handle.access.location.uri, clean_job(handle, handle.access, settings, after.clean))
     return result
+
+
+def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None, *, dry_run: bool) -> ExpiryResult:
+    """As `HudiTable.expire_partitions`."""
+    _, merged, _ = handle.prepare(options)
+    settings = ExpirySettings.from_options(merged)
+    plan = ExpiryPlan()
+
+    def choose(now: Snapshot) -> Sequence[str]:
+        nonlocal plan
+        plan = plan_expiry(now, settings, now_ms=handle.access.clock.now_ms())
+        return tuple(one.partition for one in plan.expired)
+
+    if dry_run:
+        choose(handle.access.snapshot())
+        return ExpiryResult(None, None, plan.expired, plan.kept, plan.reason or "a dry run deletes nothing")
+
+    done = delete_chosen(handle, choose, WriteCall(options))
+    return ExpiryResult(done.requested, done.completed, plan.expired, plan.kept, plan.reason)
 
 
 def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -191,6 +242,10 @@ class _Writer:
             except PlanOutdated as error:
                 if not left:
                     raise
+                count_retry()
+                if is_listening():
+                    operation = self.operation.value.lower()
+                    tell(Replanned(self.access.location.uri, self.handle.name, operation, str(error)))
                 log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, error)
             is_alone, left = True, left - 1
 

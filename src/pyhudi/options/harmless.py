@@ -12,7 +12,7 @@ _ONE_MANAGER = "it only says how the table service manager is reached, and the o
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
 _ONE_SQL = "it only says how SQL statements write, and SQL statements on Hudi tables are refused"
 _ONE_STREAM = "it only says how streams work, and readStream and writeStream of Hudi tables are refused"
-_ONE_METRIC = "it only says where metrics go, and hoodie.metrics.on is refused"
+_ONE_METRIC = "it is for another reporter than PROMETHEUS and INMEMORY, or switches metrics that are always there"
 _STRONG = "stores answer with what was written last, so nothing is to be waited for"
 _INNER = "an inner switch of Apache Hudi's own code, of which nothing runs here"
 
@@ -137,10 +137,10 @@ _METRICS = harmless(
         "datadog.api.key.supplier", "datadog.api.site", "datadog.api.timeout.seconds", "datadog.metric.host",
         "datadog.metric.prefix", "datadog.metric.tags", "datadog.report.period.seconds", "executor.enable",
         "graphite.host", "graphite.metric.prefix", "graphite.port", "graphite.report.period.seconds", "jmx.host",
-        "jmx.port", "lock.enable", "m3.env", "m3.host", "m3.port", "m3.service", "m3.tags", "prometheus.port",
+        "jmx.port", "lock.enable", "m3.env", "m3.host", "m3.port", "m3.service", "m3.tags",
         "pushgateway.delete.on.shutdown", "pushgateway.host", "pushgateway.job.name", "pushgateway.port",
         "pushgateway.random.job.name.suffix", "pushgateway.report.labels", "pushgateway.report.period.seconds",
-        "reporter.class", "reporter.metricsname.prefix", "reporter.type",
+        "reporter.class",
     )),
 )  # fmt: skip
 
@@ -187,12 +187,6 @@ _OTHER_SYSTEMS = {
         "hoodie.spark.sql.merge.into.partial.updates", "hoodie.spark.sql.optimized.writes.enable",
         "hoodie.sql.bulk.insert.enable", "hoodie.sql.insert.mode", "hoodie.sql.origin.keygen.class",
         "hoodie.sql.partition.schema",
-    ),
-    **harmless(
-        "it only says how hoodie.partition.ttl.inline chooses partitions, which is refused",
-        "hoodie.partition.ttl.management.strategy.type", "hoodie.partition.ttl.strategy.class",
-        "hoodie.partition.ttl.strategy.days.retain", "hoodie.partition.ttl.strategy.max.delete.partitions",
-        "hoodie.partition.ttl.strategy.partition.selected",
     ),
     **harmless(
         "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",

@@ -79,9 +79,8 @@ REFUSED: dict[str, Entry] = {
         ("hoodie.rollback.instant.backup.enabled", ("false",), "what a rollback takes back is gone; the timeline keeps "
          "the rollback itself"),
         # What is told to others
-        ("hoodie.metrics.on", ("false",), "no metrics are reported; results of calls and the log tell what was done"),
-        ("hoodie.metadata.metrics.enable", ("false",), "no metrics are reported"),
-        ("hoodie.metricscompaction.log.blocks.on", ("false",), "no metrics are reported"),
+        ("hoodie.metadata.metrics.enable", ("false",), "no metrics of the metadata table are reported apart"),
+        ("hoodie.metricscompaction.log.blocks.on", ("false",), "no metrics of log blocks are reported"),
     )
 }  # fmt: skip
 

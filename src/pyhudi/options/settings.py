@@ -136,6 +136,14 @@ SETTINGS: dict[str, Entry] = {
     "hoodie.clean.policy": Entry(
         Kind.SETTING, accepts=("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
     ),
+    "hoodie.clean.failed.writes.policy": Entry(Kind.SETTING, accepts=("EAGER", "LAZY", "NEVER")),
+    "hoodie.partition.ttl.management.strategy.type": Entry(
+        Kind.SETTING, accepts=("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME")
+    ),
+    "hoodie.partition.ttl.strategy.class": Entry(
+        Kind.SETTING, accepts=("", "KeepByTimeStrategy", "KeepByCreationTimeStrategy"),
+        note="strategies of your own cannot be called",
+    ),
     "hoodie.datasource.insert.dup.policy": Entry(Kind.SETTING, accepts=("none", "drop", "fail")),
     "hoodie.bulkinsert.sort.mode": Entry(Kind.SETTING, accepts=_SORT_MODES),
     "hoodie.datasource.write.operation": Entry(

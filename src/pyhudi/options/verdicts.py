@@ -89,7 +89,7 @@ OPEN_ENDED: dict[str, Entry] = {
     "hoodie.deltastreamer.": Entry(Kind.HARMLESS, note=_STREAMER),
     "hoodie.streamer.": Entry(Kind.HARMLESS, note=_STREAMER),
     "hoodie.keygen.timebased.": Entry(Kind.PROMISE, accepts=("",), note="timestamp keys have no option of this name"),
-    "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.partition.ttl.strategy.class"].note),
+    "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note="strategies of your own cannot be called"),
     "hoodie.record.merge.property.": Entry(Kind.PROMISE, accepts=("",), note=COMES_LATER),
     "parquet.encryption.": Entry(Kind.PROMISE, accepts=("",), note="files are not encrypted; " + COMES_LATER),
 }

@@ -1,7 +1,7 @@
 """The services that follow a commit.
 
-Small cleans and archiving run while the writer still holds the table. Large cleans, compaction and clustering run after
-the writer has let go of it.
+Small cleans and archiving run while the writer still holds the table. Large cleans, compaction, clustering and the
+expiry of partitions run after the writer has let go of it.
 """
 
 import logging
@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from pyhudi.metrics.measuring import told
 from pyhudi.options.values import OptionValues
 from pyhudi.services.archive.run import archive_when_due
 from pyhudi.services.archive.settings import ArchiveSettings
-from pyhudi.services.clean.run import CleanJob, clean_in_turn, is_possibly_due, run_cleans
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.backlog import tell_backlog
+from pyhudi.services.clean.failed_writes import roll_back_failed
+from pyhudi.services.clean.run import CleanJob, CleanResult, clean_in_turn, is_possibly_due, run_cleans
+from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.clustering import run as clustering
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import CompactionJob, may_be_due, run_compactions, schedule_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
+from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 
@@ -35,6 +39,7 @@ class AfterCommitSettings:
     archive: ArchiveSettings
     compaction: CompactionSettings
     clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
+    expiry: ExpirySettings = field(default_factory=ExpirySettings)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -44,6 +49,7 @@ class AfterCommitSettings:
             ArchiveSettings.from_options(options),
             CompactionSettings.from_options(options),
             ClusteringSettings.from_options(options),
+            ExpirySettings.from_options(options),
         )
         return asked if OptionValues(options).flag(SERVICES_ENABLED, True) else asked.without_services()
 
@@ -55,6 +61,7 @@ class AfterCommitSettings:
             archive=replace(self.archive, is_automatic=False),
             compaction=replace(self.compaction, is_inline=False, is_scheduled_inline=False, logs_inline=False),
             clustering=replace(self.clustering, is_inline=False, is_scheduled_inline=False),
+            expiry=replace(self.expiry, is_inline=False),
         )
 
 
@@ -67,14 +74,19 @@ def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> bo
     uri = session.access.location.uri
     is_left = False
 
-    def clean() -> None:
+    def clean() -> CleanResult:
         nonlocal is_left
-        is_left = clean_in_turn(session, settings.clean, is_asked=False).left is not None
+        found = clean_in_turn(session, settings.clean, is_asked=False)
+        is_left = found.left is not None
+        return found.result
 
+    tell_backlog(session)
+    if settings.clean.is_automatic and settings.clean.failed_writes is FailedWrites.LAZY:
+        _attempt("rollback of failed writes", uri, lambda: roll_back_failed(session))
     if settings.clean.is_automatic and is_possibly_due(session, settings.clean):
-        _attempt("clean", uri, clean)
+        _attempt("clean", uri, told(uri, "clean", clean))
     if settings.archive.is_automatic:
-        _attempt("archival", uri, lambda: archive_when_due(session, settings.archive))
+        _attempt("archival", uri, told(uri, "archive", lambda: archive_when_due(session, settings.archive)))
     return is_left
 
 
@@ -83,7 +95,7 @@ def run_clean_left(uri: str, job: CleanJob) -> None:
 
     A failure is only logged, as in `run_after_commit`.
     """
-    _attempt("clean", uri, lambda: run_cleans(job, is_asked=False))
+    _attempt("clean", uri, told(uri, "clean", lambda: run_cleans(job, is_asked=False)))
 
 
 def run_after_turn(
@@ -104,11 +116,11 @@ def run_after_turn(
     def run() -> None:
         now = snapshot()
         if settings.is_inline and may_be_due(job(base), now):
-            run_compactions(job(base), is_asked=False)
+            told(uri, "compaction", lambda: run_compactions(job(base), is_asked=False))()
         elif settings.is_scheduled_inline and not settings.is_inline and may_be_due(job(base), now):
             schedule_compaction(job(base), is_asked=False)
         if settings.logs_inline and may_be_due(job(logs), now):
-            run_compactions(job(logs), is_asked=False)
+            told(uri, "logcompaction", lambda: run_compactions(job(logs), is_asked=False))()
 
     _attempt("compaction", uri, run)
 
@@ -146,6 +158,12 @@ def cluster_after_turn(
             clustering.schedule_clustering(own, is_asked=False)
 
     _attempt("clustering", uri, run)
+
+
+def expire_after_turn(uri: str, settings: ExpirySettings, expire: Callable[[], object]) -> None:
+    """Delete the partitions that have expired, once the writer has let go of the table. A failure is only logged."""
+    if settings.is_inline:
+        _attempt("expiry of partitions", uri, told(uri, "expiry", expire))
 
 
 def _attempt(what: str, uri: str, run: Callable[[], object]) -> None:

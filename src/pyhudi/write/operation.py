@@ -15,9 +15,11 @@ from pyhudi.format.schema.conversion import (
 from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.records import CommitMetadata, WriteStat
 from pyhudi.merge.rules import MergeMode
+from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
@@ -38,11 +40,12 @@ from pyhudi.write.place.buckets import refuse_replacing_rings
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
-from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
+from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
 from pyhudi.write.settings import WriteSettings
 
 AfterCommit: TypeAlias = Callable[[WriteSession], None]
+ChoosePartitions: TypeAlias = Callable[[Snapshot], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,7 @@ def run_write(
     operation = prepared.operation
     extra = {**extra_metadata, SCHEMA: prepared.schema_text}
     with ExitStack() as life:
-        with turns.first() as turn:
+        with phase("begin"), turns.first() as turn:
             session = _without_dead_services(turn, operation, prepared.counted.counts)
             if is_stale(prepared, session.snapshot):
                 raise StaleInput(
@@ -98,7 +101,8 @@ def run_write(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            placed = place_rows(session, prepared, settings, write.run.planned)
+            with phase("place"):
+                placed = place_rows(session, prepared, settings, write.run.planned)
             if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
                 write.withdraw()
                 return nothing_to_do(operation)
@@ -113,18 +117,23 @@ def run_write(
 
 
 def run_delete_partitions(
-    turns: Turns, partitions: Sequence[str], *, extra_metadata: Mapping[str, str], then: AfterCommit
+    turns: Turns, choose: ChoosePartitions, *, extra_metadata: Mapping[str, str], then: AfterCommit
 ) -> WriteResult:
-    """Replace every file group of these partitions by nothing. Their files stay until a clean removes them.
+    """Replace every file group of some partitions by nothing. Their files stay until a clean removes them.
 
-    Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
+    `choose`: says which partitions, by the table as it is when the write begins. A write that is planned anew asks
+    again. Requests: a listing of each partition, and a dozen small timeline files. Raises: as `choose` does.
     """
     operation = Operation.DELETE_PARTITION
     with ExitStack() as life:
-        with turns.first() as turn:
-            session = _without_dead_services(turn, operation, partitions)
+        with phase("begin"), turns.first() as turn:
+            chosen = choose(turn.snapshot)
+            session = _without_dead_services(turn, operation, chosen)
             snapshot = session.snapshot
-            chosen = find_partitions(snapshot.listing.partitions(), partitions)
+            if session is not turn:
+                chosen = choose(snapshot)
+            if not chosen:
+                return nothing_to_do(operation)
             refuse_replacing_rings(snapshot, chosen)
             write = _begin(turns, session, operation, life)
 
@@ -230,12 +239,14 @@ def _carry_out(
     """Write the files of a plan and complete the write."""
     run, replaced = write.run, work.replaced
     write.put_inflight(inflight_content(run.table.layout, operation, work.plan))
-    statuses = work.write() if work.plan.tasks else []
+    note_action(run.target.action)
+    with phase("write"):
+        statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
         write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
     )
-    with write.completing(metadata, judge) as (session, completed):
+    with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
     return WriteResult(

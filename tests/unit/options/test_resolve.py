@@ -340,7 +340,7 @@ def test_the_log_line_comes_once_a_process_not_once_a_table() -> None:
         ("hoodie.auto.commit", Kind.PROMISE),
         ("hoodie.clean.automatic", Kind.SETTING),
         ("hoodie.clean.parallelism", Kind.HARMLESS),
-        ("hoodie.clean.failed.writes.policy", Kind.PROMISE),
+        ("hoodie.clean.failed.writes.policy", Kind.SETTING),
         ("hoodie.hfile.block.cache.size", Kind.HARMLESS),
         ("hoodie.write.lock.zookeeper.url", Kind.SETTING),
         ("hoodie.write.lock.zookeeper.port", Kind.HARMLESS),

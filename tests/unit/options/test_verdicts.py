@@ -220,11 +220,11 @@ def test_without_table_services_nothing_follows_a_commit() -> None:
 
 
 def test_verdicts_can_be_searched() -> None:
-    (found,) = option_verdicts("cleaner.policy.failed", "refused")
+    (found,) = option_verdicts("cleaner.delete", "refused")
 
     assert (found.name, found.newest) == (
-        "hoodie.cleaner.policy.failed.writes", "hoodie.clean.failed.writes.policy"
+        "hoodie.cleaner.delete.bootstrap.base.file", "hoodie.clean.delete.bootstrap.base.file"
     )  # fmt: skip
-    assert found.accepts == ("EAGER", "LAZY")
+    assert found.accepts == ("false",)
     with pytest.raises(ValueError, match="nonsense"):
         option_verdicts(verdict="nonsense")

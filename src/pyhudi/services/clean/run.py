@@ -97,6 +97,11 @@ class CleanTurn:
     left: _Due | None
     reason: str
 
+    @property
+    def result(self) -> CleanResult:
+        """What was done in this turn."""
+        return _result(self.done, reason=self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class _Running:

@@ -22,6 +22,7 @@ from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
 from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.undo.rollback_plan import read_rolled_back
 
 log = logging.getLogger("pyhudi")
 
@@ -42,10 +43,12 @@ def clear_up(
     life: LifeTerms,
     *,
     takes_over: str | None,
+    undoes_dead: bool = True,
 ) -> ClearedUp:
     """Finish or undo what dead writers left. The caller holds the guard.
 
-    `takes_over`: a restore to this instant is finished even if another tool left it pending.
+    `takes_over`: a restore to this instant is finished even if another tool left it pending. `undoes_dead`: dead writes
+    are rolled back; if not, they stay pending, as those do that live, except those whose rollback has begun.
 
     Raises: Conflict for an action that another writer may be running.
     """
@@ -58,8 +61,7 @@ def clear_up(
         if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
             snapshot = read_snapshot()
 
-        dead = find_dead_writes(table.storage, snapshot.timeline, life)
-        undone = tuple(run_rollback(table, snapshot.timeline, instant) for instant in dead)
+        undone = roll_back_dead(table, snapshot.timeline, life, only_begun=not undoes_dead)
         if undone:
             snapshot = read_snapshot()
 
@@ -70,6 +72,21 @@ def clear_up(
         )
     forget_dead(life.guard, {instant.requested for instant in snapshot.timeline.pending})
     return ClearedUp(snapshot, restored, undone)
+
+
+def roll_back_dead(
+    table: ActionTable, timeline: Timeline, life: LifeTerms, *, only_begun: bool = False
+) -> tuple[RolledBack, ...]:
+    """Roll dead writes back, newest first. The caller holds the guard.
+
+    `only_begun`: only those with a rollback on the timeline, since some of their files may be gone.
+    Raises: Conflict for a write of another tool that is alive, as `find_dead_writes`.
+    """
+    dead = find_dead_writes(table.storage, timeline, life)
+    if dead and only_begun:
+        begun = read_rolled_back(table.storage, timeline, since=dead[-1].requested)
+        dead = [instant for instant in dead if instant.requested in begun]
+    return tuple(run_rollback(table, timeline, instant) for instant in dead)
 
 
 def _finish_restores(table: ActionTable, snapshot: Snapshot, takes_over: str | None) -> tuple[RestoreDone, ...]:

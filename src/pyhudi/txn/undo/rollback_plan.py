@@ -1,10 +1,11 @@
 """The plan of a rollback and its metadata. The plan is on the timeline before anything is deleted."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
-from pyhudi.format.timeline.action_files import decode_rollback_plan
+from pyhudi.format.timeline.action_files import decode_rollback_metadata, decode_rollback_plan
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import (
     InstantInfo,
@@ -42,6 +43,20 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
         _refuse_nameless_logs(plan, path)
         if plan.instant_to_rollback is not None:
             found.setdefault(plan.instant_to_rollback.requested, (instant.requested, plan))
+    return found
+
+
+def read_rolled_back(storage: Storage, timeline: Timeline, *, since: str) -> set[str]:
+    """The requested times of writes that a rollback on the timeline takes back, pending or completed.
+
+    `since`: rollbacks before this time are not looked at. One get per rollback.
+    """
+    found = set(read_pending_plans(storage, timeline))
+    for instant in timeline:
+        if instant.action == "rollback" and instant.is_completed and instant.requested > since:
+            path = timeline.layout.path(instant)
+            with suppress(NotFound):  # archived since the timeline was listed, so it has long been finished
+                found.update(decode_rollback_metadata(storage.get(path), path=path).commits_rollback)
     return found
 
 
