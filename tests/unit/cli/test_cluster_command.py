@@ -56,6 +56,8 @@ def test_a_plan_that_no_longer_holds_is_told(table: HudiTable) -> None:
 
 def test_a_wrong_call_is_an_error(table: HudiTable) -> None:
     assert "no column 'x'" in run(table, "--sort", "x", code=2)
-    assert "expected one of linear, z-order, zorder, hilbert" in run(table, "--sort", "fare", "--layout", "peano", code=2)
+    assert "expected one of linear, z-order, zorder, hilbert" in run(
+        table, "--sort", "fare", "--layout", "peano", code=2
+    )
     assert "'osl'" in run(table, "--partition", "osl", code=3)
     run(table, "--run", "--schedule", code=2)
