@@ -286,7 +286,7 @@ def _sweep(expires_ms: int, clock: Clock, snapshot: Snapshot, done: list[DoneCle
         )  # fmt: skip
 
 
-def _result(done: list[DoneClean], *, reason: str) -> CleanResult:
+def _result(done: Sequence[DoneClean], *, reason: str) -> CleanResult:
     newest = done[-1] if done else None
     return CleanResult(
         requested=newest.requested if newest else None,
