@@ -43,8 +43,7 @@ def archive(handle: TableHandle, options: Mapping[str, object] | None) -> Archiv
     """As `HudiTable.archive`."""
     _, merged, settings = handle.prepare(options)
     what = ArchiveSettings.from_options(merged)
-    with handle.session(settings, what.clean, "archive") as session:
-        return run_archive(session, what)
+    return run_archive(lambda: handle.session(settings, what.clean, "archive"), what, handle.access.clock)
 
 
 def compact(
