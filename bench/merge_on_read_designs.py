@@ -1,7 +1,7 @@
-"""`python -m bench.merge_on_read_designs`: both ways in which Spark reads slices with logs, beside plain Parquet.
+"""`python -m bench.merge_on_read_designs`: each way in which Spark reads slices with logs, beside plain Parquet.
 
 For each share of updated rows: a table of ten files with so many rows in its logs, and the same rows as plain Parquet.
-Sides take turns; the first round warms up and is not counted. Every table is read by both designs and checked first.
+Sides take turns; the first round warms up and is not counted. Every table is read in all ways and checked first.
 Needs PySpark 4.3. Prints a table, and writes it to `build/bench/merge_on_read_designs.md`.
 """
 
@@ -25,7 +25,7 @@ from bench.data import SEED, make_input, make_rows
 from bench.processor import read_processor_seconds
 from bench.worker import KEY, ORDERING, PARTITION, bench_commands, open_rows
 from pyhudi import HudiTable
-from pyhudi.engine.spark.read import merge_design
+from pyhudi.engine.spark.read import local_rows, merge_design
 from tests.support.reference.environment import PROJECT
 from tests.support.reference.server import Handler, start_session
 
@@ -37,12 +37,18 @@ SESSION = {"spark.master": "local[2]", "spark.driver.memory": "4g", "spark.ui.en
 CASES: Mapping[str, tuple[float, int]] = {
     "1 %": (0.01, 1),
     "10 commits of 1 %": (0.01, 10),
+    "50 commits of 0.2 %": (0.002, 50),
     "10 %": (0.1, 1),
     "100 %": (1.0, 1),
 }
 """The share of the rows that a delta commit updates, and how many of these there are."""
 
-APART, WHOLE, PARQUET = "apart", "whole", "plain Parquet"
+PARQUET = "plain Parquet"
+STANDING = "standing rows"
+APART, APART_BY_TASKS = "apart, driver", "apart, tasks"
+WHOLE, WHOLE_BY_TASKS = "whole, driver", "whole, tasks"
+SIDES = (PARQUET, STANDING, APART, APART_BY_TASKS, WHOLE, WHOLE_BY_TASKS)
+EVER = 1 << 60
 STEPS = ("aggregate", "sums", "full_scan")
 TITLES = {"aggregate": "aggregate by partition", "sums": "sums of all numbers", "full_scan": "full scan"}
 
@@ -93,21 +99,18 @@ def make_tables(folder: Path, cases: Sequence[str], *, rows: int) -> dict[str, P
 def measure(spark: SparkSession, tables: Mapping[str, Path], *, rounds: int) -> str:
     """A Markdown table: medians of wall seconds and of processor seconds."""
     commands = {**bench_commands(spark), "sums": lambda path, format: _sums(spark, path, format)}
-    lines = [
-        f"| updated rows | step | {PARQUET} | {APART} | {WHOLE} |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    lines = [f"| updated rows | step | {' | '.join(SIDES)} |", "| --- | --- |" + " ---: |" * len(SIDES)]
     for case, path in tables.items():
         _check(commands, path)
         taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
         for number in range(rounds + 1):
             for step in STEPS:
-                for side in (PARQUET, APART, WHOLE):
+                for side in SIDES:
                     found = _timed(commands[step], side, path)
                     if number:
                         taken.setdefault((step, side), []).append(found)
         for step in STEPS:
-            cells = [_cell(taken[step, side]) for side in (PARQUET, APART, WHOLE)]
+            cells = [_cell(taken[step, side]) for side in SIDES]
             lines.append(f"| {case} | {TITLES[step]} | {' | '.join(cells)} |")
             print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join(lines) + "\n"
@@ -115,7 +118,7 @@ def measure(spark: SparkSession, tables: Mapping[str, Path], *, rounds: int) -> 
 
 def _check(commands: Mapping[str, Callable[..., object]], path: Path) -> None:
     answers = []
-    for side in (PARQUET, APART, WHOLE):
+    for side in SIDES:
         use_design(side)
         answers.append(commands["summary"](path=_place(side, path), format=_format(side)))
     if any(answer != answers[0] for answer in answers):
@@ -124,8 +127,13 @@ def _check(commands: Mapping[str, Callable[..., object]], path: Path) -> None:
 
 def use_design(side: str) -> None:
     """Read slices with logs in this way, whatever their sizes are."""
+    is_whole, is_by_tasks = side in (WHOLE, WHOLE_BY_TASKS), side in (APART_BY_TASKS, WHOLE_BY_TASKS)
+    local_rows.KEPT_S = 0.0  # type: ignore[misc]
     merge_design.NATIVE_BYTES_MIN = 0  # type: ignore[misc]
-    merge_design.LOG_SHARE_MAX = 1_000 if side == APART else -1  # type: ignore[misc]
+    merge_design.LOG_SHARE_MAX = -1 if is_whole else EVER  # type: ignore[misc]
+    merge_design.BASE_BYTES_A_BLOCK = 1 if side == STANDING else EVER  # type: ignore[misc]
+    merge_design.DRIVER_LOG_BYTES_MAX = EVER  # type: ignore[misc]
+    merge_design.DRIVER_BYTES_MAX = merge_design.WHOLE_ON_DRIVER_BYTES_MAX = -1 if is_by_tasks else EVER  # type: ignore[misc]
 
 
 def _timed(step: Handler, side: str, path: Path) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def test_both_append_to_the_same_buckets_at_once(
     stated: dict[str, Any] = {
         "hoodie.table.name": "rides", "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "city", "hoodie.datasource.write.precombine.field": "ts",
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ", **THEIRS, **properties, **options,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ", **LOCK, **THEIRS, **properties, **options,
         "hoodie.write.concurrency.mode": MODE, "hoodie.compact.inline": False,
     }  # fmt: skip
     done: dict[str, list[Rows]] = {"pyhudi": [], "hudi": []}

@@ -7,24 +7,27 @@ are shared: of these the row with the greatest ordering value counts, whoever wr
 import threading
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable
 from pyhudi.errors import Conflict
+from tests.support.lock_servers import zookeeper_server
 from tests.support.reference.client import ReferenceFailed, ReferenceHudi
+
+__all__ = ["zookeeper_server"]
 
 COMMITS = 30
 _LOCKS = "org.apache.hudi.client.transaction.lock"
-LOCK = {
-    "hoodie.write.lock.provider": f"{_LOCKS}.FileSystemBasedLockProvider",
+WAITING = {
     "hoodie.write.lock.wait_time_ms": 60_000,
     "hoodie.write.lock.num_retries": 30,
     "hoodie.write.lock.wait_time_ms_between_retry": 200,
 }
+LOCK: dict[str, object] = {**WAITING, "hoodie.write.lock.provider": f"{_LOCKS}.FileSystemBasedLockProvider"}
 THEIRS = {
-    **LOCK,
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.cleaner.policy.failed.writes": "LAZY",
@@ -71,6 +74,20 @@ def rows_of(table: pa.Table) -> dict[str, tuple[int, str]]:
     return rows
 
 
+@pytest.fixture(params=["file system", "ZooKeeper"])
+def lock(request: pytest.FixtureRequest) -> dict[str, object]:
+    """The lock that both sides hold."""
+    if request.param == "file system":
+        return LOCK
+    return {
+        **WAITING,
+        "hoodie.write.lock.provider": f"{_LOCKS}.ZookeeperBasedLockProvider",
+        "hoodie.write.lock.zookeeper.url": request.getfixturevalue("zookeeper_server"),
+        "hoodie.write.lock.zookeeper.base_path": f"/hudi/{uuid4()}",
+        "hoodie.write.lock.zookeeper.lock_key": "rides",
+    }
+
+
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize(
     "name, version, options",
@@ -82,7 +99,13 @@ def rows_of(table: pa.Table) -> dict[str, tuple[int, str]]:
     ids=["1.2.0 on version 9", "1.0.2 on version 8", "0.15.0 on version 6"],
 )
 def test_both_write_at_once(
-    request: pytest.FixtureRequest, tmp_path: Path, name: str, version: int, options: dict[str, object], table_type: str
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    lock: dict[str, object],
+    name: str,
+    version: int,
+    options: dict[str, object],
+    table_type: str,
 ) -> None:
     hudi: ReferenceHudi = request.getfixturevalue(name)
     path = tmp_path / "rides"
@@ -97,7 +120,7 @@ def test_both_write_at_once(
     errors: list[BaseException] = []
 
     def ours() -> None:
-        mine = HudiTable.open(path, options=LOCK)
+        mine = HudiTable.open(path, options=lock)
         for number in range(COMMITS):
             rows = batch_of("pyhudi", number)
             try:
@@ -115,7 +138,7 @@ def test_both_write_at_once(
         for number in range(COMMITS):
             rows = batch_of("hudi", number)
             try:
-                stated: dict[str, Any] = {**known, **THEIRS, **SERVICES, **options}
+                stated: dict[str, Any] = {**known, **lock, **THEIRS, **SERVICES, **options}
                 hudi.write(path, as_table(rows), operation="upsert", **stated)
                 done["hudi"].append(rows)
             except ReferenceFailed as error:
@@ -144,6 +167,6 @@ def test_both_write_at_once(
     assert rows_of(hudi.read(path, **{"hoodie.metadata.enable": False})) == expected
 
     last = {"pyhudi0": ("oslo", 1_000, "last")}
-    HudiTable.open(path, options=LOCK).upsert(as_table(last))
+    HudiTable.open(path, options=lock).upsert(as_table(last))
     assert rows_of(hudi.read(path)) == expected | {"pyhudi0": (1_000, "last")}
     assert table.metadata.validate().is_valid

@@ -33,9 +33,11 @@ def make_table(
     refuse_stored_callback(given)
     WriteSettings.from_options(given)
     AfterCommitSettings.from_options(given)
+
     keys = column_names(record_key, what="record_key")
     partitions = column_names(partition_by, what="partition_by", has_kinds=True)
     order = column_names(ordering, what="ordering")
+
     text, columns = None, None
     if schema is not None:
         columns = canonical_arrow(frames.arrow_schema(schema))
@@ -50,6 +52,7 @@ def make_table(
             if missing:
                 raise Invalid(f"{what}: no column '{missing[0]}' in the schema, which has {', '.join(columns.names)}")
         text = avro_from_arrow(columns, record_name=record_name(name))
+
     new = NewTable(
         name=name,
         record_key=keys,

@@ -114,10 +114,12 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
     operation = _operation(merged)
     if operation in _DELETES and mode.lower() != "append":
         raise Invalid(f"mode '{mode}': expected 'append' with {_OPERATION}='{operation}', which deletes what is stored")
+
     exists = HudiTable.exists(path)
     if operation in _DELETES and not exists:
         what = "delete partitions of" if operation == "delete_partition" else "delete from"
         raise NotFound(f"{path}: expected a table to {what}, found none")
+
     match mode.lower():
         case "append":
             pass
@@ -135,6 +137,7 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
                 )
         case _:
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
+
     if exists:
         _write(HudiTable.open(path), dataframe, operation, merged)
         return

@@ -62,8 +62,10 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     if isinstance(keys, str | bytes | Mapping) or not (frames.is_arrow(keys) or isinstance(keys, Iterable)):
         example = f"[{keys!r}]" if isinstance(keys, str) else "['a']"
         raise Invalid(f"keys={keys!r}: expected a sequence of record keys, such as {example}, or Arrow data with them")
+
     if not frames.is_arrow(keys):
         return SoughtKeys(_distinct(_texts_of(snapshot, list(keys))))
+
     rows = plain_rows(frames.arrow_table(keys))
     if spec.makes_keys:
         raise Invalid("keys: expected texts of record keys, found rows: the table has no key columns")
@@ -73,9 +75,11 @@ def sought_keys(snapshot: Snapshot, keys: Any) -> SoughtKeys:
     if snapshot.schema_text is not None:
         for name in snapshot.config.record_key:
             _refuse_others(rows.column(name).type, snapshot.schema.field(name).type, name, "")
+
     texts = one_array(record_keys(rows, spec))
     if not spec.partition_by or spec.time_based or not set(spec.partition_by) <= set(rows.column_names):
         return SoughtKeys(_distinct(texts))
+
     paths = one_array(partition_paths(rows, spec))
     codes = np.asarray(paths.indices)
     by_path = {

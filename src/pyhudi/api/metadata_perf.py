@@ -62,20 +62,24 @@ def time_listings(
     known = read_files_partition(table, snapshot.timeline)
     known.expect(known.partitions())  # nothing is read before it is asked for
     open_ms = _since_ms(started)
+
     stored = StorageListing(snapshot.storage)
     existing_ms, _ = _timed(stored.partitions)
     metadata_ms, partitions = _timed(known.partitions)
     rows = [
         ListingTime(name="getAllPartitions", group="Partition lookup", existing_ms=existing_ms, metadata_ms=metadata_ms)
     ]
+
     chosen = _spread(partitions, partitions_max)
     total = len(_VIEWS) + 1
     rows.append(_average("getAllFilesInPartition", "Partition lookup", stored, known, chosen, _files))
     on_progress(1, total)
+
     counts = {partition: len(known.files(partition)) for partition in partitions}
     for number, (name, view) in enumerate(_VIEWS.items()):
         rows.append(_average(name, "File system view", stored, known, chosen, partial(view, snapshot)))
         on_progress(number + 2, total)
+
     return ListingTimes(
         open_ms=open_ms,
         manifest=manifest,

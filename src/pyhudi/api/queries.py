@@ -44,18 +44,21 @@ def scan(
     """As `HudiTable.scan`."""
     if query not in ("snapshot", "read_optimized"):
         raise Invalid(f"query='{query}': expected 'snapshot' or 'read_optimized'")
+
     snapshot = handle.access.snapshot()
     label = query
     if as_of is not None:
         until = instant_from_user(as_of, snapshot.zone, what="as_of")
         refuse_cleaned(snapshot, until, asked=f"as_of='{as_of}'")
         snapshot, label = snapshot.at(until), f"{query} as of {until}"
+
     shown = snapshot.shown_columns(query)
     schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
     predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
     skipping = None
     if predicate is not None and as_of is None:  # indexes speak of the latest files
         skipping = data_skipping(handle.access, snapshot, handle.options, handle.executor)
+
     plan = plan_snapshot(
         snapshot,
         schema=schema,
@@ -66,6 +69,7 @@ def scan(
         with_logs=query == "snapshot",
         skipping=skipping,
     )
+
     tell_of_logs(handle.access.location.uri, plan.files)
     return Scan(handle.access.storage, plan, handle.executor, partial(_to_spark, handle.access))
 

@@ -290,6 +290,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
     ordering = tuple(name for name in config.ordering if name in prepared.spec.schema.names)
+
     return WriteTarget(
         location=session.access.location,
         requested=requested,

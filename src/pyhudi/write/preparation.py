@@ -114,6 +114,7 @@ def _checked_columns(
     text, is_partial = snapshot.schema_text, False
     if text is not None:
         refuse_unwritable_types(text, table_name=config.name)
+
     if operation is Operation.DELETE:
         if text is None:
             raise Invalid(

@@ -84,6 +84,7 @@ def tagging_of_table(
         stored.bring_all()
     elif looks_keys_up(operation, settings):
         stored.bring(counts)
+
     ordering = tuple(name for name in config.ordering if name in spec.schema.names)
     tagging = Tagging(
         index=index,
@@ -93,6 +94,7 @@ def tagging_of_table(
         settles=settles_partitions(operation, spec, settings),
         drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
     )
+
     logs = log_reading(snapshot)
     if logs is None:
         return tagging

@@ -123,9 +123,11 @@ def _by_keys(
     )  # fmt: skip
     looks_up = looks_keys_up(operation, settings)
     brings = looks_up and tagging.index.is_exact  # what the input touches is only known behind the look-up
+
     if not brings:
         refuse_hidden_buckets(snapshot, stored.by_partition or stored.whole(counted.counts))
     tagged = tag_input(counted, stored, tagging) if looks_up else None
+
     profile = workload(operation, counted, tagged)
     if tagged is not None and tagging.drops_stored:
         refuse_stored_keys(tagged, settings, table_name=snapshot.config.name)
@@ -133,11 +135,13 @@ def _by_keys(
     touched = {**stored.by_partition, **stored.whole(profile.inserts)}
     if brings:
         refuse_hidden_buckets(snapshot, touched)
+
     fills = operation is not Operation.BULK_INSERT
     existing = {p: of if joins else [] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
     holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
     rows: WritableInput = counted if tagged is None else tagged
+
     sizing = Sizing(
         record_size_bytes=_record_size(snapshot, prepared.spec.schema, settings),
         file_size_max_bytes=settings.file_size_max_bytes,
@@ -145,6 +149,7 @@ def _by_keys(
         small_groups_max=settings.logs.small_groups_max if appends else None,
         new_rows_max=rows.group_rows_max if holds else None,
     )
+
     return rows, plan_write(
         profile, existing, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid, closed=frozen
     )

@@ -65,13 +65,16 @@ class StagedSource:
         if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
             # Java before 19 spells some of these in its own way: let this JVM do it, as it does for Apache Hudi.
             return SparkSource(self._input, self._location, executor=executor, kept=self._kept).count(spec)
+
         typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
         is_sorted = spec.order is not RowOrder.AS_ARRIVED and not spec.numbers_rows
         if is_sorted:
             typed = self._by_key(typed, spec)
+
         self._discard()
         self._staged = staged = stage(typed, spec, self._memory.spill_folder)
         staged.refuse_bad_rows()
+
         rows = PartitionedInput(
             staged.partitions(),
             open_storage(self._location),
