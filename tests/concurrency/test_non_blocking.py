@@ -294,7 +294,8 @@ ANEW = {
 def test_the_table_of_the_page_has_the_lines_that_are_played() -> None:
     page = (PROJECT / "docs" / "concurrency.md").read_text(encoding="utf-8")
     table = page.partition("| beside a non-blocking upsert")[2].partition("\n\n")[0]
-    cells = dict(tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table.splitlines()[2:])
+    lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
+    cells = {line[0]: line[1] for line in lines}
     assert list(cells) == list(BESIDE)
     assert cells["another non-blocking upsert, insert or delete"] == "both"
     assert cells["a compaction"].startswith("both. One case is planned anew: ")

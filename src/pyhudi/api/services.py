@@ -46,8 +46,8 @@ def archive(handle: TableHandle, options: Mapping[str, object] | None) -> Archiv
     """As `HudiTable.archive`."""
     _, merged, settings = handle.prepare(options)
     what = ArchiveSettings.from_options(merged)
-    with handle.session(settings, what.clean, "archive") as session:
-        return told(handle.access.location.uri, "archive", lambda: run_archive(session, what))()
+    open_session, clock = (lambda: handle.session(settings, what.clean, "archive")), handle.access.clock
+    return told(handle.access.location.uri, "archive", lambda: run_archive(open_session, what, clock))()
 
 
 def compact(

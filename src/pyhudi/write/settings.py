@@ -66,8 +66,9 @@ class WriteSettings:
     `metadata_deltacommits_max`: the metadata table is compacted after this many delta commits of its own.
     `metadata_log_blocks_min`: a log of the metadata table with this many blocks is log compacted; None: none is.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
-    `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Most writes end within the
-    default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
+    `lock_wait_ms`: how long to wait for one holder of the table; 0: not at all. A dead holder lets go at once on local
+    disk, so one that holds the table for long is at work: it builds an index, or makes the metadata table. One wait
+    covers all tries, so Apache Hudi's counts of retries have no effect.
     `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `conflict_strategy`: by which class of Apache Hudi writes conflict, by file group or by bucket. If empty, writes to
@@ -121,7 +122,7 @@ class WriteSettings:
     indexes: IndexSettings = field(default_factory=IndexSettings)
     heartbeat_interval_ms: int = count("hoodie.client.heartbeat.interval_in_ms", 60_000)
     heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
-    lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
+    lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 60_000, least=0)
     conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
     conflict_strategy: ConflictStrategy = choice(
         "hoodie.write.lock.conflict.resolution.strategy", "", get_args(ConflictStrategy)

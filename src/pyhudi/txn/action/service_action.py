@@ -21,7 +21,7 @@ from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionRun
 from pyhudi.txn.action.session import WriteSession
-from pyhudi.txn.locks.heartbeat import beating, remove_heartbeat
+from pyhudi.txn.locks.heartbeat import beating, remove_heartbeat, runner
 from pyhudi.txn.locks.running import is_surely_dead, running
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 
@@ -69,10 +69,10 @@ def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
 
 
 def refuse_running(session: WriteSession, instant: Instant) -> None:
-    """Refuse a pending service that another process runs. At most two requests.
+    """Refuse a pending service that somebody runs. At most two requests, and one more for the error.
 
     A recent heartbeat means that the service runs, unless the guard knows that its process has ended.
-    Raises: Conflict while another process runs the service.
+    Raises: Conflict while another process, or another thread of this one, runs the service.
     """
     now_ms, expires_ms = session.access.clock.now_ms(), session.heartbeat.expires_ms
     if is_surely_dead(session.access.guard, session.access.storage, instant.requested):
@@ -80,9 +80,10 @@ def refuse_running(session: WriteSession, instant: Instant) -> None:
 
     beat = session.access.storage.head(heartbeat_path(instant.requested))
     if beat is not None and now_ms - beat.modified_ms <= expires_ms:
+        who = runner(session.access.storage, instant.requested)
         raise Conflict(
-            f"{instant.action} '{instant.requested}': another process runs it (its heartbeat is "
-            f"{now_ms - beat.modified_ms:,} ms old); wait for it to end or, if it died, for {expires_ms:,} ms"
+            f"{instant.action} '{instant.requested}': {who} runs it (its heartbeat is {now_ms - beat.modified_ms:,} ms "
+            f"old); wait for it to end or, if it died, for {expires_ms:,} ms"
         )
 
 
@@ -101,8 +102,8 @@ def awaited_session(open_session: OpenSession, clock: Clock, *, what: str) -> It
             except Conflict as error:
                 if clock.now_ms() >= until_ms:
                     raise Conflict(
-                        f"{what}: waited {TURN_WAIT_MS // 1_000:,} seconds for the table, which another writer holds; "
-                        "it stays pending, and its next run does it anew"
+                        f"{what}: waited {TURN_WAIT_MS // 1_000:,} seconds for the table; it stays pending, and its "
+                        f"next run does it anew: {error}"
                     ) from error
                 clock.sleep_ms(_PAUSE_MS)
         yield session

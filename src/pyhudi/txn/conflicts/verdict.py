@@ -88,7 +88,7 @@ def judge_service(mine: Mine, now: TableState) -> Verdict:
         return Refused(f"{what}: another writer completed it, or rolled it back, meanwhile")
 
     if not mine.written <= mine.marked:
-        return Refused(f"{what}: another process took it for dead and does it anew")
+        return Refused(f"{what}: another run took it for dead and does it anew")
     return Proceed()
 
 

@@ -76,6 +76,17 @@ def find_own_heartbeats(storage: Storage, *, other_than: Collection[str]) -> lis
     return own
 
 
+def runner(storage: Storage, requested: str) -> str:
+    """Who runs an action, for a message: as far as its heartbeat can say. One get."""
+    try:
+        mark = process_of(storage.get(heartbeat_path(requested)))
+    except NotFound:
+        return "another writer"
+    if not mark:
+        return "another writer"
+    return "another thread of this process" if mark == process_mark() else "another process"
+
+
 def remove_heartbeat(storage: Storage, requested: str) -> None:
     """Delete an instant's heartbeat, where there is one."""
     storage.delete(f"{HEARTBEATS}/{requested}")
