@@ -17,6 +17,7 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
@@ -85,7 +86,6 @@ def run_write(
     Raises: StaleInput before anything is written; PlanOutdated where the write may be planned anew from the same input.
     """
     operation = prepared.operation
-    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
     with ExitStack() as life:
         with turns.first() as turn:
             session = _without_dead_services(turn, operation, prepared.counted.counts)
@@ -97,18 +97,59 @@ def run_write(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            placed = place_rows(session, prepared, settings, write.run.planned)
-            if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+            return _write_rows(write, prepared, settings, extra_metadata, then)
+
+
+def run_row_change(
+    turns: Turns,
+    operation: Operation,
+    make: Callable[[Snapshot], PreparedWrite],
+    settings: WriteSettings,
+    *,
+    extra_metadata: Mapping[str, str],
+    then: AfterCommit,
+) -> WriteResult:
+    """Write rows that are made of stored rows. Otherwise as `run_write`.
+
+    `make`: the rows, made of the table as it is when the write begins, and checked against it. So a commit between
+    reading and writing cannot be overlooked: others that change the same rows meanwhile are conflicts like any other.
+
+    Raises: what `make` raises, with nothing written; PlanOutdated where the rows must be made anew.
+    """
+    with ExitStack() as life:
+        with turns.first() as session:
+            write = _begin(turns, session, operation, life)
+
+        with rolled_back_on_failure(write):
+            prepared = make(session.snapshot)
+            if not any(prepared.counted.counts.values()):  # no row matched, whatever the settings say of empty commits
                 write.withdraw()
                 return nothing_to_do(operation)
+            return _write_rows(write, prepared, settings, extra_metadata, then)
 
-            is_sure = turns.is_alone or appends_freely(prepared, settings)
-            if settings.detects_conflicts_early and not is_sure:
-                _refuse_early(session, write.run.requested, placed.plan)
-            target = _target(session, prepared, settings, write.run.requested)
-            judge = _judge(session, prepared, settings, placed.plan)
-            work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
-            return _carry_out(write, operation, work, extra, judge, then)
+
+def _write_rows(
+    write: RunningWrite,
+    prepared: PreparedWrite,
+    settings: WriteSettings,
+    extra_metadata: Mapping[str, str],
+    then: AfterCommit,
+) -> WriteResult:
+    """Place the rows of a write that has begun, write them and commit; or withdraw it where there is nothing to do."""
+    session, operation = write.session, prepared.operation
+    placed = place_rows(session, prepared, settings, write.run.planned)
+    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+        write.withdraw()
+        return nothing_to_do(operation)
+
+    is_sure = write.turns.is_alone or appends_freely(prepared, settings)
+    if settings.detects_conflicts_early and not is_sure:
+        _refuse_early(session, write.run.requested, placed.plan)
+    target = _target(session, prepared, settings, write.run.requested)
+    judge = _judge(session, prepared, settings, placed.plan)
+    work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
+    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
+    return _carry_out(write, operation, work, extra, judge, then)
 
 
 def run_delete_partitions(

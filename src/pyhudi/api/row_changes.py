@@ -1,0 +1,85 @@
+"""Row-level changes: each is checked, and is one commit of rows that are made of the table's own."""
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from pyhudi.api.access import data_skipping
+from pyhudi.api.handle import TableHandle
+from pyhudi.api.writes import WriteCall, WriteCourse
+from pyhudi.engine.local.arrow_source import ArrowSource
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
+from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.prune.data_skipping import DataSkipping
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.write import Turns
+from pyhudi.write.input.source import Operation, PreparedWrite
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
+from pyhudi.write.operation import WriteResult, run_row_change
+from pyhudi.write.preparation import prepare_write
+from pyhudi.write.rows.changes import DeleteWhere, RowChange, UpdateWhere
+from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
+
+
+def delete_where(handle: TableHandle, where: Any, call: WriteCall) -> WriteResult:
+    """As `HudiTable.delete` with `where`."""
+    return change_rows(handle, DeleteWhere(where), call)
+
+
+def update(handle: TableHandle, set_: Any, where: Any | None, call: WriteCall) -> WriteResult:
+    """As `HudiTable.update`."""
+    return change_rows(handle, UpdateWhere(set_, where), call)
+
+
+def change_rows(handle: TableHandle, change: RowChange, call: WriteCall) -> WriteResult:
+    """Carry out a row-level change in this process.
+
+    Its rows are made of the table as it is when the write begins. Where another writer is in its way they are made
+    anew, and the table is held from then on, so that the change succeeds.
+    """
+    snapshot, merged, settings = handle.prepare(call.options)
+    _refuse_unfit(change, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
+    course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
+    change.check(snapshot)
+
+    memory = MemorySettings.from_options(handle.callers_options(call.options))
+    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
+
+    def made(snapshot: Snapshot, held: ExitStack) -> PreparedWrite:
+        change.check(snapshot)
+        rows = change.rows(snapshot, partial(_skipping, handle))
+        source = ArrowSource(rows, handle.access.storage, handle.executor, memory)
+        held.callback(source.close)
+        deletes = change.operation is Operation.DELETE
+        return prepare_write(snapshot, source, change.operation, settings, is_unordered=deletes)
+
+    def attempt(turns: Turns) -> WriteResult:
+        with ExitStack() as held:
+            make = partial(made, held=held)
+            return run_row_change(
+                turns, change.operation, make, settings, extra_metadata=course.extra, then=course.finish
+            )
+
+    result = course.run(attempt, handle.access, None)
+    course.follow(result, handle.access, None)
+    return result
+
+
+def _skipping(handle: TableHandle, snapshot: Snapshot) -> DataSkipping | None:
+    return data_skipping(handle.access, snapshot, handle.options, handle.executor)
+
+
+def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, table_name: str) -> None:
+    """Raises: Invalid, Unsupported for settings under which rows made of stored rows would come out wrong."""
+    if settings.is_non_blocking:
+        raise Unsupported(
+            f"table '{table_name}': option '{CONCURRENCY_MODE}'='{settings.concurrency_mode}': a row-level change "
+            "writes what it read, and such writers do not look for what others changed meanwhile; leave the option "
+            "out for this call"
+        )
+    if is_delete_payload(payload) and change.operation is not Operation.DELETE:
+        raise Invalid(
+            f"table '{table_name}': expected a payload class that keeps rows, found {payload}, which makes all rows "
+            "of a write deletes; leave the option out, or use delete"
+        )
