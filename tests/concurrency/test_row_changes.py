@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,10 +21,10 @@ TABLES = [(kind, version) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ") for ver
 ROWS = 4
 
 
-def make(path: str, kind: str, version: int, **given: object) -> HudiTable:
+def make(path: str, kind: str, version: int, **given: Any) -> HudiTable:
     table = HudiTable.create(
         path, name="t", record_key="id", ordering="ts", table_type=kind, table_version=version, **given
-    )  # type: ignore[arg-type]
+    )
     ids = [f"k{n}" for n in range(ROWS)]
     table.upsert(pa.table({"id": ids, "ts": [1] * ROWS, "n": [0] * ROWS}, schema=SCHEMA))
     return table

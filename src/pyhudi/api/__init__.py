@@ -13,6 +13,7 @@ from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
 from pyhudi.services.undo.savepoint import Savepoint
 from pyhudi.table.read.plan import Explanation
+from pyhudi.table.read.tasks import ScanTask
 from pyhudi.write.operation import WriteResult
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RollbackResult",
     "Savepoint",
     "Scan",
+    "ScanTask",
     "TableMetadata",
     "WriteResult",
     "option_verdicts",
