@@ -15,6 +15,7 @@ from pyhudi.services.undo.savepoint import Savepoint
 from pyhudi.table.read.plan import Explanation
 from pyhudi.table.read.tasks import ScanTask
 from pyhudi.write.operation import WriteResult
+from pyhudi.write.rows.clauses import When
 
 __all__ = [
     "ArchiveResult",
@@ -31,6 +32,7 @@ __all__ = [
     "Scan",
     "ScanTask",
     "TableMetadata",
+    "When",
     "WriteResult",
     "option_verdicts",
     "register_merger",

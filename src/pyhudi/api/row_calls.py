@@ -1,6 +1,6 @@
 """The calls that change rows where they are: deletes, updates and merges. `HudiTable` has them from here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyhudi.api import row_changes, writes
@@ -10,6 +10,7 @@ from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.errors import Invalid
 from pyhudi.write.input.source import Operation
 from pyhudi.write.operation import WriteResult
+from pyhudi.write.rows.clauses import MergeClauses
 
 
 class RowCalls:
@@ -65,3 +66,45 @@ class RowCalls:
         """
         call = WriteCall(options, extra_metadata, on_commit)
         return row_changes.update(self._handle, set, where, call)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str] | None = None,
+        *,
+        when_matched_update: Any = None,
+        when_matched_delete: Any = None,
+        when_not_matched_insert: Any = None,
+        when_not_matched_by_source_update: Any = None,
+        when_not_matched_by_source_delete: Any = None,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        options: Mapping[str, object] | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> WriteResult:
+        """Change, delete and insert rows by the rows of a source, in one commit.
+
+        `source`: anything that speaks the Arrow stream interface; it is held in memory. `on`: which rows match, as
+        Spark SQL text such as `"target.id = source.id"`, or names of columns that are equal; None: the record key, and
+        the partition columns where the source has them. Null equals nothing.
+
+        A clause is True (every column as the source has it, or every row for a delete), columns and their values such
+        as `{"n": "target.n + source.n"}`, for a delete a condition, or a `pyhudi.When` with a condition and values;
+        several in a list. A row goes to the first clause that takes it: those with a condition first, of these deletes
+        first. `when_not_matched_by_source_…`: rows of the table that match none of the source; the whole table is read
+        then, otherwise only files that may hold a match. Where nothing changes, there is no commit.
+
+        Raises: Invalid for a row of the table that several rows of the source match (unless all that matches is
+        deleted), for new rows of one record key or of a stored one, and as `update`; Unsupported for a Spark DataFrame,
+        and as `update`.
+        """
+        clauses = MergeClauses(
+            when_matched_update,
+            when_matched_delete,
+            when_not_matched_insert,
+            when_not_matched_by_source_update,
+            when_not_matched_by_source_delete,
+        )
+        call = WriteCall(options, extra_metadata, on_commit)
+        return row_changes.merge(self._handle, source, on, clauses, (source_alias, target_alias), call)

@@ -4,21 +4,30 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api import frames
 from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
+from pyhudi.api.lookup import SoughtKeys, look_up
 from pyhudi.api.writes import WriteCall, WriteCourse
 from pyhudi.engine.local.arrow_source import ArrowSource
+from pyhudi.engine.local.input_columns import plain_rows
 from pyhudi.errors import Invalid, Unsupported
-from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
+from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload, merge_options
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.prune.data_skipping import DataSkipping
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.write import Turns
-from pyhudi.write.input.source import Operation, PreparedWrite
+from pyhudi.write.input.schema import refuse_doubled
+from pyhudi.write.input.source import LEAVES, Operation, PreparedWrite
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import WriteResult, run_row_change
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.rows.changes import DeleteWhere, RowChange, UpdateWhere
+from pyhudi.write.rows.clauses import MergeClauses
+from pyhudi.write.rows.merge import Merge
 from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
 
 
@@ -30,6 +39,25 @@ def delete_where(handle: TableHandle, where: Any, call: WriteCall) -> WriteResul
 def update(handle: TableHandle, set_: Any, where: Any | None, call: WriteCall) -> WriteResult:
     """As `HudiTable.update`."""
     return change_rows(handle, UpdateWhere(set_, where), call)
+
+
+def merge(
+    handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str], call: WriteCall
+) -> WriteResult:
+    """As `HudiTable.merge`. `aliases`: of source and table."""
+    if frames.spark_dataframe(source) is not None:
+        raise Unsupported(
+            "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
+            "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
+        )
+    _, _, settings = handle.prepare(call.options)
+    rows = frames.arrow_table(source)
+    refuse_doubled(rows.schema)
+    change = Merge(
+        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index,
+        find_stored=partial(_find_stored, handle),
+    )  # fmt: skip
+    return change_rows(handle, change, call)
 
 
 def change_rows(handle: TableHandle, change: RowChange, call: WriteCall) -> WriteResult:
@@ -52,7 +80,8 @@ def change_rows(handle: TableHandle, change: RowChange, call: WriteCall) -> Writ
         source = ArrowSource(rows, handle.access.storage, handle.executor, memory)
         held.callback(source.close)
         deletes = change.operation is Operation.DELETE
-        return prepare_write(snapshot, source, change.operation, settings, is_unordered=deletes)
+        marks = LEAVES in rows.schema.names
+        return prepare_write(snapshot, source, change.operation, settings, is_unordered=deletes, marks_deletes=marks)
 
     def attempt(turns: Turns) -> WriteResult:
         with ExitStack() as held:
@@ -64,6 +93,12 @@ def change_rows(handle: TableHandle, change: RowChange, call: WriteCall) -> Writ
     result = course.run(attempt, handle.access, None)
     course.follow(result, handle.access, None)
     return result
+
+
+def _find_stored(handle: TableHandle, snapshot: Snapshot, keys: pa.Array) -> pa.Table:
+    given = merge_options(write=handle.options, opened=None, table={})
+    ascending = keys.take(pc.sort_indices(keys))
+    return look_up(snapshot, SoughtKeys(ascending), given, handle.executor)
 
 
 def _skipping(handle: TableHandle, snapshot: Snapshot) -> DataSkipping | None:

@@ -138,7 +138,7 @@ def _may_be_stored(found: pa.DataType, wanted: pa.DataType) -> bool:
         return True
     source, target = canonical_type(found), canonical_type(wanted)
     if types.is_nested(source) or types.is_nested(target):
-        return bool(source == target)
+        return _casts(source, target)
     if source == target:
         return True
     if target == pa.string():
@@ -146,6 +146,14 @@ def _may_be_stored(found: pa.DataType, wanted: pa.DataType) -> bool:
     if is_numeric(source) and is_numeric(target):
         return can_cast(source, target)
     return is_datetime(source) and is_datetime(target)
+
+
+def _casts(source: pa.DataType, target: pa.DataType) -> bool:
+    try:
+        pa.array([], source).cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return False
+    return True
 
 
 def _refusal(what: str, found: pa.DataType, field: pa.Field) -> str:
