@@ -168,7 +168,7 @@ TWICE = source(("a", "oslo", 5, 1, ""), ("a", "oslo", 5, 2, ""))
         (ONE, {"when_not_matched_by_source_update": True}, "these rows have none in the source"),
         (ONE.drop_columns(["n"]), {"when_matched_update": True}, "found no 'n'"),
         (ONE, {"on": "target.id = source.idd", "when_matched_update": True}, "idd"),
-        (ONE, {"on": "target.n = 7 AND target.id = source.id", "when_not_matched_insert": True}, "whose row did not match"),
+        (ONE, {"on": "target.n = 7 AND target.id = source.id", "when_not_matched_insert": True}, "row did not match"),
         (ONE, {"on": 5, "when_matched_update": True}, "expected SQL text"),
         (ONE, {"when_matched_delete": True, "source_alias": "target"}, "two different aliases"),
         ([1, 2], {"when_matched_delete": True}, "expected a Spark DataFrame or anything with __arrow_c_stream__"),
