@@ -71,6 +71,23 @@ def test_additions_of_processes_all_count(tmp_path: Path, kind: str, version: in
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_merges_of_threads_add_up_and_insert_each_key_once(kind: str) -> None:
+    storage = MemoryStorage()
+    table = make("unused", kind, 8, storage=storage)
+    source = pa.table({"id": ["k0", "new"], "ts": [1, 1], "n": [1, 1]}, schema=SCHEMA)
+
+    def add(_: int) -> None:
+        mine = HudiTable.open("unused", storage=storage)
+        for _ in range(3):
+            mine.merge(source, when_matched_update={"n": "target.n + source.n"}, when_not_matched_insert=True)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(add, range(3)))
+
+    assert values(table) == [9, 0, 0, 0, 9]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_row_that_is_deleted_meanwhile_does_not_come_back(kind: str) -> None:
     storage = MemoryStorage()
     table = make("unused", kind, 8, storage=storage)
