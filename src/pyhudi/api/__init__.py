@@ -14,7 +14,9 @@ from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
 from pyhudi.services.undo.savepoint import Savepoint
 from pyhudi.table.read.plan import Explanation
+from pyhudi.table.read.tasks import ScanTask
 from pyhudi.write.operation import WriteResult
+from pyhudi.write.rows.clauses import When
 
 __all__ = [
     "ArchiveResult",
@@ -30,7 +32,9 @@ __all__ = [
     "RollbackResult",
     "Savepoint",
     "Scan",
+    "ScanTask",
     "TableMetadata",
+    "When",
     "WriteResult",
     "option_verdicts",
     "register_merger",

@@ -16,6 +16,7 @@ from pyhudi.api.handle import TableHandle
 from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
+from pyhudi.api.row_calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class HudiTable(ClusteringCalls, ExpiryCalls):
+class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -270,21 +271,6 @@ class HudiTable(ClusteringCalls, ExpiryCalls):
         """
         call = WriteCall(options, extra_metadata, on_commit)
         return writes.write(self._handle, Operation.UPSERT, data, call)
-
-    def delete(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Delete the rows of these keys. `data`: rows, or only their key and partition columns.
-
-        Without the ordering column a delete wins; with it the ordering decides. An absent key is no error.
-        """
-        call = WriteCall(options, extra_metadata, on_commit)
-        return writes.write(self._handle, Operation.DELETE, data, call)
 
     def insert_overwrite(
         self,

@@ -77,45 +77,81 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
 
 def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
-    callback = _callback(handle, call)
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
     if deletes:
         operation = as_deletes(operation)
-    extra = _extra(settings, merged, call)
+    course = WriteCourse(handle, snapshot, merged, settings, operation, call)
 
     access, source = _source(handle, data, call.options)
-    after = AfterCommitSettings.from_options(merged)
-    ending = _Ending(after, ends_clusterings=settings.passes_clusterings and settings.ends_clusterings)
-
+    cluster = frames.cluster_of(data)
     try:
-        writer = _Writer(handle, access, settings, after, operation, handle.readers(frames.cluster_of(data)), snapshot)
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
 
         def attempt(turns: Turns) -> WriteResult:
             nonlocal prepared
             while True:
                 try:
-                    return run_write(turns, prepared, settings, extra_metadata=extra, then=ending.run)
+                    return run_write(turns, prepared, settings, extra_metadata=course.extra, then=course.finish)
                 except StaleInput:
                     now = access.snapshot()
                     prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
 
-        result = writer.run(attempt)
+        result = course.run(attempt, access, cluster)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
     finally:
         source.close()
 
-    _tell(handle, result, callback, call.on_commit)
-    if ending.has_clean_left:
-        run_clean_left(access.location.uri, clean_job(handle, access, settings, after.clean))
-    if snapshot.config.table_type == "MERGE_ON_READ":
-        if result.updated or result.deleted:
-            assert ending.snapshot is not None
-            tell_of_commits(access.location.uri, ending.snapshot.timeline, after.compaction)
-        _compact_after(handle, access, settings, after, data)
-    _cluster_after(handle, access, settings, after, data)
-    expire_after_turn(access.location.uri, after.expiry, lambda: expire_partitions(handle, call.options, dry_run=False))
+    course.follow(result, access, cluster)
     return result
+
+
+class WriteCourse:
+    """What a write of rows does around its attempts, wherever its rows come from.
+
+    Made before the input is read, so that bad options and arguments are refused first.
+    Raises: Invalid.
+    """
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        snapshot: Snapshot,
+        merged: Mapping[str, str],
+        settings: WriteSettings,
+        operation: Operation,
+        call: WriteCall,
+    ) -> None:
+        self._handle, self._snapshot, self._settings, self._operation = handle, snapshot, settings, operation
+        self._callback, self._on_commit = _callback(handle, call), call.on_commit
+        self.extra = _extra(settings, merged, call)
+        self._after = AfterCommitSettings.from_options(merged)
+        self._options = call.options
+        self._ending = _Ending(self._after, ends_clusterings=settings.passes_clusterings and settings.ends_clusterings)
+
+    def finish(self, session: WriteSession) -> None:
+        """What follows the commit in the turn that completed it."""
+        self._ending.run(session)
+
+    def run(self, attempt: Callable[[Turns], WriteResult], access: TableAccess, cluster: Any | None) -> WriteResult:
+        """The result of an attempt that nothing was in the way of. `cluster`: whose tasks read data files."""
+        readers = self._handle.readers(cluster)
+        writer = _Writer(self._handle, access, self._settings, self._after, self._operation, readers, self._snapshot)
+        return writer.run(attempt)
+
+    def follow(self, result: WriteResult, access: TableAccess, cluster: Any | None) -> None:
+        """Tell who wants to know of the result, and run the services that are due and need no turn of the write."""
+        handle, settings, after, ending = self._handle, self._settings, self._after, self._ending
+        _tell(handle, result, self._callback, self._on_commit)
+        uri = access.location.uri
+        if ending.has_clean_left:
+            run_clean_left(uri, clean_job(handle, access, settings, after.clean))
+        if self._snapshot.config.table_type == "MERGE_ON_READ":
+            if result.updated or result.deleted:
+                assert ending.snapshot is not None
+                tell_of_commits(uri, ending.snapshot.timeline, after.compaction)
+            _compact_after(handle, access, settings, after, cluster)
+        _cluster_after(handle, access, settings, after, cluster)
+        expire_after_turn(uri, after.expiry, lambda: expire_partitions(handle, self._options, dry_run=False))
 
 
 def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: WriteCall) -> WriteResult:
@@ -272,25 +308,25 @@ class _Writer:
 
 
 def _compact_after(
-    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, cluster: Any | None
 ) -> None:
     """Run the compactions that follow a write, once the table is free for others."""
     run_after_turn(
         access.location.uri, after.compaction, access.snapshot,
         lambda kind: compaction_job(
-            handle, kind, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
+            handle, kind, access, settings, after, slice_work(handle, access, cluster)
         ),
     )  # fmt: skip
 
 
 def _cluster_after(
-    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, cluster: Any | None
 ) -> None:
     """Run the clustering that follows a write, once the table is free for others."""
     cluster_after_turn(
         access.location.uri, after.clustering, access.snapshot,
         lambda: clustering_job(
-            handle, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
+            handle, access, settings, after, slice_work(handle, access, cluster)
         ),
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ from pyhudi.write.input.schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
@@ -46,18 +46,23 @@ def prepare_write(
     settings: WriteSettings,
     *,
     is_unordered: bool = False,
+    marks_deletes: bool = False,
 ) -> PreparedWrite:
     """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
 
-    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
+    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values. `marks_deletes`: an
+    upsert whose column `LEAVES` tells the rows whose keys are deleted.
     """
     config = snapshot.config
-    refuse_deep_types(source.schema)
+    incoming = source.schema
+    if marks_deletes:
+        incoming = incoming.remove(incoming.get_field_index(LEAVES))
+    refuse_deep_types(incoming)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
-    refuse_without_keys(config, operation, settings, source.schema.names)
+    refuse_without_keys(config, operation, settings, incoming.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
-    schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
+    schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
     refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:
         refuse_unfit_for_buckets(operation, settings, table_name=config.name)
@@ -65,6 +70,8 @@ def prepare_write(
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+    if marks_deletes:
+        schema = schema.append(pa.field(LEAVES, pa.bool_()))
     ordering = tuple(name for name in config.ordering if name in schema.names)
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
