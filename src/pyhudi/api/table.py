@@ -221,10 +221,8 @@ class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
     def lookup(self, keys: Any) -> pa.Table:
         """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
 
-        An absent key gives no row.
-
-        Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
-        index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.
+        An absent key gives no row. Arrow data that has the partition columns, too, asks for each key in its partition.
+        Reads no more than the best index leaves: the record index, buckets, key ranges or Bloom filters of the table.
         """
         return queries.lookup(self._handle, keys)
 

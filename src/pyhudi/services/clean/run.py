@@ -9,6 +9,7 @@ A pending clean whose writer lives is left alone. Any other is finished by the n
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
