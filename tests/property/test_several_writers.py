@@ -15,8 +15,8 @@ from tests.support.orders import find_order, inserted, rolled_back, seen, upsert
 from tests.support.several_writers import LOCAL, QUIET, REMOTE, Run, Variant
 from tests.support.simulator import Faults
 
-QUICK, LONG = 8, 4_170
-"""Runs of a test case. A run takes about a quarter of a second of a core."""
+QUICK, LONG = 36, 4_170
+"""Runs of a test case. A run takes about an eighth of a second of a core."""
 BATCHES = 8
 SLEEPY = Faults(is_leased=True, stall=0.01, stalls_holding=("put_if", "get", "list", "head", "open_input"))
 FAULTS = {"nobody dies": QUIET, "local disk": LOCAL, "object store": REMOTE}

@@ -15,6 +15,7 @@ PACKAGE_DIR = Path(__file__).parents[2] / "src" / "pyhudi"
 # A module imports only from its own layer and those before it.
 LAYERS = (
     "errors",
+    "by_content",
     "loops",
     "versions",
     "options",
