@@ -470,7 +470,7 @@ class _Thread:
         while self.task is not None and not self.task.is_done:
             if self.task.process.is_dead:
                 return
-            self.simulation.sleep(0)
+            self.simulation.sleep(1)  # 0 would stop the time: whoever is ready then is this thread alone
 
 
 @contextmanager
