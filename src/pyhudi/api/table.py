@@ -59,7 +59,7 @@ class HudiTable(ClusteringCalls, ExpiryCalls):
 
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
-        self._facts = access.snapshot().config
+        self._facts = access.config()
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 
@@ -221,7 +221,7 @@ class HudiTable(ClusteringCalls, ExpiryCalls):
         """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
 
         An absent key gives no row. Arrow data that has the partition columns, too, asks for each key in its partition.
-        Reads no more than the best index that the table has leaves: its record index, buckets, key ranges, Bloom filters.
+        Reads no more than the best index of the table leaves: record index, buckets, key ranges or Bloom filters.
         """
         return queries.lookup(self._handle, keys)
 
