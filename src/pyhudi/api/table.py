@@ -221,7 +221,7 @@ class HudiTable(ClusteringCalls, ExpiryCalls):
         """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
 
         An absent key gives no row. Arrow data that has the partition columns, too, asks for each key in its partition.
-        Reads no more than the best index of the table leaves: record index, buckets, key ranges or Bloom filters.
+        Reads no more than the best index leaves: the record index, buckets, key ranges or Bloom filters of the table.
         """
         return queries.lookup(self._handle, keys)
 
