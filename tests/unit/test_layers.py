@@ -16,6 +16,7 @@ PACKAGE_DIR = Path(__file__).parents[2] / "src" / "pyhudi"
 LAYERS = (
     "errors",
     "metrics",
+    "by_content",
     "loops",
     "versions",
     "options",

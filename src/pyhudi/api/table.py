@@ -60,7 +60,7 @@ class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
 
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
-        self._facts = access.snapshot().config
+        self._facts = access.config()
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 

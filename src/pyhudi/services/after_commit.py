@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from pyhudi.by_content import ByContent
 from pyhudi.metrics.measuring import told
 from pyhudi.options.values import OptionValues
 from pyhudi.services.archive.run import archive_when_due
@@ -42,8 +43,12 @@ class AfterCommitSettings:
     expiry: ExpirySettings = field(default_factory=ExpirySettings)
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Self:
+    def from_options(cls, options: Mapping[str, str]) -> "AfterCommitSettings":
         """The settings that options ask for. Raises: Invalid for a bad value."""
+        return _known.get(tuple(options.items()), lambda: cls._from_options(options))
+
+    @classmethod
+    def _from_options(cls, options: Mapping[str, str]) -> "AfterCommitSettings":
         asked = cls(
             CleanSettings.from_options(options),
             ArchiveSettings.from_options(options),
@@ -63,6 +68,12 @@ class AfterCommitSettings:
             clustering=replace(self.clustering, is_inline=False, is_scheduled_inline=False),
             expiry=replace(self.expiry, is_inline=False),
         )
+
+
+_known: ByContent[tuple[tuple[str, str], ...], AfterCommitSettings] = ByContent(
+    2 << 20, lambda texts, _: 300 * len(texts)
+)
+"""Settings of options that were seen before."""
 
 
 def run_after_commit(session: WriteSession, settings: AfterCommitSettings) -> bool:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Self, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.metadata.kinds.settings import IndexSettings
@@ -134,11 +135,15 @@ class WriteSettings:
     lock: LockSettings | None = None
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Self:
+    def from_options(cls, options: Mapping[str, str]) -> "WriteSettings":
         """The settings that the options ask for. Options of other concerns are left alone.
 
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
+        return _known.get(tuple(options.items()), lambda: cls._from_options(options))
+
+    @classmethod
+    def _from_options(cls, options: Mapping[str, str]) -> "WriteSettings":
         o, d = OptionValues(options), cls()
         metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
 
@@ -181,6 +186,9 @@ class WriteSettings:
         prefix = self.commit_metadata_prefix
         return {n: text for n, text in options.items() if prefix and n.startswith(prefix) and not is_secret(n)}
 
+
+_known: ByContent[tuple[tuple[str, str], ...], WriteSettings] = ByContent(2 << 20, lambda texts, _: 300 * len(texts))
+"""Settings of options that were seen before."""
 
 _CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"

@@ -22,7 +22,7 @@ from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.pending import read_pending_groups
-from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_snapshot
+from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_config, read_snapshot
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
@@ -65,6 +65,10 @@ class TableAccess:
 
     def snapshot(self) -> Snapshot:
         return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+
+    def config(self) -> TableConfig:
+        """The facts of the table. One get. Raises: as `read_snapshot` where the properties are at fault."""
+        return read_config(self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +225,9 @@ def write_session(
 
         life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms, shares_lock=access.shares_lock)
         cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over, undoes_dead=undoes_dead)
-        for participant in taking_part if is_write else ():
-            participant.begin(cleared.snapshot)
-
-        yield WriteSession(
-            access, access.snapshot(), heartbeat, hold, table, cleared.restored, cleared.rolled_back
-        )  # fmt: skip
+        has_changed = [participant.begin(cleared.snapshot) for participant in taking_part] if is_write else []
+        snapshot = access.snapshot() if any(has_changed) else cleared.snapshot
+        yield WriteSession(access, snapshot, heartbeat, hold, table, cleared.restored, cleared.rolled_back)
 
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:

@@ -13,7 +13,7 @@ from pyhudi.errors import Conflict
 from pyhudi.table.view.restores import read_restore_plan
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.action.markers import remove_markers
+from pyhudi.txn.action.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.action.run import ActionTable
 from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
@@ -116,6 +116,10 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     A completed restore is also finished: the rollbacks that it replaces are deleted. A savepoint in the making is
     deleted as well, because a pending savepoint would hold its files for good.
 
+    Files that markers name go too where the timeline knows no such action: it was rolled back while its writer stood
+    still, and its writer then went on for a while. Markers are looked for once more after the heartbeat went, as such a
+    writer begins no file without it.
+
     The hold is confirmed once heartbeats are found. If another writer has taken the table meanwhile, its heartbeat is
     not known to `timeline`, and its markers would be deleted here.
     """
@@ -123,6 +127,7 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     making = {instant.requested: instant for instant in timeline.pending if instant.action == "savepoint"}
     restores = {instant.requested: instant for instant in timeline if instant.action == "restore"}
     pending = {instant.requested for instant in timeline.pending} - making.keys()
+    known = {instant.requested for instant in timeline}
 
     left = find_own_heartbeats(storage, other_than=pending)
     if left:
@@ -133,6 +138,11 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
             storage.delete(table.layout.path(making[requested]))
         if requested in restores:
             forget_rollbacks(storage, timeline, restores[requested])
+        is_unknown = requested not in known and not timeline.is_committed(requested)
+        if is_unknown:
+            remove_lost_files(storage, requested, read_markers(storage, requested) or ())
         remove_markers(storage, requested)
         remove_heartbeat(storage, requested)
+        if is_unknown:
+            remove_lost_files(storage, requested, read_markers(storage, requested) or ())
     return bool(left)
