@@ -134,7 +134,7 @@ def test_two_runs_of_one_plan_end_in_one_clustering() -> None:
     planned = table.open().schedule_clustering(options=BY_VALUE).requested
 
     def again() -> None:
-        with pytest.raises(Conflict, match="another process runs it"):
+        with pytest.raises(Conflict, match="another thread of this process runs it"):
             table.open().run_clusterings()
         table.clock.ms += 10 * 60_000
         assert table.open().run_clusterings().requested == planned
