@@ -93,6 +93,8 @@ class TimelineKind:
     has_own_folder: bool
     # Names of completed files carry the completion time. Else the file's date is taken for it. timeline.md section 3.
     has_completion_times: bool
+    # The action of a pending clustering; the second one is that of other replacements, too. timeline.md section 2.
+    clustering: Literal["clustering", "replacecommit"]
     # timeline.md section 4.
     commits: CommitForm
     # timeline.md sections 5 and 6.
@@ -179,6 +181,7 @@ LAYOUT_1: Final = TimelineKind(
     number=1,
     has_own_folder=False,
     has_completion_times=False,
+    clustering="replacecommit",
     commits=CommitForm.JSON,
     history=HistoryForm.LOGS,
     rollback=Rollback.COMMAND_BLOCKS,
@@ -188,6 +191,7 @@ LAYOUT_2: Final = TimelineKind(
     number=2,
     has_own_folder=True,
     has_completion_times=True,
+    clustering="clustering",
     commits=CommitForm.AVRO,
     history=HistoryForm.SORTED_FILES,
     rollback=Rollback.DELETED_FILES,

@@ -96,7 +96,7 @@ def test_an_attempt_whose_successor_still_works_does_not_complete(disk: MemorySt
         raise Conflict("another process took it for dead, says the test")
 
     first = meeting(disk, begin_anew)
-    with pytest.raises(Conflict, match="another process took it for dead"):
+    with pytest.raises(Conflict, match="another run took it for dead"):
         first.compact()
     assert_same_rows(rows(disk), before)
 

@@ -242,6 +242,86 @@ def test_what_replaces_file_groups_meanwhile_is_in_the_way(replacing: str, caplo
     place.check({"a": 1} if replacing == "delete_partitions" else {"a": 1, "b": 2})
 
 
+def stored(place: Place) -> Place:
+    """Rows and logs to compact, to merge and to replace, in the buckets of `k0` to `k3`."""
+    place.writer().upsert(arrow([Row(f"k{n}", "oslo", 1, 0) for n in range(4)]))
+    for value in (1, 2):
+        place.writer().upsert(arrow([Row(f"k{n}", "oslo", 2, value) for n in range(4)]))
+    return place
+
+
+BLOCKING = {"hoodie.write.concurrency.mode": "SINGLE_WRITER"}
+RETRYING = {"hoodie.write.num.retries.on.conflict.failures": 3}
+MANY = {"hoodie.log.compaction.blocks.threshold": "2"}
+K0, NEW = Row("k0", "oslo", 9, 9), Row("k9", "oslo", 9, 9)
+CALLS: dict[str, Step] = {
+    "non-blocking upsert": lambda t: t.upsert(arrow([K0, NEW]), options=RETRYING),
+    "non-blocking insert": lambda t: t.insert(arrow([K0, NEW]), options=RETRYING),
+    "non-blocking delete": lambda t: t.delete(arrow([K0]), options=RETRYING),
+    "upsert": lambda t: t.upsert(arrow([K0, NEW]), options={**BLOCKING, **RETRYING}),
+    "delete": lambda t: t.delete(arrow([K0]), options={**BLOCKING, **RETRYING}),
+    "bulk_insert": lambda t: t.bulk_insert(arrow([NEW]), options=RETRYING),
+    "compaction": lambda t: t.compact(),
+    "log compaction": lambda t: t.log_compact(options=MANY),
+    "delete_partitions": lambda t: t.delete_partitions(["oslo"]),
+    "insert_overwrite": lambda t: t.insert_overwrite(arrow([K0]), options=BLOCKING),
+    "insert_overwrite_table": lambda t: t.insert_overwrite_table(arrow([K0]), options=BLOCKING),
+    "clean": lambda t: t.clean(),
+    "savepoint": lambda t: t.savepoint(),
+}
+FREE = ("non-blocking upsert", "non-blocking insert", "non-blocking delete")
+BESIDE: dict[str, tuple[str, ...]] = {
+    "another non-blocking upsert, insert or delete": FREE,
+    "a compaction": ("compaction",),
+    "a write without the option, or a `bulk_insert`": ("upsert", "delete", "bulk_insert"),
+    "`delete_partitions`, `insert_overwrite`, `insert_overwrite_table`": (
+        "delete_partitions", "insert_overwrite", "insert_overwrite_table",
+    ),
+    "log compaction": ("log compaction",),
+    "whatever else": ("clean", "savepoint"),
+}  # fmt: skip
+"""The lines of the table in docs/concurrency.md, each with the calls that it is about."""
+REPLACING = ("delete_partitions", "insert_overwrite", "insert_overwrite_table")
+ANEW = {
+    *((free, name) for free in FREE for name in REPLACING),
+    # It completes later, and the keys of both meet.
+    *(("upsert", free) for free in FREE), *(("delete", free) for free in FREE), ("bulk_insert", "non-blocking upsert"),
+    ("bulk_insert", "non-blocking insert"),
+}  # fmt: skip
+"""The first of two calls that is planned anew, where the second comes meanwhile."""
+
+
+def test_the_table_of_the_page_has_the_lines_that_are_played() -> None:
+    page = (PROJECT / "docs" / "concurrency.md").read_text(encoding="utf-8")
+    table = page.partition("| beside a non-blocking upsert")[2].partition("\n\n")[0]
+    lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:])
+    cells = {line[0]: line[1] for line in lines}
+    assert list(cells) == list(BESIDE)
+    assert cells["another non-blocking upsert, insert or delete"] == "both"
+    assert cells["a compaction"].startswith("both. One case is planned anew: ")
+    assert "the one without the option is planned anew where their keys meet" in cells[list(BESIDE)[2]]
+    assert cells[list(BESIDE)[3]].startswith("the non-blocking write is planned anew.")
+    assert cells["log compaction"] == "not now"
+    assert cells["whatever else"] == "as in the table above"
+
+
+PLAYED = [(free, name) for free in FREE for names in BESIDE.values() for name in names]
+PLAYED += [(name, free) for name in ("upsert", "delete", "bulk_insert") for free in FREE]
+
+
+@pytest.mark.parametrize("first,second", PLAYED)
+def test_a_pair_does_what_the_table_of_the_page_says(first: str, second: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The second call comes from its beginning to its end while the first is at work."""
+    place, ends = stored(Place()), list[object]()
+    with caplog.at_level(logging.INFO, "pyhudi"):
+        place.nested(CALLS[first], lambda table: ends.append(CALLS[second](table)))
+
+    assert ("planned anew" in caplog.text) == ((first, second) in ANEW)
+    assert (getattr(ends[0], "requested", "") is None) == (second in ("log compaction", "clean"))
+    assert problems_on(place.storage) == []
+    assert place.writer().metadata.validate().differences == ()
+
+
 def test_a_commit_that_met_another_one_reads_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     def compared(*_: object, **__: object) -> None:
         raise AssertionError("keys were compared")
@@ -299,6 +379,9 @@ def test_a_writer_that_dies_at_any_step_leaves_the_others_rows(version: int, lan
             "found 'hoodie.index.bucket.engine'='CONSISTENT_HASHING'",
         ),
         ({}, "insert_overwrite", Invalid, "found insert_overwrite, which replaces file groups"),
+        ({"table_type": "COPY_ON_WRITE"}, "delete_partitions", Invalid, "MERGE_ON_READ, found COPY_ON_WRITE"),
+        ({"table_version": 6}, "delete_partitions", Unsupported, "table version 8 or 9, found 6"),
+        ({"properties": {}}, "delete_partitions", Invalid, "bucket index with a fixed number of buckets, found SIMPLE"),
     ],
 )  # fmt: skip
 def test_where_it_cannot_be_it_is_refused_before_the_first_byte(
@@ -310,8 +393,9 @@ def test_where_it_cannot_be_it_is_refused_before_the_first_byte(
         **{"table_type": "MERGE_ON_READ", "properties": BUCKETS, **made},
     )  # fmt: skip
     before = [file.path for file in storage.list("", recursive=True)]
+    what = ["oslo"] if asked == "delete_partitions" else arrow([Row("a", "oslo", 1, 0)])
     with pytest.raises(error, match=f"{told}.*; .*leave the option out"):
-        getattr(table, asked)(arrow([Row("a", "oslo", 1, 0)]), options=MODE)
+        getattr(table, asked)(what, options=MODE)
     assert [file.path for file in storage.list("", recursive=True)] == before
 
 

@@ -75,7 +75,10 @@ def left(storage: Storage) -> tuple[list[str], list[str], list[str]]:
     )
 
 
-def test_an_archival_that_dies_loses_and_doubles_nothing() -> None:
+@pytest.mark.parametrize("batch", [50, 2])
+def test_an_archival_that_dies_loses_and_doubles_nothing(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`batch`: how many instants go in one turn."""
+    monkeypatch.setattr("pyhudi.services.archive.run.BATCH_INSTANTS_MAX", batch)
     expected = everything(before())
     done = before().copy()
     archive(done)

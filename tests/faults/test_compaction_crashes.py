@@ -123,7 +123,7 @@ def test_a_second_run_waits_for_the_heartbeat_of_the_first(golden: GoldenTables)
     for _, after in distinct(crash_points(compact, disk.copy)):
         table = handle(after.copy(), later_ms=MINUTE_MS)  # as on another machine, which cannot ask the process
         if any("/.heartbeat/" in file.path for file in after.list("", recursive=True)) and pending(table, "compaction"):
-            with pytest.raises(Conflict, match="another process runs it"):
+            with pytest.raises(Conflict, match="another thread of this process runs it"):
                 table.compact()
             refused += 1
     assert refused > 5

@@ -22,7 +22,7 @@ from pyhudi.format.timeline.records import CleanerPlan
 from pyhudi.metadata.derive.changes_files import cleaned_records
 from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.metadata.store.table import open_metadata_table
-from pyhudi.services.clean.run import plan_clean
+from pyhudi.services.clean.planning import plan_clean
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.view.cleaned import planned_names

@@ -9,8 +9,8 @@ from pyhudi.format.avro.container import split_container
 from pyhudi.format.timeline.action_files import decode_commit, encode_commit_avro
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.timeline.layout import timeline_layout
+from pyhudi.write.commit_content import inflight_content
 from pyhudi.write.input.source import Operation
-from pyhudi.write.operation import inflight_content
 from pyhudi.write.place.plan import FileGroupTask, TaskKind, WritePlan
 from pyhudi.write.place.replacement import requested_content
 from tests.support.golden_tables import GoldenTables

@@ -204,6 +204,18 @@ class TableAgainstDict(RuleBasedStateMachine):
         """No answer changes."""
         self.table.log_compact(options={"hoodie.log.compaction.blocks.threshold": blocks})
 
+    @precondition(lambda self: self.model.past and not self.is_bucketed and not self.is_compacting)
+    @rule(column=st.sampled_from(["v", "ts,id", ""]), size=st.sampled_from(["5000", "100000"]))
+    def cluster(self, column: str, size: str) -> None:
+        """No answer changes. Logs are merged, where there are any."""
+        strategy = "hoodie.clustering.plan.strategy"
+        result = self.table.cluster(
+            options={f"{strategy}.sort.columns": column, f"{strategy}.target.file.max.bytes": size}
+        )
+        assert result.completed is not None or result.reason
+        if isinstance(self.model, LogModel):
+            self.model.compacted()
+
     @precondition(lambda self: self.model.past and self.saved is None and not self.is_compacting)
     @rule()
     def savepoint(self) -> None:

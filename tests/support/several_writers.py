@@ -238,13 +238,13 @@ class Run:
     def _failed(self, call: Call, error: HudiError) -> None:
         name = type(error).__name__
         self.outcomes[f"{call.name}: {name}"] += 1
-        self.simulation.trace.append(f"{'':>15} {call.name} failed: {name}: {str(error)[:300]}")
+        self.simulation.note(f"{call.name} failed: {name}: {str(error)[:300]}")
         if isinstance(error, (Bug, CorruptFile, Unsupported)):
             self.problems.append(f"{call.name}: {name}: {error}")
 
     def _note(self, call: Call, begin: int, step: Step | None, outcome: str, *, is_sure: bool = True) -> None:
         self.outcomes[f"{call.name}: {outcome}"] += 1
-        self.simulation.trace.append(f"{'':>15} {call.name} {outcome}")
+        self.simulation.note(f"{call.name} {outcome}")
         if step is not None:
             self.happened.append(Happened(f"{call.name}@{begin}", begin, self._event(), step, is_sure))
 

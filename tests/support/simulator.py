@@ -84,7 +84,7 @@ class Task:
 
 
 class Simulation:
-    """One run. `trace`: the newest requests, for whoever looks for the cause of a fault."""
+    """One run. `events`: the newest requests, and notes between them."""
 
     def __init__(self, seed: int, storage: MemoryStorage, faults: Faults) -> None:
         self.random = random.Random(seed)
@@ -94,12 +94,26 @@ class Simulation:
         self.tasks: list[Task] = []
         self.current: Task | None = None
         self.problems: list[str] = []
-        self.trace: deque[str] = deque(maxlen=4_000)
+        self.events: deque[tuple[int, int, str, str] | str] = deque(maxlen=4_000)
         self.versions: dict[str, int] = {}
         self.crashes = self.switches = 0
         self._is_over = False
         self._main = threading.Lock()
         self._main.acquire()
+
+    @property
+    def trace(self) -> list[str]:
+        """The newest requests as lines, for whoever looks for the cause of a fault."""
+        return [
+            f"{'':>15} {event}"
+            if isinstance(event, str)
+            else f"{event[0]:>6} {event[1] - START_MS:>8} {event[2]} {event[3]}"
+            for event in self.events
+        ]
+
+    def note(self, what: str) -> None:
+        """Put a line into the trace."""
+        self.events.append(what)
 
     def spawn(self, process: Process, function: Callable[[], None]) -> Task:
         """A new thread of a process, which begins when it is its turn."""
@@ -131,19 +145,19 @@ class Simulation:
         self.steps += 1
         self.now_ms += self.random.randrange(4)
         task.sleeps = 0
-        self.trace.append(f"{self.steps:>6} {self.now_ms - START_MS:>8} {process.name} {what}")
+        self.events.append((self.steps, self.now_ms, process.name, what))
         if self.steps > STEPS_MAX or self.now_ms > START_MS + LONGEST_MS:
             self._give_up(f"waits for ever: {process.name} at {what}, step {self.steps}")
         if process.is_faulty:
             if self.random.random() < faults.crash:
                 process.is_dead = True
                 self.crashes += 1
-                self.trace.append(f"{'':>15} {process.name} DIES")
+                self.note(f"{process.name} DIES")
                 raise Crash(f"{process.name} dies at {what}")
             may_stall = not process.holds_lease or what.startswith(faults.stalls_holding)
             if may_stall and self.random.random() < faults.stall:
                 process.stalled_until_ms = self.now_ms + self.random.randrange(100_000, 900_000)
-                self.trace.append(f"{'':>15} {process.name} STANDS STILL")
+                self.note(f"{process.name} STANDS STILL")
                 self._switch(task)
                 return
         if self.random.random() < self.restlessness:
@@ -155,7 +169,7 @@ class Simulation:
         if task is not None and task.process.is_faulty and self.random.random() < self.faults.crash / 2:
             task.process.is_dead = True
             self.crashes += 1
-            self.trace.append(f"{'':>15} {task.process.name} DIES AFTERWARDS")
+            self.note(f"{task.process.name} DIES AFTERWARDS")
             raise Crash(f"{task.process.name} dies after {what}")
 
     def answer(self, what: str, apply: Callable[[], T]) -> T:
@@ -165,12 +179,12 @@ class Simulation:
             return apply()
         is_faulty = task.process.is_faulty
         if is_faulty and self.random.random() < self.faults.refused:
-            self.trace.append(f"{'':>15} REFUSED")
+            self.note("REFUSED")
             raise Unavailable(f"refused: {what}")
         result = apply()
         self.after_point(what)
         if is_faulty and self.random.random() < self.faults.lost:
-            self.trace.append(f"{'':>15} ANSWER LOST")
+            self.note("ANSWER LOST")
             raise Unavailable(f"answer lost: {what}")
         return result
 
@@ -456,7 +470,7 @@ class _Thread:
         while self.task is not None and not self.task.is_done:
             if self.task.process.is_dead:
                 return
-            self.simulation.sleep(0)
+            self.simulation.sleep(1)  # 0 would stop the time: whoever is ready then is this thread alone
 
 
 @contextmanager

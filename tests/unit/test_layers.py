@@ -15,6 +15,8 @@ PACKAGE_DIR = Path(__file__).parents[2] / "src" / "pyhudi"
 # A module imports only from its own layer and those before it.
 LAYERS = (
     "errors",
+    "metrics",
+    "by_content",
     "loops",
     "versions",
     "options",

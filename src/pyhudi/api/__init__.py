@@ -9,16 +9,20 @@ from pyhudi.options.verdicts import OptionVerdict, option_verdicts
 from pyhudi.services.archive.run import ArchiveResult
 from pyhudi.services.clean.run import CleanResult
 from pyhudi.services.compaction.run import CompactionResult
+from pyhudi.services.expiry.plan import ExpiryResult
 from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
 from pyhudi.services.undo.savepoint import Savepoint
 from pyhudi.table.read.plan import Explanation
+from pyhudi.table.read.tasks import ScanTask
 from pyhudi.write.operation import WriteResult
+from pyhudi.write.rows.clauses import When
 
 __all__ = [
     "ArchiveResult",
     "CleanResult",
     "CompactionResult",
+    "ExpiryResult",
     "Explanation",
     "HudiTable",
     "Instant",
@@ -28,7 +32,9 @@ __all__ = [
     "RollbackResult",
     "Savepoint",
     "Scan",
+    "ScanTask",
     "TableMetadata",
+    "When",
     "WriteResult",
     "option_verdicts",
     "register_merger",

@@ -9,7 +9,7 @@ from pyhudi.api import frames
 from pyhudi.api.access import locked_access, metadata_upkeep
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import check_table_facts, merge_options
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
 from pyhudi.txn.locks.providers.settings import LockSettings
@@ -66,6 +66,7 @@ class TableHandle:
         is_write: bool = True,
         takes_over: str | None = None,
         takes_back: str | None = None,
+        undoes_dead: bool | None = None,
         readers: Executor | None = None,
         goes_on: bool = False,
         wait_ms: int | None = None,
@@ -73,7 +74,8 @@ class TableHandle:
         """A writer's turn at the table. `what`: the operation, for messages. Otherwise as `write_session`.
 
         `access`: how the table is reached where a Spark session reaches it otherwise than this process; None: as the
-        handle does. `readers`: read the data files where the turn builds an index; None: the handle's executor.
+        handle does. `undoes_dead`: whether writes that died are rolled back; None: as the policy of `clean` has it for
+        writes. `readers`: read the data files where the turn builds an index; None: the handle's executor.
         `wait_ms`: how long to wait for the table; None: as the settings say.
         """
         access = locked_access(access or self.access, settings.lock)
@@ -87,6 +89,7 @@ class TableHandle:
             is_write=is_write,
             takes_over=takes_over,
             takes_back=takes_back,
+            undoes_dead=clean.failed_writes is FailedWrites.EAGER if undoes_dead is None else undoes_dead,
             wait_ms=settings.lock_wait_ms if wait_ms is None else wait_ms,
             goes_on=goes_on,
         )

@@ -253,7 +253,10 @@ class TableMetadata:
 
     def _table(self, snapshot: Snapshot) -> MetadataTable:
         if not snapshot.config.has_metadata_table:
-            raise NotFound(f"{self._access.location.uri}: the table has no metadata table; `create` makes one")
+            raise NotFound(
+                f"{self._access.location.uri}: the table has no metadata table yet; its next write makes "
+                "one (unless hoodie.metadata.enable is false), and so does metadata.create()"
+            )
         table = find_metadata_table(snapshot.storage, snapshot.zone)
         if table is None:
             raise NotFound(

@@ -28,8 +28,8 @@ def no_progress(done: int, total: int) -> None:
 class MetadataValidation:
     """What a comparison found. `checked`, `not_checked`: metadata partitions; of the latter nothing is known.
 
-    `pending_cleans`: instants whose files may be gone although the metadata table still has them, which then counts
-    as a difference until the clean is finished.
+    `pending_cleans`: instants of cleans that have not completed. Their files may be gone although the metadata table
+    still has them, which is no difference.
     """
 
     checked: tuple[str, ...]

@@ -47,4 +47,6 @@ def _turn(
 ) -> AbstractContextManager[WriteSession]:
     _, merged, settings = handle.prepare(options)
     clean = CleanSettings.from_options(merged)
-    return handle.session(settings, clean, what, is_write=False, takes_over=takes_over, takes_back=takes_back)
+    return handle.session(
+        settings, clean, what, is_write=False, takes_over=takes_over, takes_back=takes_back, undoes_dead=True
+    )

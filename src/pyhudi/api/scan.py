@@ -1,17 +1,22 @@
 """Scans: a query that is planned, and gives its rows in the form that is asked for."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.prune.row_groups import without_unmatched_files
+from pyhudi.table.read.counting import count_rows
 from pyhudi.table.read.files import read_plan_batches, read_plan_table
 from pyhudi.table.read.plan import Explanation, ReadPlan
+from pyhudi.table.read.tasks import ScanTask, scan_tasks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,19 +31,51 @@ class Scan:
     _plan: ReadPlan
     _executor: Executor
     _to_spark: Callable[["SparkSession", ReadPlan], "DataFrame"]
+    _rows_max: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the answer, in order."""
         return self._plan.schema
 
+    def limit(self, count: int) -> "Scan":
+        """The scan, of so many rows at most; which of them is not promised. Reading stops once it has them."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise Invalid(f"limit({count!r}): expected a number of rows, 0 or more")
+        return replace(self, _rows_max=count if self._rows_max is None else min(count, self._rows_max))
+
+    def count(self) -> int:
+        """The number of rows, exactly.
+
+        Footers tell it where every row is asked for and files have no logs. Otherwise only the columns that choose rows
+        are read, and the keys of slices with logs.
+        """
+        rows = count_rows(self._storage, self._plan, self._executor)
+        return rows if self._rows_max is None else min(rows, self._rows_max)
+
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table, in memory; in no promised order."""
+        if self._rows_max is not None:
+            return pa.Table.from_batches(self.to_batches(), self.schema)
         return read_plan_table(self._storage, self._plan, self._executor)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, of bounded memory."""
+        batches = read_plan_batches(self._storage, self._plan)
+        return batches if self._rows_max is None else _first_rows(batches, self._rows_max)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of record batches, of bounded memory."""
-        return pa.RecordBatchReader.from_batches(self._plan.schema, read_plan_batches(self._storage, self._plan))
+        return pa.RecordBatchReader.from_batches(self._plan.schema, self.to_batches())
+
+    def tasks(self) -> list[ScanTask]:
+        """The scan in pieces, one a file slice. Each is picklable, and is read alone: by a thread pool, Ray or Dask.
+
+        Raises: Invalid for a scan with a limit, which no piece could keep by itself.
+        """
+        if self._rows_max is not None:
+            raise Invalid("tasks: expected a scan without a limit, found one; limit what the tasks give")
+        return scan_tasks(self._storage.location, self._plan)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for any library that speaks the Arrow PyCapsule stream interface."""
@@ -48,9 +85,26 @@ class Scan:
         """All rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
+    def to_polars(self) -> Any:
+        """All rows as a Polars DataFrame. Raises: Unsupported where Polars is not installed."""
+        return _library("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: Any, name: str) -> Any:
+        """Make the rows a view of a DuckDB connection, under this name; returns the view as a relation.
+
+        The rows are held in memory as long as the view is there, so that it can be asked again and again.
+        """
+        if not hasattr(connection, "register"):
+            raise Invalid(
+                f"to_duckdb: expected a DuckDB connection, such as duckdb.connect(), found {type(connection).__name__}"
+            )
+        connection.register(name, self.to_arrow())
+        return connection.table(name)
+
     def to_spark(self, spark: "SparkSession") -> "DataFrame":
         """The rows as a Spark DataFrame over a native Parquet scan: its plan is Spark's own."""
-        return self._to_spark(spark, self._plan)
+        rows = self._to_spark(spark, self._plan)
+        return rows if self._rows_max is None else rows.limit(self._rows_max)
 
     def files(self) -> list[str]:
         """Paths, relative to the table, of the files that the scan reads after pruning. Reads footers, as `explain`."""
@@ -73,3 +127,17 @@ class Scan:
 
     def __repr__(self) -> str:
         return f"Scan({self._plan.explanation.query}, {len(self._plan.files):,} files)"
+
+
+def _first_rows(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    """The first rows of a stream, which is not read further."""
+    while count > 0 and (batch := next(batches, None)) is not None:
+        yield batch.slice(0, count)
+        count -= len(batch)
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Unsupported(f"to_{name}: {name} is not installed: pip install {name}") from error

@@ -7,15 +7,16 @@ from pyhudi.api import frames
 from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
 from pyhudi.engine.local.executors import LocalSliceWork
+from pyhudi.metrics.measuring import told
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import ArchiveResult, run_archive
 from pyhudi.services.archive.settings import ArchiveSettings
-from pyhudi.services.clean.run import CleanResult, run_clean
-from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.services.clean.run import CleanJob, CleanResult, run_cleans
+from pyhudi.services.clean.settings import CleanSettings, FailedWrites
 from pyhudi.services.compaction.inputs import CompactionKind, refuse_not_compactable
 from pyhudi.services.compaction.run import CompactionJob, CompactionResult, run_compactions, schedule_compaction
 from pyhudi.txn.action.session import TableAccess
-from pyhudi.write.handles.compaction import SliceWork
+from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.operation import base_file_settings
 from pyhudi.write.settings import WriteSettings
 
@@ -26,24 +27,36 @@ if TYPE_CHECKING:
 def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanResult:
     """As `HudiTable.clean`."""
     _, merged, settings = handle.prepare(options)
-    what = CleanSettings.from_options(merged)
-    with handle.session(settings, what, "clean") as session:
-        return run_clean(session, what, is_asked=True)
+    job = clean_job(handle, handle.access, settings, CleanSettings.from_options(merged))
+    return told(handle.access.location.uri, "clean", lambda: run_cleans(job, is_asked=True))()
+
+
+def clean_job(handle: TableHandle, access: TableAccess, settings: WriteSettings, clean: CleanSettings) -> CleanJob:
+    """What cleans go by."""
+    undoes_dead = clean.failed_writes is not FailedWrites.NEVER
+    return CleanJob(
+        clean,
+        open_session=lambda: handle.session(settings, clean, "clean", access=access, undoes_dead=undoes_dead),
+        go_on=lambda: handle.session(settings, clean, "clean", access=access, goes_on=True),
+        clock=access.clock,
+    )
 
 
 def archive(handle: TableHandle, options: Mapping[str, object] | None) -> ArchiveResult:
     """As `HudiTable.archive`."""
     _, merged, settings = handle.prepare(options)
     what = ArchiveSettings.from_options(merged)
-    with handle.session(settings, what.clean, "archive") as session:
-        return run_archive(session, what)
+    open_session, clock = (lambda: handle.session(settings, what.clean, "archive")), handle.access.clock
+    return told(handle.access.location.uri, "archive", lambda: run_archive(open_session, what, clock))()
 
 
 def compact(
     handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> CompactionResult:
     """As `HudiTable.compact`, or `HudiTable.log_compact`."""
-    return run_compactions(asked_job(handle, kind, options, spark), is_asked=True)
+    job = asked_job(handle, kind, options, spark)
+    service = "compaction" if kind is CompactionKind.BASE else "logcompaction"
+    return told(handle.access.location.uri, service, lambda: run_compactions(job, is_asked=True))()
 
 
 def schedule(handle: TableHandle, kind: CompactionKind, options: Mapping[str, object] | None) -> CompactionResult:

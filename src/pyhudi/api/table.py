@@ -9,11 +9,14 @@ import pyarrow as pa
 
 from pyhudi.api import indexes, queries, savepoints, services, writes
 from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.clustering import ClusteringCalls
 from pyhudi.api.creation import make_table
+from pyhudi.api.expiry import ExpiryCalls
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
+from pyhudi.api.row_calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class HudiTable:
+class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -57,7 +60,7 @@ class HudiTable:
 
     def __init__(self, access: TableAccess, options: Mapping[str, object], executor: Executor) -> None:
         """Use `create` or `open`."""
-        self._facts = access.snapshot().config
+        self._facts = access.config()
         self._access = access
         self._handle = TableHandle(access, dict(options), executor, self._facts.name)
 
@@ -86,8 +89,7 @@ class HudiTable:
         `record_key`, `partition_by`, `ordering`: a column name or several; `record_key` None: the writer makes
         keys up; `partition_by` with kinds, such as `["city:SIMPLE", "day:TIMESTAMP"]`: a custom key generator;
         `ordering` None: the row that is committed last wins. `schema`: anything with an Arrow schema; None: the
-        first write gives it.
-        `properties`: table keys and writer keys alike, stored as the defaults of every later write.
+        first write gives it. `properties`: table keys and writer keys alike, stored as the defaults of later writes.
         `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of writes in this process): for
         tests and embedding.
 
@@ -219,10 +221,8 @@ class HudiTable:
     def lookup(self, keys: Any) -> pa.Table:
         """The rows of these record keys: their texts, values of the one key column, or Arrow data with the key columns.
 
-        An absent key gives no row.
-
-        Arrow data that has the partition columns, too, asks for each key in its partition. Reads no more than the best
-        index that the table has leaves: its record index, its buckets, key ranges and Bloom filters.
+        An absent key gives no row. Arrow data that has the partition columns, too, asks for each key in its partition.
+        Reads no more than the best index leaves: the record index, buckets, key ranges or Bloom filters of the table.
         """
         return queries.lookup(self._handle, keys)
 
@@ -269,21 +269,6 @@ class HudiTable:
         """
         call = WriteCall(options, extra_metadata, on_commit)
         return writes.write(self._handle, Operation.UPSERT, data, call)
-
-    def delete(
-        self,
-        data: Any,
-        *,
-        options: Mapping[str, object] | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        on_commit: OnCommit | None = None,
-    ) -> WriteResult:
-        """Delete the rows of these keys. `data`: rows, or only their key and partition columns.
-
-        Without the ordering column a delete wins; with it the ordering decides. An absent key is no error.
-        """
-        call = WriteCall(options, extra_metadata, on_commit)
-        return writes.write(self._handle, Operation.DELETE, data, call)
 
     def insert_overwrite(
         self,

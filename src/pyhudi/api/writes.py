@@ -8,16 +8,32 @@ from typing import Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
+from pyhudi.api.clustering import clustering_job
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.services import compaction_job, slice_work
+from pyhudi.api.reporting import told_write
+from pyhudi.api.services import clean_job, compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor
+from pyhudi.metrics.events import Replanned
+from pyhudi.metrics.listeners import is_listening, tell
+from pyhudi.metrics.measuring import count_retry
 from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload
-from pyhudi.services.after_commit import AfterCommitSettings, run_after_commit, run_after_turn
+from pyhudi.services.after_commit import (
+    AfterCommitSettings,
+    cluster_after_turn,
+    end_outdated_clusterings,
+    expire_after_turn,
+    run_after_commit,
+    run_after_turn,
+    run_clean_left,
+)
 from pyhudi.services.compaction.many_logs import tell_of_commits
+from pyhudi.services.expiry.plan import ExpiryPlan, ExpiryResult, plan_expiry
+from pyhudi.services.expiry.settings import ExpirySettings
 from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.service_action import TURN_WAIT_MS
 from pyhudi.txn.action.session import TableAccess, WriteSession
@@ -27,9 +43,17 @@ from pyhudi.versions import LogNaming
 from pyhudi.write.input.inserts import as_deletes
 from pyhudi.write.input.source import Operation, WriteSource
 from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
-from pyhudi.write.operation import StaleInput, WriteResult, nothing_to_do, run_delete_partitions, run_write
+from pyhudi.write.operation import (
+    ChoosePartitions,
+    StaleInput,
+    WriteResult,
+    nothing_to_do,
+    run_delete_partitions,
+    run_write,
+)
+from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.place.replacement import find_partitions, match_partitions
-from pyhudi.write.preparation import prepare_write
+from pyhudi.write.preparation import prepare_anew, prepare_write
 from pyhudi.write.settings import WriteSettings
 
 log = logging.getLogger("pyhudi")
@@ -48,69 +72,143 @@ class WriteCall:
 
 def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     """Write rows. `data`: a Spark DataFrame, or anything that speaks the Arrow stream interface."""
+    return told_write(_write, handle, operation.value.lower(), call.options)(operation, data, call)
+
+
+def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
-    callback = _callback(handle, call)
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
     if deletes:
         operation = as_deletes(operation)
-    extra = _extra(settings, merged, call)
+    course = WriteCourse(handle, snapshot, merged, settings, operation, call)
 
     access, source = _source(handle, data, call.options)
-    after = AfterCommitSettings.from_options(merged)
-    last: list[Snapshot] = []
-
-    def finish(session: WriteSession) -> None:
-        run_after_commit(session, after)
-        last[:] = [session.snapshot]
-
+    cluster = frames.cluster_of(data)
     try:
-        writer = _Writer(handle, access, settings, after, operation, handle.readers(frames.cluster_of(data)), snapshot)
         prepared = prepare_write(snapshot, source, operation, settings, is_unordered=deletes)
 
         def attempt(turns: Turns) -> WriteResult:
             nonlocal prepared
             while True:
                 try:
-                    return run_write(turns, prepared, settings, extra_metadata=extra, then=finish)
+                    return run_write(turns, prepared, settings, extra_metadata=course.extra, then=course.finish)
                 except StaleInput:
                     now = access.snapshot()
-                    prepared = prepare_write(now, source, operation, settings, is_unordered=deletes)
+                    prepared = prepare_anew(prepared, now, source, operation, settings, is_unordered=deletes)
 
-        result = writer.run(attempt)
+        result = course.run(attempt, access, cluster)
         del prepared, attempt  # which hold the rows: a compaction that follows needs the memory
     finally:
         source.close()
 
-    _tell(handle, result, callback, call.on_commit)
-    if snapshot.config.table_type == "MERGE_ON_READ":
-        if result.updated or result.deleted:
-            tell_of_commits(access.location.uri, last[0].timeline, after.compaction)
-        _compact_after(handle, access, settings, after, data)
+    course.follow(result, access, cluster)
     return result
+
+
+class WriteCourse:
+    """What a write of rows does around its attempts, wherever its rows come from.
+
+    Made before the input is read, so that bad options and arguments are refused first.
+    Raises: Invalid.
+    """
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        snapshot: Snapshot,
+        merged: Mapping[str, str],
+        settings: WriteSettings,
+        operation: Operation,
+        call: WriteCall,
+    ) -> None:
+        self._handle, self._snapshot, self._settings, self._operation = handle, snapshot, settings, operation
+        self._callback, self._on_commit = _callback(handle, call), call.on_commit
+        self.extra = _extra(settings, merged, call)
+        self._after = AfterCommitSettings.from_options(merged)
+        self._options = call.options
+        self._ending = _Ending(self._after, ends_clusterings=settings.passes_clusterings and settings.ends_clusterings)
+
+    def finish(self, session: WriteSession) -> None:
+        """What follows the commit in the turn that completed it."""
+        self._ending.run(session)
+
+    def run(self, attempt: Callable[[Turns], WriteResult], access: TableAccess, cluster: Any | None) -> WriteResult:
+        """The result of an attempt that nothing was in the way of. `cluster`: whose tasks read data files."""
+        readers = self._handle.readers(cluster)
+        writer = _Writer(self._handle, access, self._settings, self._after, self._operation, readers, self._snapshot)
+        return writer.run(attempt)
+
+    def follow(self, result: WriteResult, access: TableAccess, cluster: Any | None) -> None:
+        """Tell who wants to know of the result, and run the services that are due and need no turn of the write."""
+        handle, settings, after, ending = self._handle, self._settings, self._after, self._ending
+        _tell(handle, result, self._callback, self._on_commit)
+        uri = access.location.uri
+        if ending.has_clean_left:
+            run_clean_left(uri, clean_job(handle, access, settings, after.clean))
+        if self._snapshot.config.table_type == "MERGE_ON_READ":
+            if result.updated or result.deleted:
+                assert ending.snapshot is not None
+                tell_of_commits(uri, ending.snapshot.timeline, after.compaction)
+            _compact_after(handle, access, settings, after, cluster)
+        _cluster_after(handle, access, settings, after, cluster)
+        expire_after_turn(uri, after.expiry, lambda: expire_partitions(handle, self._options, dry_run=False))
 
 
 def delete_partitions(handle: TableHandle, partitions: Sequence[str], call: WriteCall) -> WriteResult:
     """As `HudiTable.delete_partitions`."""
     if isinstance(partitions, str) or not isinstance(partitions, Iterable):
         raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
-    operation = Operation.DELETE_PARTITION
+    wanted = tuple(partitions)
+    return delete_chosen(handle, lambda now: find_partitions(now.listing.partitions(), wanted), call)
+
+
+def delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
+    """Delete the partitions that `choose` names, in one commit; nothing is done where it names none.
+
+    It is asked upon the table as it is now, and anew by each attempt.
+    """
+    return told_write(_delete_chosen, handle, Operation.DELETE_PARTITION.value.lower(), call.options)(choose, call)
+
+
+def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
     snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
-
-    chosen = find_partitions(snapshot.listing.partitions(), partitions)
-    if not chosen:
+    operation = Operation.DELETE_PARTITION
+    refuse_unfit_for_non_blocking(
+        snapshot.config, facts_of_table(snapshot.config, settings.bucket_options), operation, settings
+    )
+    if not choose(snapshot):
         return nothing_to_do(operation)
 
     after = AfterCommitSettings.from_options(merged)
+    ending = _Ending(after, ends_clusterings=False)
     writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
-    result = writer.run(
-        lambda turns: run_delete_partitions(
-            turns, chosen, extra_metadata=extra, then=lambda session: run_after_commit(session, after)
-        )
-    )
-    _tell(handle, result, callback, call.on_commit)
+    result = writer.run(lambda turns: run_delete_partitions(turns, choose, extra_metadata=extra, then=ending.run))
+    if result.requested is not None:
+        _tell(handle, result, callback, call.on_commit)
+    if ending.has_clean_left:
+        run_clean_left(handle.access.location.uri, clean_job(handle, handle.access, settings, after.clean))
     return result
+
+
+def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None, *, dry_run: bool) -> ExpiryResult:
+    """As `HudiTable.expire_partitions`."""
+    _, merged, _ = handle.prepare(options)
+    settings = ExpirySettings.from_options(merged)
+    plan = ExpiryPlan()
+
+    def choose(now: Snapshot) -> Sequence[str]:
+        nonlocal plan
+        plan = plan_expiry(now, settings, now_ms=handle.access.clock.now_ms())
+        return tuple(one.partition for one in plan.expired)
+
+    if dry_run:
+        choose(handle.access.snapshot())
+        return ExpiryResult(None, None, plan.expired, plan.kept, plan.reason or "a dry run deletes nothing")
+
+    done = delete_chosen(handle, choose, WriteCall(options))
+    return ExpiryResult(done.requested, done.completed, plan.expired, plan.kept, plan.reason)
 
 
 def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -127,6 +225,25 @@ def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] 
         return tuple(sorted(prepare_write(snapshot, source, Operation.DELETE, in_partitions).counted.counts))
     finally:
         source.close()
+
+
+@dataclass
+class _Ending:
+    """What follows a commit in the writer's turn. `snapshot`: of that turn. `has_clean_left`: a clean is to come.
+
+    `ends_clusterings`: pending clusterings of file groups that the write changed are taken off the timeline.
+    """
+
+    after: AfterCommitSettings
+    ends_clusterings: bool
+    snapshot: Snapshot | None = None
+    has_clean_left: bool = False
+
+    def run(self, session: WriteSession) -> None:
+        if self.ends_clusterings:
+            end_outdated_clusterings(session)
+        self.has_clean_left = run_after_commit(session, self.after)
+        self.snapshot = session.snapshot
 
 
 @dataclass(frozen=True)
@@ -161,6 +278,10 @@ class _Writer:
             except PlanOutdated as error:
                 if not left:
                     raise
+                count_retry()
+                if is_listening():
+                    operation = self.operation.value.lower()
+                    tell(Replanned(self.access.location.uri, self.handle.name, operation, str(error)))
                 log.info("%s: planned anew, as another writer was in the way: %s", self.access.location.uri, error)
             is_alone, left = True, left - 1
 
@@ -187,13 +308,25 @@ class _Writer:
 
 
 def _compact_after(
-    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, data: object
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, cluster: Any | None
 ) -> None:
     """Run the compactions that follow a write, once the table is free for others."""
     run_after_turn(
         access.location.uri, after.compaction, access.snapshot,
         lambda kind: compaction_job(
-            handle, kind, access, settings, after, slice_work(handle, access, frames.cluster_of(data))
+            handle, kind, access, settings, after, slice_work(handle, access, cluster)
+        ),
+    )  # fmt: skip
+
+
+def _cluster_after(
+    handle: TableHandle, access: TableAccess, settings: WriteSettings, after: AfterCommitSettings, cluster: Any | None
+) -> None:
+    """Run the clustering that follows a write, once the table is free for others."""
+    cluster_after_turn(
+        access.location.uri, after.clustering, access.snapshot,
+        lambda: clustering_job(
+            handle, access, settings, after, slice_work(handle, access, cluster)
         ),
     )  # fmt: skip
 

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from pyhudi.cli.cluster import cluster
+from pyhudi.cli.expire import expire
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
 
@@ -14,7 +16,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,  # they may hold credentials
 )
 app.add_typer(metadata_app, name="metadata")
+app.command("cluster")(cluster)
 app.command("options")(options)
+app.command("expire")(expire)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -2,7 +2,8 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from functools import lru_cache
+from typing import Final, Literal, Self, TypeAlias
 
 HOODIE = ".hoodie"
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -29,6 +30,8 @@ _ARCHIVE_FILE = re.compile(
 _WRITE_TOKEN = re.compile(r"(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})-(0|[1-9][0-9]{0,18})")
 
 _CDC = ".cdc"
+_NAMES_KEPT: Final = 4096
+"""Parsed names of small tables are kept, about 2 MB of them: each call of a table parses them several times."""
 
 MarkerKind: TypeAlias = Literal["CREATE", "MERGE", "APPEND"]
 
@@ -46,13 +49,18 @@ class BaseFileName:
     extension: str
 
     @classmethod
-    def parse(cls, name: str) -> Self | None:
+    def parse(cls, name: str) -> "BaseFileName | None":
         """The parsed name, or None for any file that is not a base file."""
-        match = _BASE_FILE.fullmatch(name)
-        return cls(**match.groupdict()) if match else None
+        return _base_file_name(name)
 
     def format(self) -> str:
         return f"{self.file_id}_{self.write_token}_{self.requested}{self.extension}"
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def _base_file_name(name: str) -> BaseFileName | None:
+    match = _BASE_FILE.fullmatch(name)
+    return BaseFileName(match[1], match[2], match[3], match[4]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +78,9 @@ class LogFileName:
     suffix: str = ""
 
     @classmethod
-    def parse(cls, name: str) -> Self | None:
+    def parse(cls, name: str) -> "LogFileName | None":
         """The parsed name, or None for any file that is not a log file."""
-        match = _LOG_FILE.fullmatch(name)
-        if match is None:
-            return None
-        return cls(
-            match["file_id"],
-            match["instant"],
-            int(match["version"]),
-            match["write_token"],
-            match["suffix"] or "",
-        )
+        return _log_file_name(name)
 
     def format(self) -> str:
         token = f"_{self.write_token}" if self.write_token is not None else ""
@@ -96,6 +95,20 @@ class LogFileName:
     def is_cdc(self) -> bool:
         """Whether the file holds only change data, which snapshot reads pass over."""
         return self.suffix == _CDC
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def _log_file_name(name: str) -> LogFileName | None:
+    match = _LOG_FILE.fullmatch(name)
+    if match is None:
+        return None
+    return LogFileName(
+        match["file_id"],
+        match["instant"],
+        int(match["version"]),
+        match["write_token"],
+        match["suffix"] or "",
+    )
 
 
 def group_named(name: str) -> str:

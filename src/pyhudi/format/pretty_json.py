@@ -5,6 +5,10 @@ Seen: Apache Hudi 0.13.1 to 1.2.0 write commits of version 6, and the manifests 
 
 import json
 import re
+from json.encoder import encode_basestring
+from typing import Final
+
+_CONTROL: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])")
 
 
 def pretty_json(value: object, indent: str = "") -> str:
@@ -20,7 +24,8 @@ def pretty_json(value: object, indent: str = "") -> str:
 
 def _quoted(text: str) -> str:
     """A text in quotes. Jackson writes the hexadecimal digits of control characters in upper case, Python in lower."""
-    return re.sub(r"(?<!\\)((?:\\\\)*)\\u00([01][0-9a-f])", _upper, json.dumps(text, ensure_ascii=False))
+    quoted = encode_basestring(text)
+    return _CONTROL.sub(_upper, quoted) if "\\u00" in quoted else quoted
 
 
 def _upper(match: re.Match[str]) -> str:

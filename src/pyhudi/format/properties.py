@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile
 
 CHECKSUM = "hoodie.table.checksum"
@@ -12,6 +13,8 @@ _KEY_VALUE = re.compile(r"((?:[^=: \t\f\\]|\\.|\\$)*+)[ \t\f]*+[=:]?[ \t\f]*+(.*
 _UNIT = re.compile("[0-9A-Fa-f]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
+_decoded: ByContent[bytes, dict[str, str]] = ByContent(1 << 20, lambda content, _: 8 * len(content))
+"""The properties of tables. Each call of a table reads them several times."""
 
 
 def parse_properties(content: bytes) -> dict[str, str]:
@@ -51,6 +54,10 @@ def decode_table_properties(content: bytes, *, path: str) -> dict[str, str]:
     Raises: CorruptFile if the text does not parse, if the table's name is missing, or if there is a checksum and it is
     wrong. A torn write leads to any of these.
     """
+    return dict(_decoded.get(content, lambda: _decode_table_properties(content, path)))
+
+
+def _decode_table_properties(content: bytes, path: str) -> dict[str, str]:
     try:
         properties = parse_properties(content)
     except ValueError as error:

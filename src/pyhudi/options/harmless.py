@@ -12,31 +12,42 @@ _ONE_MANAGER = "it only says how the table service manager is reached, and the o
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
 _ONE_SQL = "it only says how SQL statements write, and SQL statements on Hudi tables are refused"
 _ONE_STREAM = "it only says how streams work, and readStream and writeStream of Hudi tables are refused"
-_ONE_METRIC = "it only says where metrics go, and hoodie.metrics.on is refused"
+_ONE_METRIC = "it is for another reporter than PROMETHEUS and INMEMORY, or switches metrics that are always there"
 _STRONG = "stores answer with what was written last, so nothing is to be waited for"
 _INNER = "an inner switch of Apache Hudi's own code, of which nothing runs here"
 
-_CLUSTERING = harmless(
-    "it only says how clustering is done; this release refuses to cluster, and clustered tables read as any",
-    *(
-        f"hoodie.clustering.{name}"
-        for name in (
-            "async.max.commits", "execution.strategy.class", "expiration.threshold.mins",
-            "fail.on.pending.ingestion.during.conflict.resolution", "group.read.parallelism", "inline.max.commits",
-            "max.parallelism", "plan.generation.use.local.engine.context", "plan.partition.filter.mode",
-            "plan.strategy.binary.copy.schema.evolution.enable", "plan.strategy.class",
-            "plan.strategy.cluster.begin.partition", "plan.strategy.cluster.end.partition",
-            "plan.strategy.daybased.lookback.partitions", "plan.strategy.daybased.skipfromlatest.partitions",
-            "plan.strategy.earliest.commit.to.cluster", "plan.strategy.file.slices.sort.by",
-            "plan.strategy.max.bytes.per.group", "plan.strategy.max.num.groups",
-            "plan.strategy.partition.regex.pattern", "plan.strategy.partition.selected",
-            "plan.strategy.single.group.clustering.enabled", "plan.strategy.small.file.limit",
-            "plan.strategy.sort.columns", "plan.strategy.target.file.max.bytes",
-        )
+_CLUSTERING = {
+    **harmless(
+        "groups are read and written by as many tasks as the executor runs at a time",
+        "hoodie.clustering.max.parallelism", "hoodie.clustering.group.read.parallelism",
+        "hoodie.clustering.plan.generation.use.local.engine.context",
     ),
-    "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
-    "hoodie.layout.optimize.data.skipping.enable", "hoodie.layout.optimize.enable", "hoodie.layout.optimize.strategy",
-)  # fmt: skip
+    **harmless(
+        "it only says when a clustering follows writes by itself, and hoodie.clustering.async.enabled is refused",
+        "hoodie.clustering.async.max.commits",
+    ),
+    **harmless(
+        "it only says how old a pending clustering gets, and hoodie.clustering.enable.expirations is refused",
+        "hoodie.clustering.expiration.threshold.mins",
+    ),
+    **harmless(
+        "a write that changes a file group of a clustering is in its way at any time; the clustering then gives way",
+        "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution",
+    ),
+    **harmless(
+        "it belongs to a strategy that hoodie.clustering.plan.strategy.class does not accept",
+        "hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable",
+        "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
+    ),
+    **harmless(
+        "places on a curve are shares of the rows, which all of a group's rows say; nothing is sampled",
+        "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
+    ),
+    **harmless(
+        "a clustering that has columns to sort by sorts by them; queries skip by the indexes that a table has",
+        "hoodie.layout.optimize.data.skipping.enable", "hoodie.layout.optimize.enable",
+    ),
+}  # fmt: skip
 
 _BUCKETS = {
     **harmless(
@@ -112,8 +123,10 @@ _LOCKS = harmless(
     *(f"hoodie.write.concurrency.{name}" for name in (
         "async.conflict.detector.initial_delay_ms", "async.conflict.detector.period_ms",
         "early.conflict.check.commit.conflict", "early.conflict.detection.strategy",
-        "schema.conflict.resolution.enable",
     )),
+) | harmless(
+    "writes that change the schema at once are always checked: the later one is planned anew, or ends in Conflict",
+    "hoodie.write.concurrency.schema.conflict.resolution.enable",
 )  # fmt: skip
 
 _METRICS = harmless(
@@ -124,10 +137,10 @@ _METRICS = harmless(
         "datadog.api.key.supplier", "datadog.api.site", "datadog.api.timeout.seconds", "datadog.metric.host",
         "datadog.metric.prefix", "datadog.metric.tags", "datadog.report.period.seconds", "executor.enable",
         "graphite.host", "graphite.metric.prefix", "graphite.port", "graphite.report.period.seconds", "jmx.host",
-        "jmx.port", "lock.enable", "m3.env", "m3.host", "m3.port", "m3.service", "m3.tags", "prometheus.port",
+        "jmx.port", "lock.enable", "m3.env", "m3.host", "m3.port", "m3.service", "m3.tags",
         "pushgateway.delete.on.shutdown", "pushgateway.host", "pushgateway.job.name", "pushgateway.port",
         "pushgateway.random.job.name.suffix", "pushgateway.report.labels", "pushgateway.report.period.seconds",
-        "reporter.class", "reporter.metricsname.prefix", "reporter.type",
+        "reporter.class",
     )),
 )  # fmt: skip
 
@@ -174,12 +187,6 @@ _OTHER_SYSTEMS = {
         "hoodie.spark.sql.merge.into.partial.updates", "hoodie.spark.sql.optimized.writes.enable",
         "hoodie.sql.bulk.insert.enable", "hoodie.sql.insert.mode", "hoodie.sql.origin.keygen.class",
         "hoodie.sql.partition.schema",
-    ),
-    **harmless(
-        "it only says how hoodie.partition.ttl.inline chooses partitions, which is refused",
-        "hoodie.partition.ttl.management.strategy.type", "hoodie.partition.ttl.strategy.class",
-        "hoodie.partition.ttl.strategy.days.retain", "hoodie.partition.ttl.strategy.max.delete.partitions",
-        "hoodie.partition.ttl.strategy.partition.selected",
     ),
     **harmless(
         "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",

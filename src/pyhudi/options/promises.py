@@ -9,19 +9,16 @@ _MERGERS = (
     "OverwriteWithLatestMerger",
 )
 _SYNC = "no catalog is told about commits; " + COMES_LATER
-_CLUSTERING = "this release compacts, cleans and archives within writes, but does not cluster; clustering comes later"
+_CLUSTERING = (
+    "nothing runs beside a write; hoodie.clustering.inline clusters after writes, HudiTable.cluster() when called"
+)
 _MANAGER = "services run in the process that asks for them; there is no manager to hand them to"
-_TTL = "partitions do not expire by themselves; delete_partitions deletes them"
 _INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.index.bloom.filter.enable"
 _EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
 
 PROMISES: dict[str, Entry] = {
-    **off(
-        _CLUSTERING, "hoodie.clustering.inline", "hoodie.clustering.schedule.inline",
-        "hoodie.clustering.async.enabled",
-    ),
+    **off(_CLUSTERING, "hoodie.clustering.async.enabled"),
     **off(_MANAGER, "hoodie.table.service.manager.enabled", "hoodie.metadata.table.service.manager.enabled"),
-    **off(_TTL, "hoodie.partition.ttl.inline"),
     **off(_INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable"),
     **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **off(
@@ -56,10 +53,6 @@ PROMISES: dict[str, Entry] = {
     **off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
     "hoodie.clean.trigger.strategy": Entry(
         Kind.PROMISE, accepts=("NUM_COMMITS",), note="commits are what triggers a clean"
-    ),
-    "hoodie.clean.failed.writes.policy": Entry(
-        Kind.PROMISE, accepts=("EAGER", "LAZY"), knows=("NEVER",),
-        note="each write first rolls back what dead writers left; those with a living heartbeat stay",
     ),
     **empty(
         "every partition is cleaned", "hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"

@@ -75,17 +75,12 @@ REFUSED: dict[str, Entry] = {
         ("hoodie.metadata.fallback.enable", ("false",), "a damaged metadata table is an error; "
          "HudiTable.metadata.delete() and create() make it anew"),
         # Services
-        ("hoodie.clustering.updates.strategy", ("SparkRejectUpdateStrategy",), "a pending clustering keeps writes off "
-         "the file groups that it takes"),
-        ("hoodie.clustering.rollback.pending.replacecommit.on.conflict", ("false",), "HudiTable.rollback "
-         "takes a pending clustering back"),
         ("hoodie.clustering.enable.expirations", ("false",), "HudiTable.rollback takes a pending clustering back"),
         ("hoodie.rollback.instant.backup.enabled", ("false",), "what a rollback takes back is gone; the timeline keeps "
          "the rollback itself"),
         # What is told to others
-        ("hoodie.metrics.on", ("false",), "no metrics are reported; results of calls and the log tell what was done"),
-        ("hoodie.metadata.metrics.enable", ("false",), "no metrics are reported"),
-        ("hoodie.metricscompaction.log.blocks.on", ("false",), "no metrics are reported"),
+        ("hoodie.metadata.metrics.enable", ("false",), "no metrics of the metadata table are reported apart"),
+        ("hoodie.metricscompaction.log.blocks.on", ("false",), "no metrics of log blocks are reported"),
     )
 }  # fmt: skip
 

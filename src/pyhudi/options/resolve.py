@@ -4,7 +4,9 @@ import difflib
 import logging
 import threading
 from collections.abc import Mapping
+from typing import TypeAlias
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.options.entries import DELETE_PAYLOAD, Entry, Kind
 from pyhudi.options.names import canonical_name, check_known
@@ -33,6 +35,23 @@ def merge_options(
     Raises: Invalid for an unknown name, a value that is no text, number or bool, or two spellings of one name
     with two values in one source; Unsupported for a promise that this release cannot keep.
     """
+    sources = (table, {} if opened is None else opened, {} if write is None else write)
+    if not all(isinstance(source, Mapping) for source in sources):
+        return _merged(write, opened, table)
+    if not all(isinstance(value, str | int | float) for source in sources for value in source.values()):
+        return _merged(write, opened, table)
+    stated = tuple(tuple((name, type(value), value) for name, value in source.items()) for source in sources)
+    return dict(_known.get(stated, lambda: _merged(write, opened, table)))
+
+
+_Stated: TypeAlias = tuple[tuple[tuple[str, type[object], object], ...], ...]
+_known: ByContent[_Stated, dict[str, str]] = ByContent(2 << 20, lambda stated, _: 300 * sum(map(len, stated)))
+"""Options that were merged before: each call merges those of its handle with the table's."""
+
+
+def _merged(
+    write: Mapping[str, object] | None, opened: Mapping[str, object] | None, table: Mapping[str, str]
+) -> dict[str, str]:
     prefix = _metadata_prefix(write, opened, table)
     sources = (_stored(table), *(option_texts(given, metadata_prefix=prefix) for given in (opened, write)))
     merged = {name: text for source in sources for name, text in source.items()}

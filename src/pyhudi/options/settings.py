@@ -42,8 +42,10 @@ _LOCKS: dict[str, Entry] = {
     ),
     "hoodie.write.lock.conflict.resolution.strategy": Entry(
         Kind.SETTING,
-        accepts=("", *(f"{name}ConcurrentFileWritesConflictResolutionStrategy" for name in ("Simple", "BucketIndex"))),
-        knows=("PreferWriterConflictResolutionStrategy",),
+        accepts=(
+            "", *(f"{name}ConcurrentFileWritesConflictResolutionStrategy" for name in ("Simple", "BucketIndex")),
+            "PreferWriterConflictResolutionStrategy",
+        ),
         note="leave it out: writes of different keys then do not conflict",
     ),
 }  # fmt: skip
@@ -79,6 +81,45 @@ _COMPACTION: dict[str, Entry] = {
     ),
 }  # fmt: skip
 
+_CLUSTERING: dict[str, Entry] = {
+    "hoodie.clustering.plan.strategy.class": Entry(
+        Kind.SETTING,
+        accepts=(
+            "", "SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy",
+            "SparkRecentDaysClusteringPlanStrategy", "JavaRecentDaysClusteringPlanStrategy",
+            "SparkSelectedPartitionsClusteringPlanStrategy",
+        ),
+        knows=(
+            "SparkConsistentBucketClusteringPlanStrategy", "SparkSingleFileSortPlanStrategy",
+            "SparkStreamCopyClusteringPlanStrategy", "CommitBasedClusteringPlanStrategy",
+            "FlinkSizeBasedClusteringPlanStrategy", "FlinkConsistentBucketClusteringPlanStrategy",
+            "FlinkSkipSingleFileClusteringPlanStrategy",
+        ),
+        note="strategies of your own cannot be called; " + COMES_LATER,
+    ),
+    "hoodie.clustering.execution.strategy.class": Entry(
+        Kind.PROMISE,
+        accepts=("", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy"),
+        knows=(
+            "SparkConsistentBucketClusteringExecutionStrategy", "SparkSingleFileSortExecutionStrategy",
+            "SparkBinaryCopyClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
+        ),
+        note="rows are sorted and cut into files by one code",
+    ),
+    "hoodie.clustering.plan.partition.filter.mode": Entry(
+        Kind.SETTING, accepts=("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING")
+    ),
+    "hoodie.clustering.plan.strategy.file.slices.sort.by": Entry(
+        Kind.SETTING, accepts=("", "SIZE", "INSTANT_TIME", "SIZE,INSTANT_TIME", "INSTANT_TIME,SIZE")
+    ),
+    "hoodie.clustering.updates.strategy": Entry(
+        Kind.SETTING, accepts=("", "SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"),
+        knows=("SparkConsistentBucketDuplicateUpdateStrategy", "FlinkConsistentBucketUpdateStrategy"),
+        note="strategies of your own cannot be called; " + COMES_LATER,
+    ),
+    "hoodie.layout.optimize.strategy": Entry(Kind.SETTING, accepts=("linear", "z-order", "zorder", "hilbert")),
+}  # fmt: skip
+
 SETTINGS: dict[str, Entry] = {
     "hoodie.keygen.datetime.parser.class": Entry(
         Kind.PROMISE, accepts=("", "HoodieDateTimeParser"), note="classes of Java cannot be called"
@@ -91,8 +132,17 @@ SETTINGS: dict[str, Entry] = {
     **_LOGS,
     **_BUCKETS,
     **_COMPACTION,
+    **_CLUSTERING,
     "hoodie.clean.policy": Entry(
         Kind.SETTING, accepts=("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS", "KEEP_LATEST_FILE_VERSIONS")
+    ),
+    "hoodie.clean.failed.writes.policy": Entry(Kind.SETTING, accepts=("EAGER", "LAZY", "NEVER")),
+    "hoodie.partition.ttl.management.strategy.type": Entry(
+        Kind.SETTING, accepts=("KEEP_BY_TIME", "KEEP_BY_CREATION_TIME")
+    ),
+    "hoodie.partition.ttl.strategy.class": Entry(
+        Kind.SETTING, accepts=("", "KeepByTimeStrategy", "KeepByCreationTimeStrategy"),
+        note="strategies of your own cannot be called",
     ),
     "hoodie.datasource.insert.dup.policy": Entry(Kind.SETTING, accepts=("none", "drop", "fail")),
     "hoodie.bulkinsert.sort.mode": Entry(Kind.SETTING, accepts=_SORT_MODES),

@@ -1,6 +1,6 @@
 """Parses the texts of options to flags, numbers and choices, and declares options beside the fields that they set.
 
-Example: `wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)` is a field of a settings class.
+Example: `wait_ms: int = count("hoodie.write.lock.wait_time_ms", 60_000, least=0)` is a field of a settings class.
 `OptionValues.fields` gives the values of all such fields of a class.
 """
 

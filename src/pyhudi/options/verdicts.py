@@ -81,13 +81,15 @@ _STREAMER = "it belongs to the streamer, not to a write"
 
 OPEN_ENDED: dict[str, Entry] = {
     "hoodie.aws.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.aws.access.key"].note),
-    "hoodie.clustering.plan.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.clustering.max.parallelism"].note),
+    "hoodie.clustering.plan.strategy.": Entry(
+        Kind.HARMLESS, note=OF_OTHERS["hoodie.clustering.plan.strategy.earliest.commit.to.cluster"].note
+    ),
     "hoodie.datasource.meta.sync.glue.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
     "hoodie.gcp.bigquery.sync.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.meta.sync.incremental"].note),
     "hoodie.deltastreamer.": Entry(Kind.HARMLESS, note=_STREAMER),
     "hoodie.streamer.": Entry(Kind.HARMLESS, note=_STREAMER),
     "hoodie.keygen.timebased.": Entry(Kind.PROMISE, accepts=("",), note="timestamp keys have no option of this name"),
-    "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note=OF_OTHERS["hoodie.partition.ttl.strategy.class"].note),
+    "hoodie.partition.ttl.strategy.": Entry(Kind.HARMLESS, note="strategies of your own cannot be called"),
     "hoodie.record.merge.property.": Entry(Kind.PROMISE, accepts=("",), note=COMES_LATER),
     "parquet.encryption.": Entry(Kind.PROMISE, accepts=("",), note="files are not encrypted; " + COMES_LATER),
 }

@@ -5,12 +5,13 @@ Seen: PySpark 4.3.0 (`tests/spark/test_predicate_like_spark.py`).
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.predicate import date_functions, regex_functions
+from pyhudi.predicate import choices, date_functions, regex_functions
 from pyhudi.predicate.date_functions import date_call, run_date_call
 from pyhudi.predicate.nodes import Call, Literal, Node, type_of
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
@@ -27,6 +28,7 @@ _ARGUMENT_COUNTS = (
     | dict.fromkeys(_TRIMS, (1, 2))
     | dict.fromkeys(_TEXT_TESTS, (2, 2))
     | {"substring": (2, 3), "concat": (1, 1000), "coalesce": (1, 1000)}
+    | choices.ARGUMENT_COUNTS
     | date_functions.ARGUMENT_COUNTS
     | regex_functions.ARGUMENT_COUNTS
 )
@@ -38,6 +40,9 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
     Raises: SignatureError for what Spark refuses too; NotBuilt for what only we refuse.
     """
     if name not in _ARGUMENT_COUNTS:
+        near = difflib.get_close_matches(name, _ARGUMENT_COUNTS, 1)
+        if near:
+            raise SignatureError(f"no function {name!r} here; the nearest is {near[0]!r}")
         raise NotBuilt(f"the function {name}")
     low, high = _ARGUMENT_COUNTS[name]
     if not low <= len(arguments) <= high:
@@ -47,6 +52,8 @@ def call_of(name: str, arguments: tuple[Node, ...], cast_to: CastTo) -> Node:
         return date_call(name, arguments, cast_to)
     if name in regex_functions.ARGUMENT_COUNTS:
         return regex_functions.regex_call(name, arguments, cast_to)
+    if name in choices.ARGUMENT_COUNTS:
+        return choices.choice_call(name, arguments, cast_to)
     if name == "coalesce":
         return _coalesce(arguments, cast_to)
     if name in ("abs", "negate"):
@@ -116,6 +123,9 @@ def run_call(call: Call, arguments: list[pa.Array]) -> pa.Array:
         return run_date_call(call, arguments)
     if call.name in regex_functions.ARGUMENT_COUNTS:
         return regex_functions.run_regex_call(call, first)
+
+    if call.name in choices.ARGUMENT_COUNTS:
+        return choices.run_choice(call, arguments)
 
     match call.name:
         case "coalesce":

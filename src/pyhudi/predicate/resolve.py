@@ -35,7 +35,7 @@ from pyhudi.predicate.nodes import (
 )
 from pyhudi.predicate.patterns import PatternError, parse_java_regex, parse_like
 from pyhudi.predicate.refusals import NotBuilt, SignatureError
-from pyhudi.predicate.syntax import nested_too_deeply, parse_syntax, place_of
+from pyhudi.predicate.syntax import as_ifs, nested_too_deeply, parse_syntax, place_of
 from pyhudi.predicate.types import (
     DECIMAL_DIGITS_MAX,
     canonical_type,
@@ -373,6 +373,8 @@ def _fits_wide_decimal(operator: str, left: pa.DataType, right: pa.DataType, res
 
 _HANDLERS: dict[type[exp.Expr], Callable[[_Resolver, exp.Expr], Node]] = {
     exp.Paren: lambda r, tree: r.resolve(tree.this),
+    exp.Case: lambda r, tree: r.resolve(as_ifs(tree)),
+    exp.Nullif: lambda r, tree: r.resolve(as_ifs(tree)),
     exp.And: lambda r, tree: And(r.boolean(tree.this), r.boolean(tree.expression)),
     exp.Or: lambda r, tree: Or(r.boolean(tree.this), r.boolean(tree.expression)),
     exp.Not: lambda r, tree: Not(r.boolean(tree.this)),

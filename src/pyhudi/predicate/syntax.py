@@ -49,6 +49,17 @@ def parse_syntax(text: str) -> exp.Expr:
     return trees[0]
 
 
+def as_ifs(tree: exp.Expr) -> exp.Expr:
+    """A CASE or NULLIF written with IF alone: `CASE a WHEN 1 THEN x END` is `IF(a = 1, x, NULL)`."""
+    if isinstance(tree, exp.Nullif):
+        return exp.If(this=exp.EQ(this=tree.this, expression=tree.expression), true=exp.Null(), false=tree.this)
+    result = tree.args.get("default") or exp.Null()
+    for branch in reversed(tree.args["ifs"]):
+        test = branch.this if tree.this is None else exp.EQ(this=tree.this, expression=branch.this)
+        result = exp.If(this=test, true=branch.args["true"], false=result)
+    return result
+
+
 def nested_too_deeply(text: str) -> Invalid:
     return Invalid(
         f"where {shown(text)}: nested too deeply; write lists of values as IN (…), and leave out parentheses that "

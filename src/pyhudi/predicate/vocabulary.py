@@ -51,9 +51,13 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.EndsWith: "endswith",
     exp.Contains: "contains",
     exp.IsNan: "isnan",
+    exp.If: "if",
+    exp.Greatest: "greatest",
+    exp.Least: "least",
 }
 ARGUMENTS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpExtract: ("this", "expression", "group"),
+    exp.If: ("this", "true", "false"),
     exp.RegexpReplace: ("this", "expression", "replacement"),
 }
 """Functions whose arguments sqlglot keeps under other names than usual."""

@@ -32,19 +32,18 @@ def system_clock_ms() -> int:
 class _Content:
     """The files under one name. `paths` holds the keys of `files`, sorted. Both are changed only under the lock."""
 
-    files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    files: dict[str, tuple[bytes, FileInfo]] = field(default_factory=dict)
     paths: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def info(self, path: str) -> FileInfo:
-        content, modified_ms = self.files[path]
-        return FileInfo(path, len(content), modified_ms)
+        return self.files[path][1]
 
     def write(self, path: str, content: bytes, modified_ms: int) -> None:
         if path not in self.files:
             self._refuse_file_as_folder(path)
             insort(self.paths, path)
-        self.files[path] = content, modified_ms
+        self.files[path] = content, FileInfo(path, len(content), modified_ms)
 
     def delete(self, path: str) -> bool:
         if self.files.pop(path, None) is None:
@@ -68,7 +67,7 @@ class _Content:
             path = self.paths[at]
             slash = path.find("/", start)
             if slash < 0:
-                files.append(self.info(path))
+                files.append(self.files[path][1])
                 at += 1
             else:
                 folders.append(path[:slash])

@@ -17,13 +17,12 @@ no leading `/`; the root itself is `""`. Every storage obeys one contract, which
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from pyhudi.errors import hide_secrets
 
 
-@dataclass(frozen=True, slots=True)
-class FileInfo:
+class FileInfo(NamedTuple):  # of all values the one that is made most often, and a tuple is made fastest
     """A file as a listing shows it.
 
     Units: `size_bytes` bytes; `modified_ms` milliseconds since the Unix epoch.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import BinaryIO
 
 from pyhudi.storage.protocol import FileInfo, Storage, StorageLocation, sweep
@@ -64,4 +63,4 @@ class SubStorage:
         return f"{self._prefix}/{path}" if path else self._prefix
 
     def _own(self, info: FileInfo) -> FileInfo:
-        return replace(info, path=info.path[len(self._prefix) + 1 :])
+        return FileInfo(info.path[len(self._prefix) + 1 :], info.size_bytes, info.modified_ms)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import cached_property
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import NotFound
 from pyhudi.format.timeline.instant import PENDING_SERVICE_ACTIONS, STATES, WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.instant_text import format_instant
@@ -57,7 +58,8 @@ class Timeline:
     @cached_property
     def pending_services(self) -> tuple[Instant, ...]:
         """Pending compactions and clusterings. On layout 1 a pending replacecommit is included, as it may cluster."""
-        return tuple(i for i in self.pending if i.action in PENDING_SERVICE_ACTIONS)
+        services = PENDING_SERVICE_ACTIONS | {self.layout.kind.clustering}
+        return tuple(i for i in self.pending if i.action in services)
 
     @cached_property
     def completed_requested_times(self) -> frozenset[str]:
@@ -162,26 +164,41 @@ class Timeline:
 
 def read_timeline(storage: Storage, layout: TimelineLayout, zone: tzinfo) -> Timeline:
     """List the timeline's folder once and keep the highest state of each instant. One list request."""
+    start = len(layout.folder) + 1
+    files = tuple([(file.path[start:], file.modified_ms) for file in storage.list(layout.folder)])
+    instants, log_compactions = _listed.get(
+        (layout.has_completion_times, zone, files), lambda: _instants(files, layout, zone)
+    )
+    return Timeline(layout, instants, log_compactions=log_compactions, history=open_history(storage, layout))
+
+
+_Instants: TypeAlias = tuple[tuple[Instant, ...], frozenset[str]]
+_listed: ByContent[tuple[bool, tzinfo, tuple[tuple[str, int], ...]], _Instants] = ByContent(
+    16 << 20, lambda content, _: 500 * len(content[2])
+)
+"""The instants of folders that were listed before, by the names and times of their files."""
+
+
+def _instants(files: tuple[tuple[str, int], ...], layout: TimelineLayout, zone: tzinfo) -> _Instants:
+    """Each instant at its highest state, and the requested times of log compactions. `files`: names, modified when."""
     highest: dict[tuple[str, str], Instant] = {}
     log_compactions: set[str] = set()
-    for file in storage.list(layout.folder):
-        instant = layout.parse(file.path.rpartition("/")[2])
+    for name, modified_ms in files:
+        instant = layout.parse(name)
         if instant is None:
             continue
         if instant.action == "logcompaction":
             log_compactions.add(instant.requested)
         # Layout 1: the file's modification time stands for the completion time.
         if instant.is_completed and instant.completed is None:
-            instant = replace(instant, completed=format_instant(file.modified_ms, zone))
+            instant = replace(instant, completed=format_instant(modified_ms, zone))
 
         key = instant.requested, instant.comparable_action
         known = highest.get(key)
         if known is None or STATES.index(instant.state) > STATES.index(known.state):
             highest[key] = instant
 
-    instants = tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action)))
-    history = open_history(storage, layout)
-    return Timeline(layout, instants, log_compactions=frozenset(log_compactions), history=history)
+    return tuple(sorted(highest.values(), key=lambda i: (i.requested, i.action))), frozenset(log_compactions)
 
 
 def open_history(storage: Storage, layout: TimelineLayout) -> History:

@@ -7,18 +7,19 @@ from functools import partial
 from typing import TypeAlias
 
 from pyhudi.errors import Conflict
-from pyhudi.format.names import LogFileName, join
 from pyhudi.format.schema.conversion import (
     arrow_from_avro,
     with_meta_fields,
 )
-from pyhudi.format.timeline.records import CommitMetadata, WriteStat
+from pyhudi.format.schema.differences import describe_changes
+from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.merge.rules import MergeMode
+from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
 from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
-from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.early import refuse_groups_of_others
@@ -26,6 +27,7 @@ from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdi
 from pyhudi.txn.conflicts.writes import WriteRules, judge_write
 from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
+from pyhudi.write.commit_content import inflight_content, write_stats
 from pyhudi.write.common_keys import find_apart
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.key_filter import FilterSettings
@@ -37,11 +39,12 @@ from pyhudi.write.place.buckets import refuse_replacing_rings
 from pyhudi.write.place.non_blocking import appends_freely
 from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
-from pyhudi.write.place.replacement import find_partitions, plan_replacement, requested_content
+from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
 from pyhudi.write.settings import WriteSettings
 
 AfterCommit: TypeAlias = Callable[[WriteSession], None]
+ChoosePartitions: TypeAlias = Callable[[Snapshot], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,8 @@ def run_write(
     Raises: StaleInput before anything is written; PlanOutdated where the write may be planned anew from the same input.
     """
     operation = prepared.operation
-    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
     with ExitStack() as life:
-        with turns.first() as turn:
+        with phase("begin"), turns.first() as turn:
             session = _without_dead_services(turn, operation, prepared.counted.counts)
             if is_stale(prepared, session.snapshot):
                 raise StaleInput(
@@ -97,33 +99,81 @@ def run_write(
             write = _begin(turns, session, operation, life)
 
         with rolled_back_on_failure(write):
-            placed = place_rows(session, prepared, settings, write.run.planned)
-            if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+            return _write_rows(write, prepared, settings, extra_metadata, then)
+
+
+def run_row_change(
+    turns: Turns,
+    operation: Operation,
+    make: Callable[[Snapshot], PreparedWrite],
+    settings: WriteSettings,
+    *,
+    extra_metadata: Mapping[str, str],
+    then: AfterCommit,
+) -> WriteResult:
+    """Write rows that are made of stored rows. Otherwise as `run_write`.
+
+    `make`: the rows, made of the table as it is when the write begins, and checked against it. So a commit between
+    reading and writing cannot be overlooked: others that change the same rows meanwhile are conflicts like any other.
+
+    Raises: what `make` raises, with nothing written; PlanOutdated where the rows must be made anew.
+    """
+    with ExitStack() as life:
+        with phase("begin"), turns.first() as session:
+            write = _begin(turns, session, operation, life)
+
+        with rolled_back_on_failure(write):
+            with phase("place"):
+                prepared = make(session.snapshot)
+            if not any(prepared.counted.counts.values()):  # no row matched, whatever the settings say of empty commits
                 write.withdraw()
                 return nothing_to_do(operation)
+            return _write_rows(write, prepared, settings, extra_metadata, then)
 
-            is_sure = turns.is_alone or appends_freely(prepared, settings)
-            if settings.detects_conflicts_early and not is_sure:
-                _refuse_early(session, write.run.requested, placed.plan)
-            target = _target(session, prepared, settings, write.run.requested)
-            judge = _judge(session, prepared, settings, placed.plan)
-            work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
-            return _carry_out(write, operation, work, extra, judge, then)
+
+def _write_rows(
+    write: RunningWrite,
+    prepared: PreparedWrite,
+    settings: WriteSettings,
+    extra_metadata: Mapping[str, str],
+    then: AfterCommit,
+) -> WriteResult:
+    """Place the rows of a write that has begun, write them and commit; or withdraw it where there is nothing to do."""
+    session, operation = write.session, prepared.operation
+    with phase("place"):
+        placed = place_rows(session, prepared, settings, write.run.planned)
+    if not placed.plan.tasks and not any((placed.replaced or {}).values()) and not settings.allow_empty_commit:
+        write.withdraw()
+        return nothing_to_do(operation)
+
+    is_sure = write.turns.is_alone or appends_freely(prepared, settings)
+    if settings.detects_conflicts_early and not is_sure:
+        _refuse_early(session, write.run.requested, placed.plan)
+    target = _target(session, prepared, settings, write.run.requested)
+    judge = _judge(session, prepared, settings, placed.plan)
+    work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
+    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
+    return _carry_out(write, operation, work, extra, judge, then)
 
 
 def run_delete_partitions(
-    turns: Turns, partitions: Sequence[str], *, extra_metadata: Mapping[str, str], then: AfterCommit
+    turns: Turns, choose: ChoosePartitions, *, extra_metadata: Mapping[str, str], then: AfterCommit
 ) -> WriteResult:
-    """Replace every file group of these partitions by nothing. Their files stay until a clean removes them.
+    """Replace every file group of some partitions by nothing. Their files stay until a clean removes them.
 
-    Requests: a listing of each partition, and a dozen small timeline files. Raises: NotFound for an unknown partition.
+    `choose`: says which partitions, by the table as it is when the write begins. A write that is planned anew asks
+    again. Requests: a listing of each partition, and a dozen small timeline files. Raises: as `choose` does.
     """
     operation = Operation.DELETE_PARTITION
     with ExitStack() as life:
-        with turns.first() as turn:
-            session = _without_dead_services(turn, operation, partitions)
+        with phase("begin"), turns.first() as turn:
+            chosen = choose(turn.snapshot)
+            session = _without_dead_services(turn, operation, chosen)
             snapshot = session.snapshot
-            chosen = find_partitions(snapshot.listing.partitions(), partitions)
+            if session is not turn:
+                chosen = choose(snapshot)
+            if not chosen:
+                return nothing_to_do(operation)
             refuse_replacing_rings(snapshot, chosen)
             write = _begin(turns, session, operation, life)
 
@@ -182,6 +232,9 @@ def _conflict_rules(
         schemas=frozenset({prepared.schema_before, prepared.schema_text}),
         missed=missed,
         appends_freely=appends_freely(prepared, settings),
+        passes_clusterings=settings.passes_clusterings,
+        schema_before=prepared.schema_before,
+        brings=describe_changes(prepared.schema_before, prepared.schema_text),
     )
 
 
@@ -226,12 +279,14 @@ def _carry_out(
     """Write the files of a plan and complete the write."""
     run, replaced = write.run, work.replaced
     write.put_inflight(inflight_content(run.table.layout, operation, work.plan))
-    statuses = work.write() if work.plan.tasks else []
+    note_action(run.target.action)
+    with phase("write"):
+        statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
         write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
     )
-    with write.completing(metadata, judge) as (session, completed):
+    with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
     return WriteResult(
@@ -252,33 +307,6 @@ def _action(config: TableConfig, operation: Operation) -> str:
     if operation.replaces_groups:
         return "replacecommit"
     return "deltacommit" if config.is_merge_on_read else "commit"
-
-
-def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
-    """The commit's statement of each file. Spec: format/actions.md section 1.1.
-
-    Seen: up to version 6 a log's statement names the base file and the logs beside which it lies; later ones do not.
-    """
-    stats: dict[str, list[WriteStat]] = {}
-    slices = {task.number: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
-    for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
-        stat = WriteStat(
-            file_id=status.file_id, path=join(status.partition, status.file_name),
-            prev_commit=status.previous_instant or "null", num_writes=status.writes, num_deletes=status.deletes,
-            num_update_writes=status.updates, num_inserts=status.inserts, total_write_bytes=status.size_bytes,
-            partition_path=status.partition, file_size_in_bytes=status.size_bytes,
-            prev_base_file=status.previous_file,
-        )  # fmt: skip
-        if status.log_version is not None:
-            name = LogFileName.parse(status.file_name)
-            assert name is not None
-            base_file, beside = slices.get(status.task_number, ("", ()))
-            stat = replace(
-                stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file=base_file,
-                log_files=(*beside, status.file_name),
-            )  # fmt: skip
-        stats.setdefault(status.partition, []).append(stat)
-    return {partition: tuple(of) for partition, of in stats.items()}
 
 
 def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:
@@ -327,24 +355,3 @@ def _filter_settings(settings: WriteSettings) -> FilterSettings:
         settings.bloom_false_positive_rate,
         settings.bloom_entries_max,
     )
-
-
-def inflight_content(layout: TimelineLayout, operation: Operation, plan: WritePlan) -> bytes:
-    """What the inflight file of an operation holds."""
-    return layout.encode_commit(CommitMetadata(_workload(plan), operation.value, {}))
-
-
-def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
-    """The workload profile that an inflight file states. Spec: format/actions.md section 1, step 4."""
-    stats: dict[str, list[WriteStat]] = {}
-    for task in plan.tasks:
-        of = stats.setdefault(task.partition, [WriteStat(file_id="", prev_commit="null")])
-        if task.base_instant is not None:
-            of.append(WriteStat(file_id=task.file_id, prev_commit=task.base_instant, num_update_writes=task.updates))
-    inserts: dict[str, int] = {}
-    for task in plan.tasks:
-        inserts[task.partition] = inserts.get(task.partition, 0) + task.inserts
-    return {
-        partition: (WriteStat(file_id="", prev_commit="null", num_inserts=inserts[partition]), *of[1:])
-        for partition, of in stats.items()
-    }

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid
+from pyhudi.errors import Conflict, Invalid
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.schema.arrow_types import refuse_deep_types
 from pyhudi.format.schema.conversion import (
@@ -14,6 +14,7 @@ from pyhudi.format.schema.conversion import (
     record_name,
     required_columns,
 )
+from pyhudi.format.schema.differences import describe_changes
 from pyhudi.table.facts.bucket_facts import facts_of_table
 from pyhudi.table.facts.config import KeyKind, TableConfig
 from pyhudi.table.read.plan import table_rules
@@ -31,7 +32,7 @@ from pyhudi.write.input.schema import (
     refuse_unreadable_parts,
     refuse_unwritable_types,
 )
-from pyhudi.write.input.source import InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
+from pyhudi.write.input.source import LEAVES, InputSpec, Operation, PreparedWrite, RowOrder, WriteSource
 from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_partitions
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
@@ -45,18 +46,23 @@ def prepare_write(
     settings: WriteSettings,
     *,
     is_unordered: bool = False,
+    marks_deletes: bool = False,
 ) -> PreparedWrite:
     """Check the input against the table and count it. Raises: Invalid, before the first byte is written.
 
-    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values.
+    `is_unordered`: a delete whose rows win over what is stored, whatever their ordering values. `marks_deletes`: an
+    upsert whose column `LEAVES` tells the rows whose keys are deleted.
     """
     config = snapshot.config
-    refuse_deep_types(source.schema)
+    incoming = source.schema
+    if marks_deletes:
+        incoming = incoming.remove(incoming.get_field_index(LEAVES))
+    refuse_deep_types(incoming)
     refuse_unchecked(operation, settings, table_name=config.name)
     buckets = facts_of_table(config, settings.bucket_options)
-    refuse_without_keys(config, operation, settings, source.schema.names)
+    refuse_without_keys(config, operation, settings, incoming.names)
     keys = keys_for(operation, settings.keys.spec(snapshot.key_spec, config), settings)
-    schema, text, is_partial = _checked_columns(snapshot, source.schema, operation, keys, settings, is_unordered)
+    schema, text, is_partial = _checked_columns(snapshot, incoming, operation, keys, settings, is_unordered)
     refuse_unfit_for_non_blocking(config, buckets, operation, settings)
     if buckets is not None:
         refuse_unfit_for_buckets(operation, settings, table_name=config.name)
@@ -64,6 +70,8 @@ def prepare_write(
         keys, schema = by_meta_field(keys), schema.append(pa.field(RECORD_KEY, pa.string()))
     _refuse_missing_facts(config, keys, schema, operation)
     refuse_unplaceable(keys, schema, is_custom=config.key_kind is KeyKind.CUSTOM)
+    if marks_deletes:
+        schema = schema.append(pa.field(LEAVES, pa.bool_()))
     ordering = tuple(name for name in config.ordering if name in schema.names)
     required = tuple(name for name in required_columns(text) if name in schema.names)
     order = row_order(operation, keys, settings)
@@ -74,6 +82,30 @@ def prepare_write(
     loses_arrival = order is not RowOrder.AS_ARRIVED and settings.combine_before_insert
     counted = source.count(replace(spec, numbers_rows=settles or loses_arrival))
     return PreparedWrite(operation, spec, text, snapshot.schema_text, counted, is_partial, buckets)
+
+
+def prepare_anew(
+    outdated: PreparedWrite,
+    snapshot: Snapshot,
+    source: WriteSource,
+    operation: Operation,
+    settings: WriteSettings,
+    *,
+    is_unordered: bool = False,
+) -> PreparedWrite:
+    """As `prepare_write`, for an input that was prepared before another writer changed the table's schema.
+
+    Raises: Conflict if the input fits the new schema no more, with what both writers change.
+    """
+    try:
+        return prepare_write(snapshot, source, operation, settings, is_unordered=is_unordered)
+    except Invalid as error:
+        theirs = describe_changes(outdated.schema_before, snapshot.schema_text) or "no column differs"
+        mine = describe_changes(outdated.schema_before, outdated.schema_text) or "no change"
+        raise Conflict(
+            f"table '{snapshot.config.name}': another writer changed the table's schema meanwhile ({theirs}), and the "
+            f"input of this write (which brings: {mine}) does not fit it: {error}"
+        ) from error
 
 
 def _checked_columns(

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, Self, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import Invalid, is_secret
 from pyhudi.index.choice import IndexType, LookupType, RecordLookupType, is_global_index
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.options.resolve import COMMIT_METADATA_PREFIX
+from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, choice, count, flag, rate
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS
 from pyhudi.txn.locks.providers.settings import LockSettings
@@ -27,7 +29,9 @@ ConflictStrategy: TypeAlias = Literal[
     "",
     "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy",
     "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy",
+    "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy",
 ]
+UpdateStrategy: TypeAlias = Literal["SparkRejectUpdateStrategy", "SparkAllowUpdateStrategy"]
 SortMode: TypeAlias = Literal[
     "NONE", "GLOBAL_SORT", "PARTITION_SORT", "PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"
 ]
@@ -63,15 +67,20 @@ class WriteSettings:
     `metadata_deltacommits_max`: the metadata table is compacted after this many delta commits of its own.
     `metadata_log_blocks_min`: a log of the metadata table with this many blocks is log compacted; None: none is.
     `heartbeat_misses`: beats of `heartbeat_interval_ms` that may fail before others count the writer as dead.
-    `lock_wait_ms`: how long to wait for a table that another writer holds; 0: not at all. Most writes end within the
-    default of ten seconds. One wait covers all tries, so Apache Hudi's counts of retries have no effect.
+    `lock_wait_ms`: how long to wait for one holder of the table; 0: not at all. A dead holder lets go at once on local
+    disk, so one that holds the table for long is at work: it builds an index, or makes the metadata table. One wait
+    covers all tries, so Apache Hudi's counts of retries have no effect.
     `conflict_retries`: how often a write is planned anew, from the same input, when another writer was in its way.
     Three, where Apache Hudi has none: the input is there already, and a retry holds the table, so it succeeds.
     `conflict_strategy`: by which class of Apache Hudi writes conflict, by file group or by bucket. If empty, writes to
     one file group may both succeed where their keys differ, and new rows are no conflict where their keys differ.
+    `PreferWriter...` is by file group, and writes go before clusterings.
     `concurrency_mode`: the first two are one here, as several writers are always safe. The third appends to the logs
     of a bucket whatever others append meanwhile.
     `detects_conflicts_early`: before its work, a write looks whether a running write changes one of its file groups.
+    `clustering_updates`: what becomes of a write that changes a file group of a pending clustering: it is refused, or
+    it goes on, and the clustering gives way. `ends_clusterings`: a write that goes on takes such a clustering off the
+    timeline at once; if off, the next run of clusterings does.
     `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
     cannot tell from those of the table.
     `logs`: how merge-on-read tables are written.
@@ -114,21 +123,27 @@ class WriteSettings:
     indexes: IndexSettings = field(default_factory=IndexSettings)
     heartbeat_interval_ms: int = count("hoodie.client.heartbeat.interval_in_ms", 60_000)
     heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
-    lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 10_000, least=0)
+    lock_wait_ms: int = count("hoodie.write.lock.wait_time_ms", 60_000, least=0)
     conflict_retries: int = count("hoodie.write.num.retries.on.conflict.failures", 3, least=0)
     conflict_strategy: ConflictStrategy = choice(
         "hoodie.write.lock.conflict.resolution.strategy", "", get_args(ConflictStrategy)
     )
     concurrency_mode: ConcurrencyMode = choice(CONCURRENCY_MODE, "SINGLE_WRITER", get_args(ConcurrencyMode))
     detects_conflicts_early: bool = flag("hoodie.write.concurrency.early.conflict.detection.enable", False)
+    clustering_updates: UpdateStrategy = "SparkRejectUpdateStrategy"
+    ends_clusterings: bool = flag("hoodie.clustering.rollback.pending.replacecommit.on.conflict", False)
     lock: LockSettings | None = None
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Self:
+    def from_options(cls, options: Mapping[str, str]) -> "WriteSettings":
         """The settings that the options ask for. Options of other concerns are left alone.
 
         Raises: Invalid for a value that cannot be one, naming the option, what was found and expected.
         """
+        return _known.get(tuple(options.items()), lambda: cls._from_options(options))
+
+    @classmethod
+    def _from_options(cls, options: Mapping[str, str]) -> "WriteSettings":
         o, d = OptionValues(options), cls()
         metadata_blocks = o.count("hoodie.metadata.log.compaction.blocks.threshold", METADATA_LOG_BLOCKS_MIN)
 
@@ -145,6 +160,7 @@ class WriteSettings:
             metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
+            clustering_updates=_updates(options.get(_CLUSTERING_UPDATES, ""), d.clustering_updates),
             keys=KeySettings.from_options(options),
             logs=LogSettings.from_options(options),
             indexes=IndexSettings.from_options(options),
@@ -159,15 +175,30 @@ class WriteSettings:
     def is_non_blocking(self) -> bool:
         return self.concurrency_mode == "NON_BLOCKING_CONCURRENCY_CONTROL"
 
+    @property
+    def passes_clusterings(self) -> bool:
+        """Whether a write may change a file group of a pending clustering, which then gives way."""
+        prefers_writers = self.conflict_strategy.endswith(".PreferWriterConflictResolutionStrategy")
+        return prefers_writers or self.clustering_updates == "SparkAllowUpdateStrategy"
+
     def commit_metadata(self, options: Mapping[str, str]) -> dict[str, str]:
         """The options that go into the commit's extra metadata, under their whole names, except secret ones."""
         prefix = self.commit_metadata_prefix
         return {n: text for n, text in options.items() if prefix and n.startswith(prefix) and not is_secret(n)}
 
 
+_known: ByContent[tuple[tuple[str, str], ...], WriteSettings] = ByContent(2 << 20, lambda texts, _: 300 * len(texts))
+"""Settings of options that were seen before."""
+
+_CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _RECORD_INDEXES = get_args(RecordLookupType)
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
+
+
+def _updates(class_name: str, default: UpdateStrategy) -> UpdateStrategy:
+    given = OptionValues({_CLUSTERING_UPDATES: short_class_name(class_name)})
+    return given.choice(_CLUSTERING_UPDATES, default, get_args(UpdateStrategy))
 
 
 def _asked(options: OptionValues, name: str) -> int | None:

@@ -155,6 +155,23 @@ def test_nulls_in_a_column_that_may_not_be_null_are_refused(storage: MemoryStora
         refused(storage, lambda w=write: w(changed("v", [1, None])), Invalid, "'v'", "null")  # type: ignore[misc]
 
 
+PARTS = {
+    "no ordering column": (["id", "city", "v"], "missing: ordering column 'ts'"),
+    "no key": (["city", "ts", "v"], "missing: key or partition column 'id'"),
+    "no partition and no ordering column": (["id", "v"], "ordering column 'ts', key or partition column 'city'"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_an_upsert_of_some_columns_is_told_which_it_needs(storage: MemoryStorage, name: str) -> None:
+    columns, told = PARTS[name]
+    table = Handles(storage).create(table_type="MERGE_ON_READ", table_version=9)
+    table.upsert(arrow([ROW]))
+    refused(
+        storage, lambda: table.upsert(arrow([ROW], columns)), Invalid, "an upsert may have some of the columns", told
+    )
+
+
 @pytest.mark.parametrize("data", [[{"id": "k"}], None, "rows", {"id": ["k"]}])
 def test_data_of_no_known_kind_is_refused(storage: MemoryStorage, table: HudiTable, data: object) -> None:
     refused(storage, lambda: table.upsert(data), Invalid, type(data).__qualname__, "__arrow_c_stream__")

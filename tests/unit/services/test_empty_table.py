@@ -12,7 +12,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.engine.local.executors import SerialExecutor
-from pyhudi.errors import HudiError
+from pyhudi.errors import HudiError, NotFound
 from pyhudi.storage.memory import MemoryStorage
 
 ROWS = pa.table({"k": ["a", "b"], "p": ["x", "y"], "t": [1, 1], "v": [1, 2]})
@@ -71,3 +71,12 @@ def test_every_call_on_an_empty_table_leaves_one_that_is_written(
 
     found = table.scan(columns=["k", "v"]).to_arrow().sort_by("k").to_pylist()
     assert found == [{"k": "a", "v": 3}, {"k": "b", "v": 4}]
+
+
+def test_what_makes_a_metadata_table_is_told_where_there_is_none_yet() -> None:
+    storage = MemoryStorage()
+    table = HudiTable.create(storage.location.uri, name="t", record_key="k", schema=ROWS.schema, storage=storage)
+    with pytest.raises(NotFound, match=r"its next write makes one .* and so does metadata\.create\(\)"):
+        table.metadata.validate()
+    table.metadata.create()
+    assert table.metadata.validate().is_valid

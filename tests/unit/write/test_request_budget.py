@@ -11,12 +11,12 @@ from tests.support.model import Handles, Row, StepClock, arrow, seeded_uuids
 
 FILE_GROUPS = 50
 
-FIXED = {"get": 19, "list": 16, "put": 2, "delete": 1, "delete_prefix": 1}
+FIXED = {"get": 17, "list": 13, "put": 2, "delete": 1, "delete_prefix": 1}
 """What a commit asks for, whatever it writes: properties, both timelines and the metadata table's files, some of
 them several times, since a write has two turns at the table; heartbeat and markers."""
 
 
-BY_RECORD_INDEX = (34, 23, 11)
+BY_RECORD_INDEX = (31, 20, 11)
 """Gets, lists and heads of such an upsert: those of a commit, and of the files of the metadata table."""
 
 

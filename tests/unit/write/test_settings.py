@@ -17,6 +17,8 @@ from pyhudi.write.log_settings import LogSettings
 from pyhudi.write.settings import WriteSettings
 
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+WRITES_FIRST = "org.apache.hudi.client.transaction.PreferWriterConflictResolutionStrategy"
+ALLOWING = "SparkAllowUpdateStrategy"
 BY_FILE_GROUP = "org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy"
 
 EACH = [
@@ -78,8 +80,14 @@ EACH = [
     ("heartbeat_misses", "hoodie.client.heartbeat.tolerable.misses", "0", 0),
     ("lock_wait_ms", "hoodie.write.lock.wait_time_ms", "0", 0),
     ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", BY_FILE_GROUP, BY_FILE_GROUP),
+    ("conflict_strategy", "hoodie.write.lock.conflict.resolution.strategy", WRITES_FIRST, WRITES_FIRST),
     ("concurrency_mode", "hoodie.write.concurrency.mode", NON_BLOCKING, NON_BLOCKING),
     ("detects_conflicts_early", "hoodie.write.concurrency.early.conflict.detection.enable", "true", True),
+    *(
+        ("clustering_updates", "hoodie.clustering.updates.strategy", f"{package}{ALLOWING}", ALLOWING)
+        for package in ("", "org.apache.hudi.client.clustering.update.strategy.")
+    ),
+    ("ends_clusterings", "hoodie.clustering.rollback.pending.replacecommit.on.conflict", "true", True),
     ("conflict_retries", "hoodie.write.num.retries.on.conflict.failures", "7", 7),
     *(
         ("indexes", f"hoodie.metadata.{option}", text, IndexSettings(**field))

@@ -9,7 +9,7 @@ from pyhudi.errors import Invalid
 from pyhudi.executor import Executor
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.protocol import Storage
-from pyhudi.write.handles.compaction import CompactionTarget, SliceHandle, SliceTask
+from pyhudi.write.handles.slice_work import OneTask, SharedTarget, SliceHandle
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,13 +62,15 @@ def worker_count(executor: Executor) -> int:
 
 
 class LocalSliceWork:
-    """Runs the slices of a compaction as tasks of an executor in this process."""
+    """Runs the slices of a service as tasks of an executor in this process."""
 
     def __init__(self, executor: Executor, storage: Storage) -> None:
         self._executor, self._storage = executor, storage
 
-    def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
-        def one(task: SliceTask) -> list[WriteStat]:
+    def run(
+        self, handle: SliceHandle[SharedTarget, OneTask], target: SharedTarget, tasks: Sequence[OneTask]
+    ) -> list[WriteStat]:
+        def one(task: OneTask) -> list[WriteStat]:
             return handle(target, task, task_attempt=0, storage=self._storage)
 
         return [stat for stats in self._executor.run(one, tasks) for stat in stats]

@@ -154,7 +154,7 @@ class PartitionedInput:
                 if self.memory is not None:
                     batch = self.memory.take(batch)
                 if marks:
-                    batch = batch.append_column(LEAVES, _flags(segment.leaves, len(batch)))
+                    batch = _leaving(batch, segment.leaves)
                 if wants_positions:
                     batch = batch.append_column(POSITION, pa.array(positions[start : start + len(batch)], pa.int64()))
                 start += len(batch)
@@ -282,5 +282,9 @@ def _tasks_of_new(
     return tasks
 
 
-def _flags(flag: bool, count: int) -> pa.Array:
-    return pa.array(np.full(count, flag))
+def _leaving(batch: pa.RecordBatch, leaves: bool) -> pa.RecordBatch:
+    """The rows, all marked as leaving or none, beside those that the input has marked itself."""
+    at = batch.schema.get_field_index(LEAVES)
+    if at < 0:
+        return batch.append_column(LEAVES, pa.array(np.full(len(batch), leaves)))
+    return batch.set_column(at, LEAVES, pa.array(np.full(len(batch), True))) if leaves else batch

@@ -1,4 +1,4 @@
-"""Compactions on Spark. Each slice is a Spark task, which runs the same handle that a local thread runs."""
+"""Compactions and clusterings on Spark. Each of their tasks is a Spark task, with the handle of a local thread."""
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import use_running_interpreter
 from pyhudi.errors import Bug
 from pyhudi.format.timeline.records import WriteStat
-from pyhudi.write.handles.compaction import CompactionTarget, SliceHandle, SliceTask
+from pyhudi.write.handles.slice_work import OneTask, SharedTarget, SliceHandle
 
 _STATS = pa.schema([pa.field("number", pa.int64()), pa.field("stats", pa.binary())])
 
@@ -22,7 +22,9 @@ class SparkSliceWork:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
+    def run(
+        self, handle: SliceHandle[SharedTarget, OneTask], target: SharedTarget, tasks: Sequence[OneTask]
+    ) -> list[WriteStat]:
         if not tasks:
             return []
         use_running_interpreter(self._spark)
@@ -33,14 +35,14 @@ class SparkSliceWork:
 
 
 def _slice_task(
-    handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]
+    handle: SliceHandle[SharedTarget, OneTask], target: SharedTarget, tasks: Sequence[OneTask]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. Its input is the numbers of slices, its output the pickled statistics of each."""
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context is None:
-            raise Bug("a compaction task runs outside of Spark")
+            raise Bug("a task of a service runs outside of Spark")
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 stats = handle(target, tasks[number], task_attempt=context.taskAttemptId())

@@ -164,6 +164,8 @@ class CellWriter:
         leaps = [head]
         for branch, member in zip(branches, members, strict=True):
             self.jumps[table + branch] = len(self.operations)
+            if member.null_count == len(member):  # no row chooses it
+                continue
             self._value(kind.branches[branch], member, path)
             leaps.append(self._emit(GO, path))
 

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pyhudi.errors import CorruptFile, Invalid
+from pyhudi.by_content import ByContent
+from pyhudi.errors import CorruptFile, Invalid, Unsupported
 from pyhudi.format.avro.decode import row_decoder
 from pyhudi.format.avro.encode import row_encoder
 from pyhudi.format.log.block import BlockType, LogBlock
@@ -52,6 +53,18 @@ def read_deletes(block: LogBlock) -> pa.RecordBatch:
 def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int = 0) -> pa.RecordBatch:
     """The deletes in a block's content, of any version. `offset`: where the content starts in the file."""
     data = memoryview(content).cast("B")
+    if len(data) > _SMALL_BYTES_MAX:
+        return _decode(data, path, offset)
+    held = bytes(data)
+    return _decoded.get(held, lambda: _decode(memoryview(held), path, offset))
+
+
+_SMALL_BYTES_MAX: Final = 64 << 10
+_decoded: ByContent[bytes, pa.RecordBatch] = ByContent(8 << 20, lambda content, batch: len(content) + batch.nbytes)
+"""Small blocks that were decoded before: a log of the metadata table is read by each call that lists files."""
+
+
+def _decode(data: memoryview, path: str, offset: int) -> pa.RecordBatch:
     if len(data) < _HEAD.size:
         raise CorruptFile(path, offset, expected="a delete block's version and size", found=f"{len(data)} bytes")
 
@@ -69,11 +82,34 @@ def decode_delete_content(content: bytes | memoryview, *, path: str, offset: int
             rows.field("record_key"), rows.field("partition_path"), rows.field("ordering_kind"), rows.field("ordering")
         )
 
+    short = _without_ordering(body) if len(body) <= _SMALL_BYTES_MAX else None
+    return short if short is not None else _decode_rows(body, path, at)
+
+
+def _decode_rows(body: memoryview, path: str, offset: int) -> pa.RecordBatch:
     starts, ends = np.zeros(1, np.int64), np.full(1, len(body), np.int64)
-    batch = row_decoder(_schema_text()).decode(body, starts, ends, path=path, offset=at)
+    batch = row_decoder(_schema_text()).decode(body, starts, ends, path=path, offset=offset)
     records = batch.column(0).flatten()
     kinds, ordering = _from_members(records.field("orderingVal"), ORDERING)
     return _batch(records.field("recordKey"), records.field("partitionPath"), pa.array(kinds), ordering)
+
+
+def _without_ordering(body: memoryview) -> pa.RecordBatch | None:
+    """The deletes of a content in which no ordering value is stored; None for any other content.
+
+    A short way for small blocks: the union of all wrappers takes some milliseconds. Both ways read the same bytes alike
+    up to the first ordering value that is not null.
+    """
+    starts, ends = np.zeros(1, np.int64), np.full(1, len(body), np.int64)
+    try:
+        batch = row_decoder(_short_schema_text()).decode(body, starts, ends, path="", offset=0)
+    except (CorruptFile, Unsupported):
+        return None
+    records = batch.column(0).flatten()
+    if records.field("orderingVal").null_count < len(records):
+        return None
+    kinds, ordering = pa.array(np.zeros(len(records), np.int8)), pa.nulls(len(records), ORDERING)
+    return _batch(records.field("recordKey"), records.field("partitionPath"), kinds, ordering)
 
 
 def make_deletes(record_keys: pa.Array, partition_paths: pa.Array, ordering: Sequence[pa.Array] = ()) -> pa.RecordBatch:
@@ -97,14 +133,19 @@ def encode_delete_content(deletes: pa.RecordBatch) -> bytes:
     if deletes.schema != DELETES:
         raise Invalid(f"delete records: expected the columns {DELETES}, found {deletes.schema}")
     kinds = deletes.column(2).to_numpy(zero_copy_only=False)
-    fields = _delete_fields()
-    ordering = _to_members(deletes.column(3), ORDERING, kinds, fields[2].type)
+    has_ordering = kinds.any() or deletes.column(3).null_count < len(deletes)
+    schema_text = _schema_text() if has_ordering else _short_schema_text()
+    fields = _delete_fields(schema_text)
+    if has_ordering:
+        ordering = _to_members(deletes.column(3), ORDERING, kinds, fields[2].type)
+    else:
+        ordering = pa.nulls(len(deletes), fields[2].type)
 
     records = pa.StructArray.from_arrays([deletes.column(0), deletes.column(1), ordering], fields=fields)
     offsets = pa.array([0, len(records)], pa.int32())
     row = pa.ListArray.from_arrays(offsets, records, type=pa.list_(pa.field("element", records.type, False)))
 
-    data = row_encoder(_schema_text()).encode(pa.RecordBatch.from_arrays([row], [_LIST])).content
+    data = row_encoder(schema_text).encode(pa.RecordBatch.from_arrays([row], [_LIST])).content
     return _HEAD.pack(CONTENT_VERSION, data.size) + data.tobytes()
 
 
@@ -161,8 +202,8 @@ def _offsets(lists: pa.ListArray) -> pa.Array:
 
 
 @cache
-def _delete_fields() -> list[pa.Field]:
-    return list(row_decoder(_schema_text()).schema.field(0).type.value_type)
+def _delete_fields(schema_text: str) -> list[pa.Field]:
+    return list(row_decoder(schema_text).schema.field(0).type.value_type)
 
 
 @cache
@@ -197,10 +238,20 @@ def _schema_text() -> str:
     items = {"type": "array", "items": inner}
     array = {"type": "record", "name": "ArrayWrapper", "fields": [{"name": "wrappedValues", "type": ["null", items]}]}
 
+    return _list_schema([*outer, array])
+
+
+@cache
+def _short_schema_text() -> str:
+    """A schema that encodes deletes without ordering values as `_schema_text` does: null is the first branch."""
+    return _list_schema(["null", "int"])
+
+
+def _list_schema(ordering: list[object]) -> str:
     fields = [
         {"name": "recordKey", "type": ["null", "string"]},
         {"name": "partitionPath", "type": ["null", "string"]},
-        {"name": "orderingVal", "type": [*outer, array]},
+        {"name": "orderingVal", "type": ordering},
     ]
     records = {"type": "array", "items": {"type": "record", "name": "HoodieDeleteRecord", "fields": fields}}
     whole = {"type": "record", "name": "HoodieDeleteRecordList", "namespace": _NAMESPACE}

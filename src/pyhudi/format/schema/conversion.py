@@ -183,6 +183,11 @@ def without_meta_fields(avro_text: str) -> str:
     Seen: commits after an ALTER TABLE of 1.2.0, with schema evolution on read, state them
     (format/actions.md section 1.2).
     """
+    return _without_meta_fields(avro_text)
+
+
+@lru_cache(maxsize=64)
+def _without_meta_fields(avro_text: str) -> str:
     head, fields, tail = _split_fields(avro_text)
     return head + ",".join(text for name, text in fields if name not in META_FIELDS) + tail
 

@@ -11,6 +11,7 @@ import json
 import re
 from typing import TypeVar
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.container import MAGIC, decode_container, encode_container
 from pyhudi.format.avro.schema_files import schema_of
@@ -43,8 +44,14 @@ def decode_commit(content: bytes, *, path: str) -> CommitMetadata:
 
     Raises: CorruptFile for anything but Avro or JSON commit metadata. `path` is for messages.
     """
-    if not content:
-        return CommitMetadata()
+    return _commits.get(content, lambda: _decode_commit(content, path)) if content else CommitMetadata()
+
+
+_commits: ByContent[bytes, CommitMetadata] = ByContent(32 << 20, lambda content, _: 8 * len(content))
+"""Commits that were read before: each call of a table reads the newest ones."""
+
+
+def _decode_commit(content: bytes, path: str) -> CommitMetadata:
     if content.startswith(MAGIC):
         _, record = decode_container(content, {name: schema_of(name) for name in _COMMITS}, path=path)
     else:

@@ -13,6 +13,7 @@ from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.view.cleaned import paths_being_cleaned
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.table.view.snapshot import Snapshot
@@ -51,9 +52,15 @@ class IndexContents:
         return [s for partition in self.snapshot.listing.partitions() for s in self.snapshot.slices(partition)]
 
     def committed_files(self) -> Iterator[tuple[str, ListedFile]]:
-        """Every file of a completed write, with its partition. Older slices count, too: Apache Hudi indexes them."""
+        """Every file of a completed write, with its partition. Older slices count, too: Apache Hudi indexes them.
+
+        Files that a pending clean names are left out: they may be gone, and will be.
+        """
+        going = paths_being_cleaned(self.snapshot)
         for partition in self.snapshot.listing.partitions():
             for file in self.snapshot.listing.files(partition):
+                if join(partition, file.name) in going:
+                    continue
                 base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
                 instant = base.requested if base else log.instant if log else ""
                 if self.snapshot.timeline.is_committed(instant):

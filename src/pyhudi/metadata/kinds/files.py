@@ -4,7 +4,7 @@ Spec: what Apache Hudi's metadata table validator compares, but file by file: wh
 the base files, file groups and file slices that are made of them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,6 +32,7 @@ from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.slices.slice_log import slice_blocks
+from pyhudi.table.view.cleaned import paths_being_cleaned
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.listing import FileListing, ListedFile, StorageListing
 from pyhudi.timeline.active import Timeline
@@ -55,7 +56,10 @@ class FilesIndex(TableIndex):
         snapshot = check.snapshot
         committed = CommittedFiles(snapshot.storage, snapshot.config, snapshot.timeline)
         known = read_files_partition(check.indexes.table, snapshot.timeline)
-        return files_differences(StorageListing(snapshot.storage), known, committed, on_progress=check.on_progress)
+        return files_differences(
+            StorageListing(snapshot.storage), known, committed, paths_being_cleaned(snapshot),
+            on_progress=check.on_progress,
+        )  # fmt: skip
 
 
 class FilesKind(IndexKind):
@@ -147,24 +151,28 @@ def files_differences(
     stored: FileListing,
     known: FileListing,
     committed: CommittedFiles,
+    going: Collection[str],
     *,
     on_progress: Callable[[int, int], None],
 ) -> Iterator[Difference]:
     """Every partition and file on which storage and metadata table disagree, by partition and name.
 
     The metadata table need not know files of actions that have not completed, nor partitions that hold nothing else.
-    Requests: the storage's listing, and one get for each log of version 6 that the metadata table does not know.
+    `going`: paths that a pending clean names. Such a file may be gone, while the metadata table has it until the clean
+    completes. Requests: the storage's listing, and one get for each log of version 6 that the metadata table does not
+    know.
     """
     of_storage, of_metadata = set(stored.partitions()), set(known.partitions())
     everywhere = sorted(of_storage | of_metadata)
     for done, partition in enumerate(everywhere):
         there = {file.name: file.size_bytes for file in _data_files(stored.files(partition))}
-        listed = {file.name: file.size_bytes for file in known.files(partition)}
+        named = {file.name: file.size_bytes for file in known.files(partition)}
+        listed = {name: size for name, size in named.items() if name in there or join(partition, name) not in going}
         missing = [name for name in there.keys() - listed.keys() if committed.is_committed(partition, name)]
 
         if partition not in of_metadata and missing:
             yield Difference(FILES, DifferenceKind.PARTITION_MISSING, partition)
-        if partition not in of_storage and not there:
+        if partition not in of_storage and not there and (listed or not named):
             yield Difference(FILES, DifferenceKind.PARTITION_ABSENT, partition)
         yield from _file_differences(partition, there, listed, missing)
         on_progress(done + 1, len(everywhere))

@@ -1,7 +1,7 @@
 """The `files` partition: which partitions a table has and which files lie in them."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cache, cached_property
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.metadata.files import FILES_COLUMNS, decode_files, merge_files
@@ -175,9 +176,24 @@ class MetadataListing:
 
     def _load(self) -> dict[str, _Entries]:
         if self._loaded is None:
-            self._loaded = _entries_by_key(chain.from_iterable(reader.read() for reader in self._readers))
+            contents = [reader.content for reader in self._readers]
+            known = tuple(content for content in contents if content is not None)
+            self._loaded = self._merged() if len(known) < len(contents) else _merged.get(known, self._merged)
             self._looked_up = {}
         return self._loaded
+
+    def _merged(self) -> dict[str, _Entries]:
+        return _entries_by_key(chain.from_iterable(reader.read() for reader in self._readers))
+
+
+_merged: ByContent[tuple[tuple[Hashable, ...], ...], dict[str, _Entries]] = ByContent(
+    64 << 20, lambda _, entries: sum(200 + len(key) + 120 * (of[1] - of[0]) for key, of in _bounds(entries))
+)
+"""Small listings that were read before, by the files that they were merged from."""
+
+
+def _bounds(entries: Mapping[str, _Entries]) -> Iterator[tuple[str, tuple[int, int]]]:
+    return ((key, held.bounds[key]) for key, held in entries.items())
 
 
 def open_listing(storage: Storage, config: TableConfig, timeline: Timeline, zone: tzinfo) -> FileListing:

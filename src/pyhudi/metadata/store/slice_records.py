@@ -4,7 +4,7 @@ A small file is read in one request. In a larger file a look-up reads the traile
 hold the keys.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile
 from pyhudi.format.hfile.columns import CELLS
 from pyhudi.format.hfile.reader import HFileReader
@@ -70,6 +71,15 @@ class SliceReader:
         else:
             yield concat_versions([*base, log]).sorted().live()
 
+    @property
+    def content(self) -> tuple[Hashable, ...] | None:
+        """All that the records are made from; None where it is not held in memory."""
+        if self.base is not None and not self.base.is_in_memory:
+            return None
+        if any(block.content_size > ONE_GET_SIZE_MAX for block in self.blocks):
+            return None
+        return (self.path, self.base, *((block.path, _block_content(block)) for block in self.blocks))
+
     def read_log(self) -> RecordVersions:
         """What the log alone holds, deletes among it. Memory: the log's records. Raises: as `read`."""
         return self._log(None).sorted()
@@ -101,8 +111,17 @@ def open_slice(storage: Storage, file_slice: FileSlice, is_visible: Callable[[st
 
 def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
     if size <= ONE_GET_SIZE_MAX:
-        return HFileReader(storage.get(path), path=path)
+        return _opened_before(path, storage.get(path))
     return HFileReader.by_ranges(StoredLog(storage, path), size, path=path)
+
+
+_opened: ByContent[tuple[str, bytes], HFileReader] = ByContent(32 << 20, lambda content, _: 2 * len(content[1]))
+"""Small HFiles, and small blocks of logs, that were opened before."""
+
+
+def _opened_before(path: str, content: bytes) -> HFileReader:
+    """An HFile that is held in memory. The same content gives the same reader, as long as it is kept."""
+    return _opened.get((path, content), lambda: HFileReader(content, path=path))
 
 
 def _log_blocks(storage: Storage, file_slice: FileSlice, is_visible: Callable[[str], bool]) -> list[LogBlock]:
@@ -133,8 +152,12 @@ class _BlockContent:
 
 def _block_reader(block: LogBlock) -> HFileReader:
     if block.content_size <= ONE_GET_SIZE_MAX:
-        return HFileReader(block.read_content(), path=block.path)
+        return _opened_before(block.path, bytes(block.read_content()))
     return HFileReader.by_ranges(_BlockContent(block), block.content_size, path=block.path)
+
+
+def _block_content(block: LogBlock) -> HFileReader | bytes:
+    return _block_reader(block) if block.type is BlockType.HFILE_DATA else bytes(block.read_content())
 
 
 def _schema_text(reader: HFileReader, path: str) -> str:

@@ -4,11 +4,14 @@ Order: an instant is put into the history before it is deleted from the timeline
 states are deleted first, then the completed files, oldest first. A crash at any step leaves every instant on the
 timeline, in the history, or in both. Readers count an instant that is in both once. The next archival finds such an
 instant and only deletes it from the timeline.
+
+The guard is held for a batch of instants. Then other writers have their turn, and the rest is planned anew upon what
+they left. Seen: Apache Hudi holds its lock until all instants are archived (`TimelineArchiverV2.archiveIfRequired`).
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from pyhudi.errors import NotFound
@@ -25,10 +28,15 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.commits import read_newest_clean
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.clock import Clock
 from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.service_action import OpenSession, awaited_session
 from pyhudi.txn.action.session import WriteSession
 
 log = logging.getLogger("pyhudi")
+
+BATCH_INSTANTS_MAX = 50
+"""How many instants one turn archives. On an object store this takes some ten seconds, of which writers wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +52,19 @@ class ArchiveResult:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What one turn archived. `turns_left`: how many more turns the rest takes, of the table or its metadata table."""
+
+    result: ArchiveResult
+    turns_left: int
+
+
 def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
-    """Archive after a commit of this session, if the timeline has too many writes. Otherwise no request is made."""
+    """Archive a batch after a commit of this session, if the timeline has too many writes. Else no request is made.
+
+    What is left of a long timeline goes after the next commits, a batch each time.
+    """
     writes = len(session.snapshot.timeline.completed_writes) + 1
     if writes <= settings.commits_max:
         return ArchiveResult(
@@ -53,30 +72,57 @@ def archive_when_due(session: WriteSession, settings: ArchiveSettings) -> Archiv
             metadata_archived=0,
             reason=f"{writes} completed writes: expected more than {settings.commits_max}",
         )
-    return run_archive(session, settings)
+    return _archive_batch(session, settings, settings).result
 
 
-def run_archive(session: WriteSession, settings: ArchiveSettings) -> ArchiveResult:
-    """Archive what the settings allow, from the table's current state, under the session's guard.
+def run_archive(open_session: OpenSession, settings: ArchiveSettings, clock: Clock) -> ArchiveResult:
+    """Archive what the settings allow, from the table's current state, in as many turns as there are batches.
 
-    Cost: two or three gets and as many deletes per instant, a dozen requests for the history, and as much again for
-    the metadata table.
+    Cost: two or three gets and as many deletes per instant, a dozen requests a batch for the history, and as much again
+    for the metadata table. Raises: Conflict while another writer holds the table.
+    """
+    with open_session() as session:
+        turn = _archive_batch(session, settings, settings)
+    done, left = [turn.result], turn.turns_left
+
+    # The rest is due, too, although the timeline may be shorter by now than what makes an archival due.
+    rest = replace(settings, commits_max=settings.commits_min)
+    for _ in range(left):
+        with awaited_session(open_session, clock, what="archive") as session:
+            done.append(_archive_batch(session, settings, rest).result)
+
+    return ArchiveResult(
+        archived=sum(one.archived for one in done),
+        metadata_archived=sum(one.metadata_archived for one in done),
+        reason=done[0].reason,
+    )
+
+
+def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: ArchiveSettings) -> _Turn:
+    """Archive the oldest instants that may go, under the session's guard. `due`: `settings` in the first turn.
+
+    In later turns it says when the rest is due. Then the metadata table may have a rest, and the table itself none.
     """
     access, confirm = session.access, session.hold.confirm
     snapshot = access.snapshot()
-    keep = _keep(snapshot, settings, now_ms=access.clock.now_ms())
-    if not is_due(snapshot.timeline, keep):
-        return ArchiveResult(archived=0, metadata_archived=0, reason=plan_archival(snapshot.timeline, keep, ()).reason)
+    keep = _keep(snapshot, due, now_ms=access.clock.now_ms())
+    is_first, may_go = due is settings, is_due(snapshot.timeline, keep)
+    plan = _plan(snapshot, settings, keep) if may_go else plan_archival(snapshot.timeline, keep, ())
+    if is_first and not may_go:
+        return _Turn(ArchiveResult(archived=0, metadata_archived=0, reason=plan.reason), 0)
 
-    plan = _plan(snapshot, settings, keep)
-    carry_out_archival(
-        snapshot.storage, snapshot.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm
-    )
+    batch = plan.instants[:BATCH_INSTANTS_MAX]
+    carry_out_archival(snapshot.storage, snapshot.timeline.layout, snapshot.zone, batch, settings, confirm=confirm)
 
-    in_metadata = 0
+    in_metadata, left = 0, _batches(len(plan.instants) - len(batch))
     if snapshot.config.has_metadata_table:
-        in_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in plan.instants}, settings, confirm)
-    return ArchiveResult(archived=len(plan.instants), metadata_archived=in_metadata, reason=plan.reason)
+        in_metadata, of_metadata = _archive_metadata_table(snapshot, {instant_key(i) for i in batch}, due, confirm)
+        left = max(left, of_metadata)
+    return _Turn(ArchiveResult(archived=len(batch), metadata_archived=in_metadata, reason=plan.reason), left)
+
+
+def _batches(instants: int) -> int:
+    return -(-instants // BATCH_INSTANTS_MAX)
 
 
 def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep:
@@ -116,8 +162,10 @@ def _newest_clean_plan(storage: Storage, timeline: Timeline) -> CleanerPlan | No
 
 def _archive_metadata_table(
     snapshot: Snapshot, gone: set[tuple[str, str]], settings: ArchiveSettings, confirm: Callable[[], None]
-) -> int:
-    """Archive the metadata table's timeline up to where the data table's begins now. Returns how many instants went.
+) -> tuple[int, int]:
+    """Archive a batch of the metadata table's timeline, up to where the data table's begins now.
+
+    Returns how many instants went, and how many batches are left.
 
     The metadata table keeps one write more than the data table. Seen: 1.0.2, 1.2.0 (`HoodieMetadataWriteUtils`).
     `gone`: keys of the instants that have just left the data table's timeline.
@@ -132,8 +180,9 @@ def _archive_metadata_table(
 
     keep = Keep(settings.commits_min + 1, settings.commits_max + 1)
     plan = plan_archival(table.timeline, keep, _present(barriers))
-    carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, plan.instants, settings, confirm=confirm)
-    return len(plan.instants)
+    batch = plan.instants[:BATCH_INSTANTS_MAX]
+    carry_out_archival(table.storage, table.timeline.layout, snapshot.zone, batch, settings, confirm=confirm)
+    return len(batch), _batches(len(plan.instants) - len(batch))
 
 
 def _present(barriers: Sequence[Barrier | None]) -> list[Barrier]:

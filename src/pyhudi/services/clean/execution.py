@@ -1,7 +1,8 @@
-"""Carrying out a clean. Order: its plan, the deletion of files, participants such as the metadata table, completion.
+"""The steps of a clean. Order: its plan, the deletion of files, participants such as the metadata table, completion.
 
 Every step can be repeated. A clean that was stopped stays pending, and is carried out again from its plan. A clean is
-never rolled back, because some of its files are gone.
+never rolled back, because some of its files are gone. Files may be deleted without the table's guard; every other step
+needs it.
 """
 
 import logging
@@ -17,7 +18,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.cleaned import planned_names
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
+from pyhudi.txn.action.run import ActionRun, ActionTable, Ending, delete_pending_states
 from pyhudi.txn.undo.data_files import only_data_files
 
 log = logging.getLogger("pyhudi")
@@ -51,40 +52,79 @@ def request_clean(run: CleanRun, plan: CleanerPlan) -> str:
     return run.table.request(instant, encode_cleaner_plan(plan)).requested
 
 
+@dataclass(frozen=True, slots=True)
+class BegunClean:
+    """A clean that is inflight. `names`: partition -> the files that it deletes, those that it spares left out."""
+
+    action: ActionRun
+    plan: CleanerPlan
+    names: Mapping[str, Sequence[str]]
+    started_ms: int
+
+    @property
+    def requested(self) -> str:
+        return self.action.requested
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files that it deletes. Raises: as `only_data_files`."""
+        paths = [join(partition, name) for partition, names in self.names.items() for name in names]
+        return list(only_data_files(paths, named_by=f"the plan of clean '{self.requested}'"))
+
+
 def carry_out_clean(
     run: CleanRun, requested: str, plan: CleanerPlan, *, still_needed: Mapping[str, set[str]] | None = None
 ) -> DoneClean:
-    """Carry out a requested clean, or continue one that stopped halfway. A file that is gone already is no error.
+    """Carry out a requested clean in one turn, or continue one that stopped halfway.
+
+    A file that is gone already is no error. `still_needed`: as in `begin_clean`. Raises: as `begin_clean`; LockLost
+    when the table is no longer ours.
+    """
+    begun = begin_clean(run, requested, plan, still_needed=still_needed)
+    run.table.confirm()
+    run.table.storage.delete_many(begun.paths)
+    return complete_clean(run, begun)
+
+
+def begin_clean(
+    run: CleanRun, requested: str, plan: CleanerPlan, *, still_needed: Mapping[str, set[str]] | None = None
+) -> BegunClean:
+    """Say on the timeline that a requested clean deletes files from now on.
 
     `still_needed`: partition -> names of files in the plan that the table needs again, and that are therefore spared.
     Seen: the inflight file is a copy of the plan (0.15, 1.0.2). Spec: format/actions.md section 7.5.
 
-    Raises: Unsupported for a plan that deletes the sources of a bootstrapped table; LockLost when the table is no
-    longer ours.
+    Raises: Unsupported for a plan that deletes the sources of a bootstrapped table.
     """
     _refuse_bootstrap_sources(requested, plan)
-    table, storage, started_ms = run.table, run.table.storage, run.clock.now_ms()
-    begun = table.begin(requested, "clean", inflight=encode_cleaner_plan(plan))
-
-    spared = still_needed or {}
+    started_ms, spared = run.clock.now_ms(), still_needed or {}
     names = {
         partition: [name for name in dict.fromkeys(files) if name not in spared.get(partition, ())]
         for partition, files in planned_names(plan).items()
     }
+    action = run.table.begin(requested, "clean", inflight=encode_cleaner_plan(plan))
+    return BegunClean(action, plan, names, started_ms)
 
-    table.confirm()
-    paths = [join(partition, name) for partition, files in names.items() for name in files]
-    storage.delete_many(only_data_files(paths, named_by=f"the plan of clean '{requested}'"))
+
+def complete_clean(run: CleanRun, begun: BegunClean) -> DoneClean:
+    """Complete a clean whose files are gone, in the turn `run`. Partitions that are empty now go first.
+
+    Nobody can begin a write meanwhile, so an empty folder stays empty until it is deleted.
+    Raises: LockLost when the table is no longer ours.
+    """
+    plan, names, requested = begun.plan, begun.names, begun.requested
+    if plan.partitions_to_be_deleted:
+        run.table.confirm()
     emptied = {p for p in plan.partitions_to_be_deleted or () if p and _remove_partition(run, p)}
 
     metadata = CleanMetadata(
         start_clean_time=requested,
-        time_taken_in_millis=max(0, run.clock.now_ms() - started_ms),
+        time_taken_in_millis=max(0, run.clock.now_ms() - begun.started_ms),
         total_files_deleted=sum(map(len, names.values())),
         earliest_commit_to_retain=plan.earliest_instant_to_retain.requested if plan.earliest_instant_to_retain else "",
         last_completed_commit=plan.last_completed_commit,
         partition_metadata={
-            partition: _partition_metadata(plan, partition, names.get(partition, []), partition in emptied)
+            partition: _partition_metadata(plan, partition, names.get(partition, ()), partition in emptied)
             for partition in sorted({*names, *emptied})
         },
         extra_metadata=plan.extra_metadata or {},
@@ -93,7 +133,7 @@ def carry_out_clean(
         encode_clean_metadata(metadata), tell=lambda participant: participant.before_clean(requested, metadata)
     )  # fmt: skip
 
-    completed = begun.complete(ending)
+    completed = begun.action.on(run.table).complete(ending)
     assert completed.completed is not None
     return DoneClean(requested, completed.completed, metadata)
 
@@ -132,7 +172,7 @@ def _is_partition_metafile(partition: str, path: str) -> bool:
 
 
 def _partition_metadata(
-    plan: CleanerPlan, partition: str, names: list[str], is_deleted: bool
+    plan: CleanerPlan, partition: str, names: Sequence[str], is_deleted: bool
 ) -> CleanPartitionMetadata:
     return CleanPartitionMetadata(
         partition_path=partition,

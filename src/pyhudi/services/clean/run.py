@@ -1,33 +1,49 @@
-"""Cleaning a table: finish pending cleans, then delete the files that the policy does not keep for readers."""
+"""Cleaning a table: finish pending cleans, then delete the files that the policy does not keep for readers.
+
+A clean of few files is carried out in the turn in which it is planned: that takes less time than a second turn. A
+larger one deletes its files while others write. It holds the table to begin and to complete. What it deletes is needed
+by no reader of a retained commit, and by no write that begins later. Those who may read older files leave out what a
+pending clean names (`table/view/cleaned.py`).
+
+A pending clean whose writer lives is left alone. Any other is finished by the next clean, under its own plan.
+"""
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
-from pyhudi.format.names import join
-from pyhudi.format.timeline.records import ActionInstant, CleanerPlan, CleanFileInfo
+from pyhudi.errors import Conflict, LockLost, OutcomeUnknown, Unavailable
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import CleanerPlan
 from pyhudi.services.clean.execution import (
+    BegunClean,
     CleanRun,
     DoneClean,
+    begin_clean,
     carry_out_clean,
+    complete_clean,
     forget_unplanned_clean,
-    holds_nothing_but,
     request_clean,
 )
-from pyhudi.services.clean.inputs import (
-    SAVEPOINTED,
-    partitions_to_examine,
-    read_protected,
-    read_savepoints,
-)
-from pyhudi.services.clean.plan import CleanRules, earliest_to_retain, needed_by_newest, plan_partition
+from pyhudi.services.clean.planning import plan_clean, still_needed
 from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
+from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.cleaned import pending_cleans, planned_names, read_pending_plan
-from pyhudi.table.view.commits import read_newest_clean
-from pyhudi.table.view.snapshot import Snapshot, log_slicing
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.action.service_action import OpenSession, awaited_session, show_life
 from pyhudi.txn.action.session import WriteSession
+from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.life import LifeTerms
+from pyhudi.txn.locks.running import forget_running
 from pyhudi.txn.undo.leftovers import sweep_leftovers
 
 log = logging.getLogger("pyhudi")
+
+IN_TURN_FILES_MAX = 100
+"""How many files a clean deletes at most while it holds the table. On local disk this takes a few milliseconds."""
+_FILES_AT_A_TIME = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,31 +63,111 @@ class CleanResult:
     reason: str
 
 
-def run_clean(session: WriteSession, settings: CleanSettings, *, is_asked: bool) -> CleanResult:
-    """Finish pending cleans, then run a new one if there is anything to delete. The caller holds the guard.
+@dataclass(frozen=True)
+class CleanJob:
+    """What cleans need that are carried out beside other writers.
+
+    `open_session`: the turn in which a clean begins. `go_on`: the turn in which it completes.
+    """
+
+    settings: CleanSettings
+    open_session: OpenSession
+    go_on: OpenSession
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A clean on the timeline that is too large for this turn. `is_new`: it was planned in this turn."""
+
+    requested: str
+    plan: CleanerPlan
+    spared: dict[str, set[str]]
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CleanTurn:
+    """What was done about cleans in one turn.
+
+    `left`: the clean that is to be carried out beside other writers; None if there is none. `reason`: as in
+    `CleanResult`.
+    """
+
+    done: tuple[DoneClean, ...]
+    left: _Due | None
+    reason: str
+
+    @property
+    def result(self) -> CleanResult:
+        """What was done in this turn."""
+        return _result(self.done, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A clean that this process carries out. `expires_ms`: after so long without a sign of life it counts as dead."""
+
+    begun: BegunClean
+    storage: Storage
+    snapshot: Snapshot
+    expires_ms: int
+
+
+def run_cleans(job: CleanJob, *, is_asked: bool) -> CleanResult:
+    """Finish every pending clean that nobody runs, oldest first, then plan a new one and carry it out.
 
     `is_asked`: clean now, however few commits there were since the last clean.
+    Raises: Conflict while another writer holds the table.
+    """
+    done: list[DoneClean] = []
+    while True:
+        with ExitStack() as life:
+            with job.open_session() as session:
+                turn = clean_in_turn(session, job.settings, is_asked=is_asked)
+                done += turn.done
+                if turn.left is None:
+                    return _result(done, reason=turn.reason)
+                running = _begin(session, turn.left, life)
+            done.append(_finish(job, running, life))
+        if turn.left.is_new:
+            return _result(done, reason="")
+
+
+def clean_in_turn(session: WriteSession, settings: CleanSettings, *, is_asked: bool) -> CleanTurn:
+    """Do what can be done at once, under the guard: small cleans, those that were left pending first.
+
+    A clean that is too large is put on the timeline, and left. `is_asked`: as in `run_cleans`.
     """
     access = session.access
     snapshot = access.snapshot()
     run = CleanRun(session.table, snapshot.timeline, access.clock)
-    done = finish_pending_cleans(run, snapshot)
-    if done:
-        snapshot = access.snapshot()
+    life = LifeTerms(access.guard, access.clock.now_ms(), session.heartbeat.expires_ms)
+    done: list[DoneClean] = []
+    reason = ""
 
-    planned = plan_clean(snapshot, settings, now_ms=access.clock.now_ms(), is_asked=is_asked)
-    reason = planned if isinstance(planned, str) else ""
-    if not isinstance(planned, str):
-        requested = request_clean(run, planned)
-        done = [*done, carry_out_clean(run, requested, planned)]
+    for instant in pending_cleans(snapshot.timeline):
+        if life.living(access.storage, instant.requested) is not None:
+            reason = f"clean '{instant.requested}' is being carried out by another writer"
+            continue
+        due = _left_pending(session, run, snapshot, instant)
+        if due is not None and _is_large(due):
+            return CleanTurn(tuple(done), due, "")
+        if due is not None:
+            done.append(carry_out_clean(run, due.requested, due.plan, still_needed=due.spared))
+        _forget_dead(session, instant)
 
-    if done:
-        partitions = {partition for clean in done for partition in clean.metadata.partition_metadata}
-        sweep_leftovers(
-            access.storage, snapshot.config, partitions,
-            now_ms=access.clock.now_ms(), heartbeat_expires_ms=session.heartbeat.expires_ms,
-        )  # fmt: skip
-    return _result(done, reason=reason)
+    if not reason:
+        planned = _plan(session, access.snapshot() if done else snapshot, settings, is_asked=is_asked)
+        if isinstance(planned, _Due) and _is_large(planned):
+            return CleanTurn(tuple(done), planned, "")
+        if isinstance(planned, _Due):
+            done.append(carry_out_clean(run, planned.requested, planned.plan))
+        else:
+            reason = planned
+
+    _sweep(session.heartbeat.expires_ms, access.clock, snapshot, done)
+    return CleanTurn(tuple(done), None, reason)
 
 
 def is_possibly_due(session: WriteSession, settings: CleanSettings) -> bool:
@@ -89,125 +185,109 @@ def is_possibly_due(session: WriteSession, settings: CleanSettings) -> bool:
     return commits > 1
 
 
-def finish_pending_cleans(run: CleanRun, snapshot: Snapshot) -> list[DoneClean]:
-    """Carry out cleans of any writer that were left pending, oldest first.
+def _left_pending(session: WriteSession, run: CleanRun, snapshot: Snapshot, instant: Instant) -> _Due | None:
+    """A pending clean of any writer that nobody runs. None if it had no plan: then it is taken off the timeline.
 
     A rollback, a restore or a savepoint may have made the table need a file again since the plan was made. Such a file
-    is spared. Requests: one get per clean, and one listing per partition of its plan.
+    is spared. Requests: one get, and one listing per partition of its plan.
     """
-    done = []
+    plan = read_pending_plan(session.access.storage, run.timeline, instant)
+    if plan is None:
+        forget_unplanned_clean(run, instant.requested)
+        return None
 
-    for instant in pending_cleans(run.timeline):
-        plan = read_pending_plan(run.table.storage, run.timeline, instant)
-        if plan is None:
-            forget_unplanned_clean(run, instant.requested)
-            continue
+    spared = still_needed(snapshot, plan)
+    for partition, names in spared.items():
+        log.warning(
+            "clean '%s': %s file(s) in partition '%s' are needed again and stay, such as %s",
+            instant.requested, len(names), partition, min(names),
+        )  # fmt: skip
 
-        spared = _still_needed(snapshot, plan)
-        for partition, names in spared.items():
-            log.warning(
-                "clean '%s': %s file(s) in partition '%s' are needed again and stay, such as %s",
-                instant.requested, len(names), partition, min(names),
-            )  # fmt: skip
+    log.info("finishing clean '%s', which was left pending", instant.requested)
+    return _Due(instant.requested, plan, spared, is_new=False)
 
-        log.info("finishing clean '%s', which was left pending", instant.requested)
-        done.append(carry_out_clean(run, instant.requested, plan, still_needed=spared))
+
+def _plan(session: WriteSession, snapshot: Snapshot, settings: CleanSettings, *, is_asked: bool) -> _Due | str:
+    """A new clean, put on the timeline; or, in words, why there is nothing to do."""
+    run = CleanRun(session.table, snapshot.timeline, session.access.clock)
+    planned = plan_clean(snapshot, settings, now_ms=session.access.clock.now_ms(), is_asked=is_asked)
+    if isinstance(planned, str):
+        return planned
+    return _Due(request_clean(run, planned), planned, {}, is_new=True)
+
+
+def _is_large(due: _Due) -> bool:
+    return sum(map(len, planned_names(due.plan).values())) > IN_TURN_FILES_MAX
+
+
+def _begin(session: WriteSession, due: _Due, life: ExitStack) -> _Running:
+    """Make a clean ours, and give signs of life until `life` ends."""
+    run = CleanRun(session.table, session.snapshot.timeline, session.access.clock)
+    show_life(session, due.requested, life)
+    begun = begin_clean(run, due.requested, due.plan, still_needed=due.spared)
+    return _Running(begun, session.access.storage, session.snapshot, session.heartbeat.expires_ms)
+
+
+def _finish(job: CleanJob, running: _Running, life: ExitStack) -> DoneClean:
+    """Delete the files of a clean, then complete it.
+
+    A clean that fails stays pending. Its heartbeat is removed, so that the next clean can finish it at once.
+    """
+    requested, storage = running.begun.requested, running.storage
+    try:
+        _delete(job.clock, running)
+        with awaited_session(job.go_on, job.clock, what=f"clean '{requested}'") as session:
+            timeline = session.snapshot.timeline
+            if not any(instant.requested == requested for instant in pending_cleans(timeline)):
+                raise Conflict(f"clean '{requested}': another writer took it for dead, and has completed it")
+            done = complete_clean(CleanRun(session.table, timeline, job.clock), running.begun)
+            life.close()
+            session.forget(running.begun.action.target)
+    except (Conflict, LockLost, OutcomeUnknown):  # another process may run it by now, or it may have landed
+        raise
+    except Exception:
+        life.close()
+        with suppress(Unavailable):
+            remove_heartbeat(storage, requested)
+        raise
+
+    _sweep(running.expires_ms, job.clock, running.snapshot, [done])
     return done
 
 
-def plan_clean(
-    snapshot: Snapshot, settings: CleanSettings, *, now_ms: int, is_asked: bool, partitions: list[str] | None = None
-) -> CleanerPlan | str:
-    """The plan of a new clean; or, in words, why there is nothing to do. `partitions`: look only into these.
+def _delete(clock: Clock, running: _Running) -> None:
+    """Delete the files of a clean, without the guard.
 
-    Cost: one get for the last clean, and one get each for commits that have left the retained range since then,
-    savepoints, pending services and replacecommits. Listings come from the metadata table, or take one list request
-    per partition.
+    Raises: Conflict if this process stood still for so long that others took it for dead. They may have spared files
+    that are needed again.
     """
-    storage, timeline = snapshot.storage, snapshot.timeline
-    last = read_newest_clean(storage, timeline)
-    since = last.last_completed_commit if last is not None else ""
-    fresh = sum(1 for write in timeline.completed_writes if write.requested > since)
-    if not is_asked and fresh < settings.trigger_commits:
-        return f"{fresh} commits since the last clean: expected {settings.trigger_commits} (hoodie.clean.trigger.*)"
+    paths, alive_ms = running.begun.paths, clock.now_ms()
+    for start in range(0, len(paths), _FILES_AT_A_TIME):
+        now_ms = clock.now_ms()
+        if now_ms - alive_ms > running.expires_ms:
+            raise Conflict(
+                f"clean '{running.begun.requested}': stood still for {now_ms - alive_ms:,} ms, so that others may have "
+                "taken it for dead; if it is still pending, the next clean finishes it"
+            )
+        running.storage.delete_many(paths[start : start + _FILES_AT_A_TIME])
+        alive_ms = now_ms
 
-    earliest = earliest_to_retain(
-        timeline,
-        settings,
-        hours_start=settings.hours_start(now_ms, snapshot.zone),
-        previous=(last.earliest_commit_to_retain if last is not None else "") or None,
-    )
-    if earliest is None and settings.policy is not CleanPolicy.VERSIONS:
-        return f"every commit is within what {settings.policy.value} retains"
 
-    savepoints = read_savepoints(storage, timeline)
-    if partitions is None:
-        partitions = partitions_to_examine(
-            storage, timeline, last=last, earliest=earliest.requested if earliest else None,
-            is_incremental=settings.is_incremental, savepoints=savepoints,
-            every_partition=lambda: snapshot.listing.partitions(),
+def _forget_dead(session: WriteSession, instant: Instant) -> None:
+    """Remove the signs of life that the dead writer of a clean has left."""
+    remove_heartbeat(session.access.storage, instant.requested)
+    forget_running(session.access.guard, instant.requested)
+
+
+def _sweep(expires_ms: int, clock: Clock, snapshot: Snapshot, done: list[DoneClean]) -> None:
+    if done:
+        partitions = {partition for clean in done for partition in clean.metadata.partition_metadata}
+        sweep_leftovers(
+            snapshot.storage, snapshot.config, partitions, now_ms=clock.now_ms(), heartbeat_expires_ms=expires_ms
         )  # fmt: skip
 
-    rules = _rules(snapshot, settings, earliest.requested if earliest else None)
-    rules = replace(rules, protected=read_protected(storage, timeline, savepoints)) if partitions else rules
-    files, emptied = _superfluous(snapshot, partitions, rules)
-    if not files:
-        return "no file is superfluous"
 
-    return CleanerPlan(
-        ActionInstant(earliest.requested, earliest.action, "COMPLETED") if earliest else None,
-        timeline.completed_writes[-1].requested if timeline.completed_writes else "",
-        settings.policy.value,
-        file_paths_to_be_deleted_per_partition=files,
-        partitions_to_be_deleted=emptied,
-        extra_metadata={SAVEPOINTED: ",".join(savepoints.requested)} if savepoints.requested else {},
-    )
-
-
-def _superfluous(
-    snapshot: Snapshot, partitions: list[str], rules: CleanRules
-) -> tuple[dict[str, tuple[CleanFileInfo, ...]], tuple[str, ...]]:
-    """The files to delete by partition, with absolute paths, and the partitions that will be empty after that."""
-    root = snapshot.storage.location.uri.rstrip("/")
-    files: dict[str, tuple[CleanFileInfo, ...]] = {}
-    emptied = []
-    snapshot.listing.expect(partitions)
-
-    for partition in partitions:
-        found = plan_partition(partition, snapshot.listing.files(partition), rules)
-        if found.names:
-            files[partition] = tuple(CleanFileInfo(f"{root}/{join(partition, name)}") for name in found.names)
-        if found.is_replaced and partition and holds_nothing_but(snapshot.storage, partition, found.names):
-            emptied.append(partition)
-    return files, tuple(emptied)
-
-
-def _still_needed(snapshot: Snapshot, plan: CleanerPlan) -> dict[str, set[str]]:
-    """Partition -> names in a plan that are protected, or that a reader of the newest table state needs."""
-    savepoints = read_savepoints(snapshot.storage, snapshot.timeline)
-    rules = _rules(snapshot, CleanSettings(policy=CleanPolicy.VERSIONS), None)
-    rules = replace(rules, protected=read_protected(snapshot.storage, snapshot.timeline, savepoints))
-
-    needed: dict[str, set[str]] = {}
-    for partition, names in planned_names(plan).items():
-        found = needed_by_newest(partition, snapshot.listing.files(partition), rules) & set(names)
-        if found:
-            needed[partition] = found
-    return needed
-
-
-def _rules(snapshot: Snapshot, settings: CleanSettings, earliest: str | None) -> CleanRules:
-    return CleanRules(
-        policy=settings.policy,
-        versions_retained=settings.versions_retained,
-        earliest=earliest,
-        timeline=snapshot.timeline,
-        slicing=log_slicing(snapshot.config),
-        replaced=snapshot.replaced,
-    )
-
-
-def _result(done: list[DoneClean], *, reason: str) -> CleanResult:
+def _result(done: Sequence[DoneClean], *, reason: str) -> CleanResult:
     newest = done[-1] if done else None
     return CleanResult(
         requested=newest.requested if newest else None,

@@ -9,6 +9,8 @@ from typing import Self
 from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.options.values import OptionValues, count, flag
 
+FAILED_WRITES = "hoodie.clean.failed.writes.policy"
+
 _HOUR_MS = 3_600_000
 
 
@@ -24,6 +26,17 @@ class CleanPolicy(StrEnum):
     VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 
 
+class FailedWrites(StrEnum):
+    """Who rolls back the writes that died.
+
+    EAGER: whoever begins the next write or service. LAZY: cleans alone. NEVER: nobody, until `rollback` is called.
+    """
+
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
     """Settings of the cleaning service; the defaults are Apache Hudi's.
@@ -31,7 +44,8 @@ class CleanSettings:
     `is_automatic`: a clean that is due follows each write. `trigger_commits`: how many completed commits since the last
     clean make the next clean due. `is_incremental`: look only into partitions that commits have changed since the last
     clean. `commits_per_clean_max`: one clean moves the earliest retained commit forward by so many commits at most;
-    None: no limit. Spec: format/actions.md section 7.
+    None: no limit. `failed_writes`: a write counts as failed once it is surely dead, whatever the policy. So all of
+    them are safe with several writers, and the default leaves nothing behind. Spec: format/actions.md section 7.
     """
 
     is_automatic: bool = flag("hoodie.clean.automatic", True)
@@ -42,6 +56,7 @@ class CleanSettings:
     trigger_commits: int = count("hoodie.clean.trigger.max.commits", 1)
     is_incremental: bool = flag("hoodie.clean.incremental.enabled", True)
     commits_per_clean_max: int | None = None
+    failed_writes: FailedWrites = FailedWrites.EAGER
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -51,11 +66,13 @@ class CleanSettings:
         """
         o, d = OptionValues(options), cls()
         policy = o.choice("hoodie.clean.policy", d.policy.value, tuple(p.value for p in CleanPolicy))
+        failed = o.choice(FAILED_WRITES, d.failed_writes.value, tuple(policy.value for policy in FailedWrites))
         per_clean = o.count("hoodie.clean.max.commits.to.clean", 0)
         return cls(
             **o.fields(cls),
             policy=CleanPolicy(policy),
             commits_per_clean_max=per_clean or None,
+            failed_writes=FailedWrites(failed),
         )
 
     def hours_start(self, now_ms: int, zone: tzinfo) -> str:

@@ -22,14 +22,15 @@ from pyhudi.table.slices.slice_log import slice_files
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.listing import StorageListing
-from pyhudi.table.view.pending import FileGroup, read_pending_groups
+from pyhudi.table.view.pending import FileGroup, is_clustering, read_pending_groups
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.compaction import CompactionTarget, SliceHandle, SliceTask, compact_slice
+from pyhudi.write.handles.compaction import CompactionTarget, SliceTask, compact_slice
 from pyhudi.write.handles.log_compaction import compact_log
 from pyhudi.write.handles.log_names import next_log
+from pyhudi.write.handles.slice_work import SliceHandle
 from pyhudi.write.log_settings import LogSettings
 
 
@@ -47,7 +48,7 @@ class CompactionKind(StrEnum):
         return "COMPACT" if self is CompactionKind.BASE else "LOG_COMPACT"
 
     @property
-    def handle(self) -> SliceHandle:
+    def handle(self) -> SliceHandle[CompactionTarget, SliceTask]:
         return compact_slice if self is CompactionKind.BASE else compact_log
 
 
@@ -123,7 +124,8 @@ def _why_busy(snapshot: Snapshot, kind: CompactionKind) -> str:
     A write that runs may append to a slice after the plan was made. Its log would lie before the merged log, whose
     records are older. Where logs are named after their slice, its log would belong to the slice before the compaction.
     """
-    running = [i for i in snapshot.timeline.pending if i.action in WRITE_ACTIONS]
+    storage, timeline = snapshot.storage, snapshot.timeline
+    running = [i for i in timeline.pending if i.action in WRITE_ACTIONS and not is_clustering(storage, timeline, i)]
     if not running or (kind is CompactionKind.BASE and snapshot.config.version.log_naming is LogNaming.AFTER_WRITE):
         return ""
     return f"{running[0].action} '{running[0].requested}' is running: expected no write while a {kind.value} is planned"

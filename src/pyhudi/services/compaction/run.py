@@ -8,11 +8,10 @@ compaction goes the same way with other files, but may be given up.
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from pyhudi.errors import Conflict, OutcomeUnknown, Unavailable
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CommitMetadata, CompactionPlan, WriteStat
 from pyhudi.services.compaction.inputs import (
@@ -35,18 +34,20 @@ from pyhudi.txn.action.service_action import (
     OpenSession,
     awaited_session,
     begin_attempt,
+    given_back_on_failure,
     refuse_running,
     show_life,
+    stats_by_partition,
 )
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
 from pyhudi.txn.locks.guard import Guard
-from pyhudi.txn.locks.heartbeat import remove_heartbeat
 from pyhudi.txn.locks.running import running
 from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.compaction import CompactionTarget, SliceTask, SliceWork
+from pyhudi.write.handles.compaction import CompactionTarget, SliceTask
+from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.log_settings import LogSettings
 
 log = logging.getLogger("pyhudi")
@@ -201,26 +202,16 @@ def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
 
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
-    """Do the work of a compaction and complete it.
-
-    A compaction that fails stays pending. Its heartbeat is removed, so that the next run can begin at once.
-    """
+    """Do the work of a compaction and complete it. A compaction that fails stays pending."""
     target, what = begun.run.target, f"{begun.run.target.action} '{begun.run.target.requested}'"
 
-    try:
+    with given_back_on_failure(begun.run, life):
         stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
             metadata = _metadata(job.kind, stats, session.snapshot.schema_text)
             completed = session.complete(begun.run, metadata, _judge(job.kind, session, begun))
             life.close()
             session.forget(target)
-    except (Conflict, OutcomeUnknown):  # another process may run it by now, or it may have landed
-        raise
-    except Exception:
-        life.close()
-        with suppress(Unavailable):
-            remove_heartbeat(begun.run.table.storage, target.requested)
-        raise
 
     log.info("%s: compacted %d file groups", what, len(begun.tasks))
     return _Done(target.requested, completed, stats)
@@ -238,11 +229,8 @@ def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str
 
     Seen: 1.0.2 copies the plan's extra metadata into the commit; 1.2.0 does not, nor does pyhudi.
     """
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in sorted(stats, key=lambda s: (s.partition_path or "", s.file_id or "")):
-        by_partition.setdefault(stat.partition_path or "", []).append(stat)
     return CommitMetadata(
-        {partition: tuple(partition_stats) for partition, partition_stats in by_partition.items()},
+        stats_by_partition(stats),
         kind.operation,
         {SCHEMA: schema_text} if schema_text is not None else {},
         compacted=True,

@@ -31,7 +31,7 @@ class Life(Enum):
     """What may be done to a pending indexing."""
 
     WAITING = "waits to be run"
-    RUNNING = "is being run by another process"
+    RUNNING = "is being run"
     DEAD = "died"
     FOREIGN = "was begun by another writer, which gives no sign of life"
 

@@ -162,7 +162,7 @@ def _refuse_lost(session: WriteSession, begun: Begun) -> None:
     inflight = lists_of(session).config().metadata_partitions_inflight
     what = f"{INDEXING} '{begun.requested}'"
     if not mine or mine[0].state != "INFLIGHT":
-        raise _Lost(f"{what}: another process took this build for dead and undid it; run it again")
+        raise _Lost(f"{what}: another run took this build for dead and undid it; run it again")
     if not set(begun.partitions) <= set(inflight):
         raise Conflict(f"{what}: another writer dropped the index while it was being built; run it again")
 

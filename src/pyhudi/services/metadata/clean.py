@@ -8,7 +8,7 @@ from pyhudi.errors import HudiError, LockLost
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.services.clean.execution import CleanRun, carry_out_clean, forget_unplanned_clean, request_clean
-from pyhudi.services.clean.run import plan_clean
+from pyhudi.services.clean.planning import plan_clean
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.table.view.cleaned import pending_cleans, read_pending_plan
 from pyhudi.table.view.listing import StorageListing

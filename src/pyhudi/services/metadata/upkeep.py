@@ -164,11 +164,11 @@ class MetadataTableUpkeep:
         self.hold.confirm()
         self.storage.delete_prefix(METADATA_TABLE)
 
-    def begin(self, snapshot: Snapshot) -> None:
+    def begin(self, snapshot: Snapshot) -> bool:
         """Create the metadata table if there is none. Else undo what is dead in it, and compact it when due."""
         config = snapshot.config
         if not self.is_enabled:
-            return
+            return False
         self._refuse_indexes(config)
 
         if not config.has_metadata_table:
@@ -180,9 +180,9 @@ class MetadataTableUpkeep:
             )  # fmt: skip
             self._lists.put(ready=[registry.LISTING], inflight=[])
             self._change_indexes(snapshot, self._config())
-            return
+            return True
 
-        table = open_metadata_table(self.storage, self.zone)
+        first = table = open_metadata_table(self.storage, self.zone)
         has_dead = remove_pending_creations(table, config.metadata_partitions_named, confirm=self.hold.confirm)
 
         before, config = config, self._change_indexes(snapshot, config)
@@ -207,14 +207,16 @@ class MetadataTableUpkeep:
             table, snapshot.timeline, partitions, self.executor, self.issue_instant, self.hold.confirm
         )
         has_compacted = compactor.compact_when_due(self.deltacommits_max)
+        has_compacted_logs = False
         if self.log_blocks_min is not None and not has_compacted:
-            compactor.log_compact_when_due(self.log_blocks_min)
+            has_compacted_logs = compactor.log_compact_when_due(self.log_blocks_min)
 
         clean_metadata_table(
             open_metadata_table(self.storage, self.zone) if has_compacted else table,
             self.clean.of_metadata_table(), self.zone, partitions,
             is_due=has_compacted, issue_instant=self.issue_instant, clock=self.clock, hold=self.hold,
         )  # fmt: skip
+        return table is not first or has_compacted or has_compacted_logs
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """Take the commit into `files` and the indexes. Every other partition would go stale and is dropped.

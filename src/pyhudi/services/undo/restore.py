@@ -14,7 +14,7 @@ from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.clean.inputs import read_savepoints
 from pyhudi.services.indexing.plans import Life, pending_indexings, undo
-from pyhudi.table.view.cleaned import refuse_cleaned
+from pyhudi.table.view.cleaned import pending_cleans, refuse_cleaned
 from pyhudi.table.view.listing import StorageListing
 from pyhudi.table.view.pending import is_clustering
 from pyhudi.table.view.snapshot import Snapshot
@@ -82,14 +82,14 @@ def restore_table(session: WriteSession, requested: str) -> RestoreResult:
 def refuse_busy(session: WriteSession) -> None:
     """Refuse while others are at work. Writes that died have been rolled back when the session began.
 
-    Raises: Conflict while a write, a compaction, a clustering or an indexing runs.
+    Raises: Conflict while a write, a compaction, a clustering, a clean or an indexing runs.
     """
     for instant in session.snapshot.timeline.pending:
         if instant.action in WRITE_ACTIONS and not is_clustering(
             session.access.storage, session.snapshot.timeline, instant
         ):
             raise Conflict(f"{instant.action} '{instant.requested}' is running; wait for it to end, then try again")
-    for instant in session.snapshot.timeline.pending_services:
+    for instant in (*session.snapshot.timeline.pending_services, *pending_cleans(session.snapshot.timeline)):
         refuse_running(session, instant)
     for indexing in pending_indexings(session):
         if indexing.life is Life.RUNNING:

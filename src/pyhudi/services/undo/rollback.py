@@ -10,7 +10,7 @@ from pyhudi.errors import Invalid, NotFound
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import MOVES, REWRITES
 from pyhudi.services.undo.restore import clear_the_way, make_metadata_table, refuse_busy
-from pyhudi.table.view.cleaned import refuse_cleaned
+from pyhudi.table.view.cleaned import refuse_cleaned, refuse_cleaned_below
 from pyhudi.table.view.commits import read_commit
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.session import WriteSession
@@ -89,7 +89,8 @@ def _refuse(session: WriteSession, target: Instant) -> None:
             f"timeline{instead}"
         )
 
-    operation = read_commit(session.access.storage, timeline, target).operation_type
+    metadata = read_commit(session.access.storage, timeline, target)
+    operation = metadata.operation_type
     if operation in REWRITES | MOVES:
         raise Invalid(
             f"rollback of '{requested}': expected a write of rows, found {operation}, which changed none{instead}"
@@ -98,6 +99,7 @@ def _refuse(session: WriteSession, target: Instant) -> None:
         raise Invalid(f"rollback of '{requested}': it has a savepoint; delete_savepoint('{requested}') first")
 
     # The table goes back to the commit before, whose files must all be there.
+    refuse_cleaned_below(snapshot, metadata, asked=f"rollback of '{requested}'")
     if before is not None:
         refuse_cleaned(snapshot, before, asked=f"rollback of '{requested}'")
     elif timeline.archived_writes():

@@ -1,12 +1,14 @@
 """Savepoints: commits whose files are kept until the savepoint is deleted. Spec: format/actions.md section 6."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import Conflict, Invalid, NotFound
+from pyhudi.format.names import join
 from pyhudi.format.timeline.action_files import decode_savepoint, encode_savepoint
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import SavepointMetadata, SavepointPartitionMetadata
-from pyhudi.table.view.cleaned import refuse_cleaned
+from pyhudi.table.view.cleaned import paths_being_cleaned, refuse_cleaned
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.outcome import completion_time
 from pyhudi.txn.action.run import ActionRun, Ending
@@ -48,7 +50,9 @@ def put_savepoint(session: WriteSession, requested: str | None, *, user: str, co
     if any(i.action == "savepoint" and i.requested == commit.requested for i in snapshot.timeline):
         raise Invalid(f"savepoint '{commit.requested}': expected none of this commit, found one; delete it first")
     refuse_cleaned(snapshot, commit.requested, asked=f"savepoint '{commit.requested}'")
-    metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, _files_at(snapshot, commit.requested))
+    files = _files_at(snapshot, commit.requested)
+    _refuse_going(snapshot, commit.requested, files)
+    metadata = SavepointMetadata(user, session.access.clock.now_ms(), comment, files)
 
     table = session.table
     table.confirm()
@@ -97,6 +101,15 @@ def _files_at(snapshot: Snapshot, requested: str) -> dict[str, SavepointPartitio
         if names:
             found[partition] = SavepointPartitionMetadata(partition, tuple(names))
     return found
+
+
+def _refuse_going(snapshot: Snapshot, requested: str, files: Mapping[str, SavepointPartitionMetadata]) -> None:
+    """Raises: NotFound for a savepoint of files that a pending clean names: they may be gone already."""
+    going = paths_being_cleaned(snapshot)
+    for partition, saved in files.items():
+        lost = next((path for name in saved.savepoint_data_file if (path := join(partition, name)) in going), None)
+        if lost is not None:
+            raise NotFound(f"savepoint '{requested}': a clean is deleting its files, such as '{lost}'")
 
 
 def _read(snapshot: Snapshot, instant: Instant) -> SavepointMetadata:

@@ -6,6 +6,7 @@ from datetime import UTC, tzinfo
 from enum import StrEnum
 from typing import Literal, TypeAlias, get_args
 
+from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.metadata.groups import FILES
 from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MODE, UNAVAILABLE, merge_property
@@ -135,19 +136,33 @@ class TableConfig:
         )
 
 
+_known: ByContent[tuple[object, ...], TableConfig] = ByContent(
+    2 << 20, lambda _, config: 2 * sum(len(key) + len(value) + 100 for key, value in config.properties.items())
+)
+"""The facts in properties that were read before."""
+
+
 def table_config(properties: Mapping[str, str], *, path: str) -> TableConfig:
     """The facts in a data table's properties.
 
     Raises: Unsupported for a table version, layout or feature that this release cannot read;
     CorruptFile for values that no Hudi release writes.
     """
-    table_version(properties, path=path)
-    _refuse_unknown_features(properties, path=path)
-    return table_facts(properties, path=path)
+
+    def check() -> TableConfig:
+        table_version(properties, path=path)
+        _refuse_unknown_features(properties, path=path)
+        return table_facts(properties, path=path)
+
+    return _known.get(("data table", *properties.items()), check)
 
 
 def table_facts(properties: Mapping[str, str], *, path: str) -> TableConfig:
     """The facts in the properties of any table, be it a data table or a metadata table, with any base file format."""
+    return _known.get(tuple(properties.items()), lambda: _table_facts(dict(properties), path))
+
+
+def _table_facts(properties: Mapping[str, str], path: str) -> TableConfig:
     version = table_version(properties, path=path)
     return TableConfig(
         properties=properties,

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import NotFound
-from pyhudi.format.names import BaseFileName, join
+from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.timeline.action_files import decode_cleaner_plan
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata
+from pyhudi.format.timeline.records import CleanerPlan, CleanMetadata, CommitMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.commits import read_clean
 from pyhudi.table.view.restores import read_restores
@@ -81,6 +81,34 @@ def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
             raise NotFound(
                 f"{asked}: its files were cleaned away, such as '{join(partition, missed)}'; go back less far"
             )
+
+
+def refuse_cleaned_below(snapshot: Snapshot, metadata: CommitMetadata, *, asked: str) -> None:
+    """Refuse to take a write back if a file slice that it was built upon was cleaned away.
+
+    Cleans count commits by their requested times. A write that was requested early and completed late is older to them
+    than to readers, so that the slice below it may go while it is the newest. Raises: NotFound.
+    """
+    leaving = paths_being_cleaned(snapshot)
+    for partition, stats in metadata.partition_to_write_stats.items():
+        files = [file.name for file in snapshot.listing.files(partition)]
+        left = {_slice_of(name) for name in files if join(partition, name) not in leaving}
+        for stat in stats:
+            written = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+            below = stat.prev_commit
+            if written is not None and below not in (None, "", "null") and (written.file_id, below) not in left:
+                raise NotFound(
+                    f"{asked}: its files were cleaned away: of file group '{written.file_id}' in partition "
+                    f"'{partition}' the slice of '{below}', upon which '{written.requested}' was written"
+                )
+
+
+def _slice_of(name: str) -> tuple[str, str]:
+    """The file group and the instant in the name of a data file."""
+    if base := BaseFileName.parse(name):
+        return base.file_id, base.requested
+    log = LogFileName.parse(name)
+    return (log.file_id, log.instant) if log is not None else ("", "")
 
 
 @dataclass(frozen=True, slots=True)

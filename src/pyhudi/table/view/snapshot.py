@@ -147,6 +147,14 @@ class Snapshot:
         return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
 
 
+def read_config(storage: Storage) -> TableConfig:
+    """The facts of the table as it is now. One get.
+
+    Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
+    """
+    return table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
+
+
 def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
     """The table as it is now. About two gets and one list request; partitions are listed when they are asked for.
 
@@ -154,7 +162,7 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
 
     Raises: NotFound, CorruptFile, Unsupported as `read_table_properties` and `table_config` do.
     """
-    config = table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
+    config = read_config(storage)
     zone = config.zone(process_zone)
     timeline = hide_undone(storage, read_timeline(storage, config.layout, zone))
     return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))

@@ -33,8 +33,11 @@ class CommitParticipant(Protocol):
         of the restore, which completes right after this call. After a crash this is called again.
         """
 
-    def begin(self, snapshot: Snapshot) -> None:
-        """Get ready for a write. Dead writes have been cleared up, and the new write has not been requested yet."""
+    def begin(self, snapshot: Snapshot) -> bool:
+        """Get ready for a write. Dead writes have been cleared up, and the new write has not been requested yet.
+
+        Returns whether anything was changed that a snapshot shows.
+        """
 
     def before_completion(self, requested: str, metadata: CommitMetadata) -> None:
         """Take over what the write at `requested` did. The write completes right after, or is rolled back later."""

@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import STATES, Instant
+from pyhudi.metrics.events import VerdictGiven
+from pyhudi.metrics.listeners import is_listening, tell
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.pending import FileGroup
 from pyhudi.timeline.layout import TimelineLayout
 from pyhudi.txn.action.markers import read_markers, remove_lost_files
 from pyhudi.txn.action.outcome import put_completed, refuse_unlanded
 from pyhudi.txn.action.participants import CommitParticipant
-from pyhudi.txn.conflicts.verdict import TableState, Verdict, refuse
+from pyhudi.txn.conflicts.verdict import Refused, TableState, Verdict, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +148,18 @@ class ActionRun:
         table = self.table
         markers = read_markers(table.storage, self.requested) or []
         if ending.verdict is not None:
-            refuse(ending.verdict(frozenset(marker.data_path for marker in markers)))
+            verdict = ending.verdict(frozenset(marker.data_path for marker in markers))
+            self._tell_of(verdict)
+            refuse(verdict)
 
         table.confirm()
         lost = [marker for marker in markers if marker.data_path not in ending.written]
         remove_lost_files(table.storage, self.requested, lost)
+
+    def _tell_of(self, verdict: Verdict) -> None:
+        if is_listening():
+            why = verdict.why if isinstance(verdict, Refused) else ""
+            tell(VerdictGiven(self.table.storage.location.uri, self.target.action, self.requested, why))
 
 
 def delete_pending_states(storage: Storage, layout: TimelineLayout, instant: Instant) -> None:

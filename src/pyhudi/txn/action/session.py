@@ -16,12 +16,13 @@ from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.index.choice import IndexType
 from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
+from pyhudi.metrics.measuring import told_hold
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.pending import read_pending_groups
-from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_snapshot
+from pyhudi.table.view.snapshot import OpenListing, Snapshot, read_config, read_snapshot
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.timeline.ahead import newest_heeded
 from pyhudi.timeline.clock import Clock, issue_instant
@@ -64,6 +65,10 @@ class TableAccess:
 
     def snapshot(self) -> Snapshot:
         return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+
+    def config(self) -> TableConfig:
+        """The facts of the table. One get. Raises: as `read_snapshot` where the properties are at fault."""
+        return read_config(self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,7 @@ def write_session(
     goes_on: bool = False,
     takes_over: str | None = None,
     takes_back: str | None = None,
+    undoes_dead: bool = True,
     wait_ms: int = 0,
 ) -> Iterator[WriteSession]:
     """Take the table's guard, finish or undo what dead writers left, and give the table in its state after that.
@@ -191,10 +197,12 @@ def write_session(
     `is_write`: False for an action that adds no files; then participants need not get ready for a write. `goes_on`: the
     turn completes an action that began in an earlier turn; what the dead left since then is for the next that begins.
     `takes_over`: a pending restore of another writer to this instant is finished; any other is refused. `takes_back`:
-    the instant that is about to be rolled back. `wait_ms`: how long to wait while another writer holds the table.
+    the instant that is about to be rolled back. `undoes_dead`: dead writes are rolled back; else they stay pending.
+    `wait_ms`: how long to wait while another writer holds the table.
     Raises: Conflict when another writer holds the table; Unsupported when this release cannot write the table.
     """
-    with awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms) as hold:
+    holding = awaited_hold(access.guard, purpose, clock=access.clock, wait_ms=wait_ms)
+    with told_hold(access.location.uri, purpose, holding) as hold:
         now_ms = access.clock.now_ms()
         recover_table_properties(access.storage)
         snapshot = access.snapshot()
@@ -216,13 +224,10 @@ def write_session(
             return
 
         life = LifeTerms(access.guard, now_ms, heartbeat.expires_ms, shares_lock=access.shares_lock)
-        cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over)
-        for participant in taking_part if is_write else ():
-            participant.begin(cleared.snapshot)
-
-        yield WriteSession(
-            access, access.snapshot(), heartbeat, hold, table, cleared.restored, cleared.rolled_back
-        )  # fmt: skip
+        cleared = clear_up(table, snapshot, access.snapshot, life, takes_over=takes_over, undoes_dead=undoes_dead)
+        has_changed = [participant.begin(cleared.snapshot) for participant in taking_part] if is_write else []
+        snapshot = access.snapshot() if any(has_changed) else cleared.snapshot
+        yield WriteSession(access, snapshot, heartbeat, hold, table, cleared.restored, cleared.rolled_back)
 
 
 def refuse_unwritable(config: TableConfig, uri: str) -> None:

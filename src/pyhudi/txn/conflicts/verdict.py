@@ -88,7 +88,28 @@ def judge_service(mine: Mine, now: TableState) -> Verdict:
         return Refused(f"{what}: another writer completed it, or rolled it back, meanwhile")
 
     if not mine.written <= mine.marked:
-        return Refused(f"{what}: another process took it for dead and does it anew")
+        return Refused(f"{what}: another run took it for dead and does it anew")
+    return Proceed()
+
+
+def judge_clustering(mine: Mine, now: TableState, *, groups: frozenset[FileGroup]) -> Verdict:
+    """Judge a clustering. `groups`: the file groups of its plan, whose rows it has moved as they were when it began.
+
+    A row that was written to one of these groups since then would be lost.
+    """
+    verdict = judge_service(mine, now)
+    if isinstance(verdict, Refused):
+        return verdict
+
+    for other in now.changes:
+        if taken := other.touched & groups:
+            partition, file_id = min(taken)
+            return Refused(
+                f"{now.uri}: {other.operation or 'a write'} '{other.requested}' changed file group '{file_id}' in "
+                f"partition '{partition}' while it was clustered; the clustering '{mine.target.requested}' is taken "
+                "off the timeline; run it again",
+                is_mendable=True,
+            )
     return Proceed()
 
 

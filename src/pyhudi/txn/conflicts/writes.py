@@ -8,6 +8,7 @@ this write was planned upon, or rewrote. Spec: format/actions.md section 11.2.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.txn.conflicts.changes import Change
@@ -26,7 +27,9 @@ class WriteRules:
     the same. `shares_logs`: two writers may append different keys to the logs of one file group, each under a name of
     its own. `appends_freely`: they may append the same keys, too: how rows are merged decides between them. `schemas`:
     the table's schema before and after the write. `missed`: the partitions in which a delete did not find all of its
-    keys.
+    keys. `passes_clusterings`: it may change a file group that a pending clustering is about to take: the clustering
+    gives way. `schema_before`: the table's schema before the write. `brings`: what the write changes in it, in words;
+    empty if nothing.
     """
 
     looks_keys_up: bool
@@ -36,6 +39,9 @@ class WriteRules:
     schemas: frozenset[str | None]
     missed: frozenset[str] = frozenset()
     appends_freely: bool = False
+    passes_clusterings: bool = False
+    schema_before: str | None = None
+    brings: str = ""
 
 
 def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset[str] = frozenset()) -> Verdict:
@@ -70,7 +76,7 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
         )
 
     planned = [group for group in now.planned if group not in mine.upon.planned]
-    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group]))
+    taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
         partition, file_id = taken[0]
         service = now.planned[taken[0]]
@@ -94,12 +100,15 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
 
 
-def _frozen(mine: Change, service: Instant) -> frozenset[FileGroup]:
+def _frozen(mine: Change, service: Instant, rules: WriteRules) -> frozenset[FileGroup]:
     """The file groups that a write must not have changed if a service has planned to take them.
 
-    A clustering takes the rows elsewhere. A compaction would bring the rows back that the write replaced.
+    A clustering takes the rows elsewhere, unless writes go first and the clustering gives way. A compaction would bring
+    the rows back that the write replaced; it looks at nothing that writes have done.
     """
-    return mine.touched if service.action in CLUSTERINGS else mine.replaced
+    if service.action not in CLUSTERINGS:
+        return mine.replaced
+    return frozenset() if rules.passes_clusterings else mine.touched
 
 
 def _clashes(
@@ -110,7 +119,7 @@ def _clashes(
     `planned`: the file groups in the plans of pending services. `are_apart`: the two wrote no key in common.
     """
     if other.schema is not None and other.schema not in rules.schemas:
-        yield "changed the table's schema"
+        yield f"changed the table's schema{_both_changes(other.schema, rules)}"
 
     if shared := _shared(mine, other, rules, planned, are_apart=are_apart):
         partition, file_id = min(shared)
@@ -124,6 +133,9 @@ def _clashes(
     if emptied:
         yield f"added rows to partition '{min(emptied)}', which this write replaces,"
 
+    if other.moves_rows:  # it brought no key that was not there
+        return
+
     # A key that was new to both would become two rows.
     if rules.looks_keys_up and not rules.by_bucket and mine.gaining and not are_apart:
         met = grown if rules.is_global else grown & mine.gaining
@@ -134,6 +146,14 @@ def _clashes(
     sought = grown if rules.is_global and rules.missed else grown & rules.missed
     if sought:
         yield f"added rows to partition '{min(sought)}', maybe with keys that this delete did not find,"
+
+
+def _both_changes(schema: str, rules: WriteRules) -> str:
+    """What two writes change in the schema that both began with, in words. Empty if that schema is not known."""
+    if rules.schema_before is None:
+        return ""
+    theirs = describe_changes(rules.schema_before, schema) or "no column differs"
+    return f" ({theirs}; this write: {rules.brings or 'no change'})"
 
 
 def _shared(

@@ -248,7 +248,7 @@ def _named(holder: Holder | None) -> str:
 
 def _conflict(table: str, holder: Holder | None) -> Held:
     return Held(
-        f"{table}: expected no other writer, found the table held by {holder or 'another process'}; "
+        f"{table}: expected no other writer, found the table held by {holder.told if holder else 'another process'}; "
         "wait for it to end, then retry from the new snapshot",
         holder=_named(holder),
     )

@@ -38,13 +38,17 @@ def put_heartbeat(storage: Storage, requested: str) -> None:
 
 @contextmanager
 def beating(storage: Storage, requested: str, *, interval_ms: int) -> Iterator[None]:
-    """Renew an instant's heartbeat until the block ends. The caller removes the file once it has committed."""
+    """Renew an instant's heartbeat until the block ends. The caller removes the file once it has committed.
+
+    A heartbeat that is gone is not renewed: another writer has taken this one for dead, and rolls its action back.
+    """
     path = heartbeat_path(requested)
     storage.put(path, _content())
 
     def beat() -> None:
         with suppress(Unavailable):  # the next beat may get through: others wait for several missed beats
-            storage.put(path, _content())
+            if storage.head(path) is not None:
+                storage.put(path, _content())
 
     with repeated(beat, every_ms=interval_ms, name=f"pyhudi-heartbeat-{requested}"):
         yield
@@ -74,6 +78,17 @@ def find_own_heartbeats(storage: Storage, *, other_than: Collection[str]) -> lis
         except NotFound:
             continue
     return own
+
+
+def runner(storage: Storage, requested: str) -> str:
+    """Who runs an action, for a message: as far as its heartbeat can say. One get."""
+    try:
+        mark = process_of(storage.get(heartbeat_path(requested)))
+    except NotFound:
+        return "another writer"
+    if not mark:
+        return "another writer"
+    return "another thread of this process" if mark == process_mark() else "another process"
 
 
 def remove_heartbeat(storage: Storage, requested: str) -> None:

@@ -60,6 +60,20 @@ class Holder:
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
+    @property
+    def told(self) -> str:
+        """The holder in a message. Says so if it is this very process."""
+        return tell_holder(str(self))
+
     @classmethod
     def this_process(cls, purpose: str, now: str) -> "Holder":
         return cls(os.getpid(), socket.gethostname(), purpose, now)
+
+
+def tell_holder(text: str) -> str:
+    """A holder's text for a message. If the holder is this very process, the message says so.
+
+    Example: "process 12 on host (upsert of table 't', since ...), which is this process: another of its threads".
+    """
+    is_own = text.startswith(f"process {os.getpid()} on {socket.gethostname()} (")
+    return f"{text}, which is this process: another of its threads" if is_own else text

@@ -23,7 +23,7 @@ from pyhudi.errors import Conflict, CorruptFile, HudiError, LockLost, Unavailabl
 from pyhudi.storage.processes import has_ended, process_mark
 from pyhudi.storage.protocol import FileVersion, VersionedStorage
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import Held, Holder
+from pyhudi.txn.locks.hold import Held, Holder, tell_holder
 from pyhudi.txn.locks.repeated import repeated
 
 log = logging.getLogger("pyhudi")
@@ -79,9 +79,9 @@ class LeaseRecord:
 
     @property
     def holder(self) -> str:
-        """The owner without the mark of its process, for messages."""
+        """The owner without the mark of its process, for messages. Says so if it is this very process."""
         text, _, last = self.owner.rpartition(" ")
-        return text if text and has_ended(last) is not None else self.owner
+        return tell_holder(text if text and has_ended(last) is not None else self.owner)
 
     def is_heeded(self, now_ms: int) -> bool:
         """Whether the lease still keeps others out: until it has run out, or its holder's process has ended."""

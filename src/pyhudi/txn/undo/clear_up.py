@@ -13,7 +13,7 @@ from pyhudi.errors import Conflict
 from pyhudi.table.view.restores import read_restore_plan
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
-from pyhudi.txn.action.markers import remove_markers
+from pyhudi.txn.action.markers import read_markers, remove_lost_files, remove_markers
 from pyhudi.txn.action.run import ActionTable
 from pyhudi.txn.locks.heartbeat import find_own_heartbeats, has_own_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
@@ -22,6 +22,7 @@ from pyhudi.txn.undo.leftovers import sweep_leftovers
 from pyhudi.txn.undo.restore import RestoreDone, RestoreRun, carry_out_restore, forget_rollbacks
 from pyhudi.txn.undo.rollback import RolledBack, find_dead_writes, run_rollback
 from pyhudi.txn.undo.rollback_completed import drop_unbegun_rollbacks
+from pyhudi.txn.undo.rollback_plan import read_rolled_back
 
 log = logging.getLogger("pyhudi")
 
@@ -42,10 +43,12 @@ def clear_up(
     life: LifeTerms,
     *,
     takes_over: str | None,
+    undoes_dead: bool = True,
 ) -> ClearedUp:
     """Finish or undo what dead writers left. The caller holds the guard.
 
-    `takes_over`: a restore to this instant is finished even if another tool left it pending.
+    `takes_over`: a restore to this instant is finished even if another tool left it pending. `undoes_dead`: dead writes
+    are rolled back; if not, they stay pending, as those do that live, except those whose rollback has begun.
 
     Raises: Conflict for an action that another writer may be running.
     """
@@ -58,8 +61,7 @@ def clear_up(
         if drop_unbegun_rollbacks(table, snapshot.timeline) or restored:
             snapshot = read_snapshot()
 
-        dead = find_dead_writes(table.storage, snapshot.timeline, life)
-        undone = tuple(run_rollback(table, snapshot.timeline, instant) for instant in dead)
+        undone = roll_back_dead(table, snapshot.timeline, life, only_begun=not undoes_dead)
         if undone:
             snapshot = read_snapshot()
 
@@ -70,6 +72,21 @@ def clear_up(
         )
     forget_dead(life.guard, {instant.requested for instant in snapshot.timeline.pending})
     return ClearedUp(snapshot, restored, undone)
+
+
+def roll_back_dead(
+    table: ActionTable, timeline: Timeline, life: LifeTerms, *, only_begun: bool = False
+) -> tuple[RolledBack, ...]:
+    """Roll dead writes back, newest first. The caller holds the guard.
+
+    `only_begun`: only those with a rollback on the timeline, since some of their files may be gone.
+    Raises: Conflict for a write of another tool that is alive, as `find_dead_writes`.
+    """
+    dead = find_dead_writes(table.storage, timeline, life)
+    if dead and only_begun:
+        begun = read_rolled_back(table.storage, timeline, since=dead[-1].requested)
+        dead = [instant for instant in dead if instant.requested in begun]
+    return tuple(run_rollback(table, timeline, instant) for instant in dead)
 
 
 def _finish_restores(table: ActionTable, snapshot: Snapshot, takes_over: str | None) -> tuple[RestoreDone, ...]:
@@ -99,6 +116,10 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     A completed restore is also finished: the rollbacks that it replaces are deleted. A savepoint in the making is
     deleted as well, because a pending savepoint would hold its files for good.
 
+    Files that markers name go too where the timeline knows no such action: it was rolled back while its writer stood
+    still, and its writer then went on for a while. Markers are looked for once more after the heartbeat went, as such a
+    writer begins no file without it.
+
     The hold is confirmed once heartbeats are found. If another writer has taken the table meanwhile, its heartbeat is
     not known to `timeline`, and its markers would be deleted here.
     """
@@ -106,6 +127,7 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
     making = {instant.requested: instant for instant in timeline.pending if instant.action == "savepoint"}
     restores = {instant.requested: instant for instant in timeline if instant.action == "restore"}
     pending = {instant.requested for instant in timeline.pending} - making.keys()
+    known = {instant.requested for instant in timeline}
 
     left = find_own_heartbeats(storage, other_than=pending)
     if left:
@@ -116,6 +138,11 @@ def remove_leftovers(table: ActionTable, timeline: Timeline) -> bool:
             storage.delete(table.layout.path(making[requested]))
         if requested in restores:
             forget_rollbacks(storage, timeline, restores[requested])
+        is_unknown = requested not in known and not timeline.is_committed(requested)
+        if is_unknown:
+            remove_lost_files(storage, requested, read_markers(storage, requested) or ())
         remove_markers(storage, requested)
         remove_heartbeat(storage, requested)
+        if is_unknown:
+            remove_lost_files(storage, requested, read_markers(storage, requested) or ())
     return bool(left)

@@ -1,9 +1,9 @@
 """Sweeping up the temporary files of dead writers, which no listing shows.
 
 When a file is swept. A living writer writes to its temporary file without pause and then renames it, so the file was
-written a moment ago. A temporary file last written longer ago than a heartbeat lives belongs to a dead writer. The
-sweeper holds the guard and runs no task, so the file is not its own. The age protects writers that the guard does not
-keep apart, such as a task whose driver has died and that does not know it yet. A younger file stays for a later clean.
+written a moment ago. A temporary file last written longer ago than a heartbeat lives belongs to a dead writer. The age
+protects writers that are at work, and a task whose driver has died and that does not know it yet. A younger file stays
+for a later clean.
 
 Where files are swept. No write lists folders for this alone. The folders of a dead write are swept when the write is
 rolled back or its heartbeat is found; the partitions of a clean are swept after the clean.

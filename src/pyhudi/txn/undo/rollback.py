@@ -11,7 +11,7 @@ from pyhudi.table.view.pending import is_clustering
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
-from pyhudi.txn.locks.heartbeat import remove_heartbeat
+from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
 from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
@@ -75,6 +75,7 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
     if requested is None or plan is None:
         plan = plan_rollback(storage, timeline, target)
         requested, request = table.issue_instant(), encode_rollback_plan(plan)
+        put_heartbeat(storage, requested)  # if another writer rolls back this target first, the plan is known as ours
     rollback = table.begin(requested, "rollback", request=request)
 
     table.confirm()
@@ -92,6 +93,7 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
         )
     )
     remove_pending_instant(table, target)
+    remove_heartbeat(storage, requested)
     assert completed.completed is not None
     return RolledBack(requested, completed.completed, target.requested, metadata)
 

@@ -1,10 +1,11 @@
 """The plan of a rollback and its metadata. The plan is on the timeline before anything is deleted."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from pyhudi.errors import CorruptFile, NotFound
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
-from pyhudi.format.timeline.action_files import decode_rollback_plan
+from pyhudi.format.timeline.action_files import decode_rollback_metadata, decode_rollback_plan
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import (
     InstantInfo,
@@ -25,10 +26,21 @@ from pyhudi.versions import Rollback
 def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[str, RollbackPlan]]:
     """The pending rollbacks: requested time of the target -> requested time of its rollback, and the rollback's plan.
 
-    One get per pending rollback. Raises: CorruptFile for a plan that cannot be carried out.
+    Of two rollbacks of one target, the earlier one. One get per pending rollback. Raises: CorruptFile for a plan that
+    cannot be carried out.
     """
     found: dict[str, tuple[str, RollbackPlan]] = {}
+    for target, requested, plan in _pending_plans(storage, timeline):
+        found.setdefault(target, (requested, plan))
+    return found
 
+
+def list_pending_plans(storage: Storage, timeline: Timeline) -> list[tuple[str, str]]:
+    """The targets of all pending rollbacks with the requested time of the rollback. As `read_pending_plans`."""
+    return [(target, requested) for target, requested, _ in _pending_plans(storage, timeline)]
+
+
+def _pending_plans(storage: Storage, timeline: Timeline) -> Iterator[tuple[str, str, RollbackPlan]]:
     for instant in timeline.pending:
         if instant.action != "rollback":
             continue
@@ -41,7 +53,20 @@ def read_pending_plans(storage: Storage, timeline: Timeline) -> dict[str, tuple[
 
         _refuse_nameless_logs(plan, path)
         if plan.instant_to_rollback is not None:
-            found.setdefault(plan.instant_to_rollback.requested, (instant.requested, plan))
+            yield plan.instant_to_rollback.requested, instant.requested, plan
+
+
+def read_rolled_back(storage: Storage, timeline: Timeline, *, since: str) -> set[str]:
+    """The requested times of writes that a rollback on the timeline takes back, pending or completed.
+
+    `since`: rollbacks before this time are not looked at. One get per rollback.
+    """
+    found = set(read_pending_plans(storage, timeline))
+    for instant in timeline:
+        if instant.action == "rollback" and instant.is_completed and instant.requested > since:
+            path = timeline.layout.path(instant)
+            with suppress(NotFound):  # archived since the timeline was listed, so it has long been finished
+                found.update(decode_rollback_metadata(storage.get(path), path=path).commits_rollback)
     return found
 
 

@@ -3,9 +3,8 @@
 It is a module-level function over frozen values. A thread of this process and a Spark task run it with the same result.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -67,25 +66,6 @@ class SliceTask:
     @property
     def log_size_bytes(self) -> int:
         return sum(size_bytes for _, size_bytes in self.logs)
-
-
-class SliceHandle(Protocol):
-    """What is done to a slice: a module-level function, which may be sent to other processes."""
-
-    def __call__(
-        self, target: CompactionTarget, task: SliceTask, *, task_attempt: int, storage: Storage | None = None
-    ) -> list[WriteStat]: ...
-
-
-class SliceWork(Protocol):
-    """Where slices are worked on: in threads of this process, or in tasks of Spark."""
-
-    def run(self, handle: SliceHandle, target: CompactionTarget, tasks: Sequence[SliceTask]) -> list[WriteStat]:
-        """What the handle states of each task's files, in the order of the tasks. Several tasks run at once.
-
-        A task may be attempted more than once. The statement of one attempt counts, and no two attempts at a task get
-        the same `task_attempt`. Raises: what a handle raised.
-        """
 
 
 def compact_slice(

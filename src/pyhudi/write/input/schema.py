@@ -51,16 +51,27 @@ class TableColumns:
 
 
 def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: WriteSettings) -> bool:
-    """Whether an input has only some of the table's columns, and may be written so.
+    """Whether an input has only some of the table's columns, and is to be written so.
 
-    It must have the key, partition and ordering columns, and the columns that are never null. It must have no new
-    column: beside a missing column, a new one may be the same column misspelled.
+    It must have no new column: beside a missing column, a new one may be the same column misspelled.
+    Raises: Invalid for an input that lacks a key, partition or ordering column, or one that is never null.
     """
-    if settings.fills_missing_columns:
-        return False
     given = {name for name in incoming.names if name not in META_FIELDS}
-    needed = {*table.keys, *table.ordering, *required_columns(table.schema_text)}
-    return needed <= given < set(table.schema.names)
+    if settings.fills_missing_columns or not given < set(table.schema.names):
+        return False
+
+    needed = {
+        **dict.fromkeys(required_columns(table.schema_text), "column, which is never null,"),
+        **dict.fromkeys(table.ordering, "ordering column"),
+        **dict.fromkeys(table.keys, "key or partition column"),
+    }
+    lacking = [f"{what} '{name}'" for name, what in needed.items() if name not in given]
+    if lacking:
+        raise Invalid(
+            f"input does not fit table '{table.name}': an upsert may have some of the columns, but needs the key, "
+            f"partition and ordering columns and those that are never null; missing: {', '.join(lacking)}"
+        )
+    return True
 
 
 def refuse_unreadable_parts(incoming: pa.Schema, table: TableColumns, rules: MergeRules) -> None:

@@ -18,7 +18,8 @@ def refuse_unfit_for_non_blocking(
     """Refuse a non-blocking write where Apache Hudi refuses it. Nothing has been written yet.
 
     Raises: Unsupported for a table version whose logs are named after their slice; Invalid for another type of table,
-    another index than fixed buckets, or a write that replaces file groups.
+    another index than fixed buckets, or an overwrite. A deletion of partitions brings no rows: it goes as without the
+    option.
     """
     if not settings.is_non_blocking:
         return
@@ -40,7 +41,7 @@ def refuse_unfit_for_non_blocking(
             f"'{INDEX_TYPE}'='BUCKET' and '{BUCKET_COUNT}', or {instead}"
         )
 
-    if operation.replaces_groups:
+    if operation.replaces_groups and operation is not Operation.DELETE_PARTITION:
         raise Invalid(
             f"{asked}: expected upsert, insert, bulk_insert or delete, found {operation.value.lower()}, which replaces "
             "file groups that others append to; leave the option out for this write"

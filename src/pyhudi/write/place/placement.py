@@ -50,6 +50,7 @@ def place_rows(
     stored = SliceCatalog(snapshot)
     replaced = plan_replacement(snapshot, operation, counts, pending)
     frozen = clustering_groups(pending)
+    refused = {} if settings.passes_clusterings else frozen
     if prepared.buckets is not None:
         refuse_replacing_rings(snapshot, replaced or ())
         stored.bring(counts)
@@ -58,8 +59,9 @@ def place_rows(
             session, prepared, prepared.buckets, stored.by_partition, frozen, settings, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
+        _refuse_frozen(refused, [(task.partition, task.file_id) for task in plan.tasks])
     else:
-        rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None)
+        rows, plan = _by_keys(session, prepared, stored, frozen, settings, joins=replaced is None, refused=refused)
     return Placement(rows, _beside_log_compactions(name_logs(plan, snapshot, pending), pending), replaced)
 
 
@@ -99,7 +101,6 @@ def _by_buckets(
         searches=searches, opens_with_logs=appends_freely(prepared, settings),
         fixes_ids=settings.is_non_blocking, new_uuid=session.access.new_uuid,
     )  # fmt: skip
-    _refuse_frozen(frozen, [(task.partition, task.file_id) for task in plan.tasks])
     return bucketed, plan
 
 
@@ -111,8 +112,11 @@ def _by_keys(
     settings: WriteSettings,
     *,
     joins: bool,
+    refused: Mapping[FileGroup, Instant],
 ) -> tuple[WritableInput, WritePlan]:
-    """`joins`: new rows may go to file groups that are there; not to those that the write replaces."""
+    """`joins`: new rows may go to file groups that are there; not to those that the write replaces. `frozen`: groups of
+    pending clusterings, which take no new rows. `refused`: those of them in which nothing may change.
+    """
     snapshot, operation, counted = session.snapshot, prepared.operation, prepared.counted
     tagging = tagging_of_table(
         snapshot, operation, prepared.spec, settings, counted.counts, stored, counted.executor
@@ -127,13 +131,13 @@ def _by_keys(
     profile = workload(operation, counted, tagged)
     if tagged is not None and tagging.drops_stored:
         refuse_stored_keys(tagged, settings, table_name=snapshot.config.name)
-    _refuse_frozen(frozen, profile.updates)
+    _refuse_frozen(refused, profile.updates)
     touched = {**stored.by_partition, **stored.whole(profile.inserts)}
     if brings:
         refuse_hidden_buckets(snapshot, touched)
 
     fills = operation is not Operation.BULK_INSERT
-    free = {p: [s for s in of if joins and (p, s.file_id) not in frozen] for p, of in touched.items() if of}
+    existing = {p: of if joins else [] for p, of in touched.items() if of}
     appends = snapshot.config.is_merge_on_read
     holds = combines_rows(operation, settings) or prepared.spec.order is not RowOrder.AS_ARRIVED
     rows: WritableInput = counted if tagged is None else tagged
@@ -146,15 +150,18 @@ def _by_keys(
         new_rows_max=rows.group_rows_max if holds else None,
     )
 
-    return rows, plan_write(profile, free, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid)
+    return rows, plan_write(
+        profile, existing, sizing=sizing, appends=appends, new_uuid=session.access.new_uuid, closed=frozen
+    )
 
 
 def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGroup]) -> None:
     clash = min((key for key in groups if key in frozen), default=None)
     if clash is not None:
         raise Conflict(
-            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}'; let "
-            f"Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
+            f"file group '{clash[1]}' in partition '{clash[0]}' is being clustered by '{frozen[clash].requested}': "
+            f"run_clusterings() carries it out, rollback('{frozen[clash].requested}') takes it off the timeline, then "
+            "retry; or let the write go first, by hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy"
         )
 
 

@@ -1,11 +1,12 @@
 """Where each row of a write goes. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
 from pyhudi.table.view.file_system_view import FileSlice, NewLog
+from pyhudi.table.view.pending import FileGroup
 
 FILE_OVERHEAD_BYTES = 16_000
 """What a base file weighs beside its rows: the footer. The size of the Bloom filter depends on the rows."""
@@ -98,13 +99,15 @@ def plan_write(
     sizing: Sizing,
     appends: bool,
     new_uuid: Callable[[], str],
+    closed: Collection[FileGroup] = (),
 ) -> WritePlan:
     """Rewrite the file groups that hold updates, or append to their logs. Inserts go to small files first, then to new
     groups.
 
-    `slices`: the newest slices, by existing partition. `appends`: updates go to logs. Then only small file groups
-    without logs are rewritten, to take new rows. New groups of a partition get equal shares, and there are as many as
-    the target size asks for. Pure but for `new_uuid`. Ties are broken by (partition, file id).
+    `slices`: the newest slices, by existing partition. `closed`: file groups that take no new rows. `appends`: updates
+    go to logs. Then only small file groups without logs are rewritten, to take new rows. New groups of a partition get
+    equal shares, and there are as many as the target size asks for. Pure but for `new_uuid`. Ties are broken by
+    (partition, file id).
     """
     assert sizing.record_size_bytes >= 1
     assert sizing.file_size_max_bytes >= 1
@@ -115,7 +118,7 @@ def plan_write(
     for partition in partitions:
         existing = slices.get(partition, ())
         left = profile.inserts.get(partition, 0)
-        filled = _fill_small_files(existing, left, sizing)
+        filled = _fill_small_files([s for s in existing if (partition, s.file_id) not in closed], left, sizing)
         left -= sum(filled.values())
 
         for file_slice in sorted(existing, key=lambda file_slice: file_slice.file_id):
@@ -138,6 +141,7 @@ def plan_write(
                     is_new_partition=is_new,
                 )
             )
+    assert sum(task.updates for task in tasks) == sum(profile.updates.values()), "each update has a file group"
     return WritePlan(tuple(tasks))
 
 

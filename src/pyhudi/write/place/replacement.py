@@ -7,7 +7,7 @@ from pyhudi.errors import Conflict, Invalid, NotFound
 from pyhudi.format.timeline.action_files import encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import RequestedReplaceMetadata
-from pyhudi.table.view.pending import FileGroup
+from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 
@@ -47,13 +47,16 @@ def plan_replacement(
 
 def _way_out(instant: Instant) -> str:
     """The calls that end a pending service."""
-    runs = {"compaction": "compact() carries it out, ", "logcompaction": "log_compact() carries it out, "}
+    runs = {
+        "compaction": "compact() carries it out, ", "logcompaction": "log_compact() carries it out, ",
+        **dict.fromkeys(CLUSTERINGS, "run_clusterings() carries it out, "),
+    }  # fmt: skip
     return f"{runs.get(instant.action, '')}rollback('{instant.requested}') takes it off the timeline"
 
 
 def clustering_groups(pending: Mapping[FileGroup, Instant]) -> dict[FileGroup, Instant]:
     """File groups of pending clusterings, which must not be written to."""
-    return {group: instant for group, instant in pending.items() if instant.action in ("clustering", "replacecommit")}
+    return {group: instant for group, instant in pending.items() if instant.action in CLUSTERINGS}
 
 
 def requested_content(operation: Operation) -> bytes:

@@ -490,7 +490,7 @@ def test_an_error_that_nobody_expected_fails_no_write(
     table = bench(TWO)
     for turn in range(3):
         table.upsert(turn)
-    monkeypatch.setattr("pyhudi.services.clean.run.plan_partition", lambda *_: 1 / 0)
+    monkeypatch.setattr("pyhudi.services.clean.planning.plan_partition", lambda *_: 1 / 0)
 
     table.upsert(3)
 

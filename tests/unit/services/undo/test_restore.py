@@ -158,7 +158,7 @@ def test_what_a_restore_would_break_stops_it() -> None:
 
     compaction = table.schedule_compaction().requested or ""
     storage.put(heartbeat_path(compaction), OURS)
-    with pytest.raises(Conflict, match="another process runs it"):
+    with pytest.raises(Conflict, match="another writer runs it"):
         table.restore(commits[0])
     storage.delete(heartbeat_path(compaction))
     assert [i.action for i in table.timeline() if i.action == "restore"] == []

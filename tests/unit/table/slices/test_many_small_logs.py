@@ -9,6 +9,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import CorruptFile
 from pyhudi.format.avro.decode import RowDecoder
+from pyhudi.format.log import delete
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.table.slices.log_merge import JOINED_ROWS
 from pyhudi.testing.counting import CountingStorage
@@ -57,10 +58,11 @@ def test_a_small_log_is_one_request_and_its_rows_are_decoded_with_others(
     monkeypatch.setattr(RowDecoder, "decode", noting)
 
     counting.reset()
+    delete._decoded.clear()
     assert scan.to_arrow().num_rows == LOGS
 
     assert counting.counts["get"] == LOGS + 2  # a log each, deletes and partial rows among them
-    assert len(decoded) == 3  # whole rows, deletes, rows of some columns
+    assert len(list(filter(None, decoded))) == 3  # whole rows, deletes, rows of some columns
 
 
 @pytest.mark.parametrize("byte", [-30, -1])

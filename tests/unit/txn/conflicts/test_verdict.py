@@ -59,7 +59,7 @@ def test_a_service_that_others_ended_does_not_complete(now: TableState) -> None:
 
 
 def test_a_service_whose_file_lost_its_marker_was_given_up() -> None:
-    assert "another process took it for dead" in why(judge_service(replace(SERVICE, marked=frozenset()), NOW))
+    assert "another run took it for dead" in why(judge_service(replace(SERVICE, marked=frozenset()), NOW))
 
 
 def test_a_log_compaction_is_refused_once_a_compaction_has_overtaken_it() -> None:

@@ -172,6 +172,30 @@ def test_a_compaction_that_was_planned_meanwhile_stops_whoever_replaced_its_grou
     assert isinstance(judged(change(operation="DELETE_PARTITION", replaced=[A]), planned=plan), Refused)
 
 
+@pytest.mark.parametrize("action", ["clustering", "replacecommit"])
+@pytest.mark.parametrize(
+    "mine", [change(appended=[A]), change(rewritten=[A]), change(operation="INSERT_OVERWRITE", replaced=[A])]
+)
+def test_writes_go_before_a_clustering_that_is_planned_if_it_gives_way(mine: Change, action: str) -> None:
+    plan = {A: Instant(MEANWHILE, action, "REQUESTED")}
+
+    assert isinstance(judged(mine, planned=plan), Refused)
+    assert judged(mine, planned=plan, rules=replace(RULES, passes_clusterings=True)) == Proceed()
+
+
+def test_a_clustering_that_has_completed_is_in_the_way_whoever_goes_first() -> None:
+    done = other("CLUSTER", replaced=[A], created=[C])
+    found = judged(change(rewritten=[A]), done, rules=replace(RULES, passes_clusterings=True))
+    assert isinstance(found, Refused)
+    assert found.is_mendable
+
+
+def test_a_compaction_that_was_planned_meanwhile_stops_a_replacement_whoever_goes_first() -> None:
+    plan = {A: Instant(MEANWHILE, "compaction", "REQUESTED")}
+    mine = change(operation="DELETE_PARTITION", replaced=[A])
+    assert isinstance(judged(mine, planned=plan, rules=replace(RULES, passes_clusterings=True)), Refused)
+
+
 def test_writes_that_were_archived_were_not_taken_back() -> None:
     assert judged(change(rewritten=[A]), committed=frozenset({MEANWHILE})) == Proceed()
 

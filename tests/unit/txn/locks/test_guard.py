@@ -75,7 +75,7 @@ def other_process(root: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_a_second_handle_conflicts_and_learns_who_holds_it(location: StorageLocation) -> None:
-    text = rf"process {os.getpid()} on .+ \(upsert, since {NOW}\)"
+    text = rf"process {os.getpid()} on .+ \(upsert, since {NOW}\), which is this process: another of its threads"
 
     with open_guard(location).acquire("upsert", NOW):
         with pytest.raises(Conflict, match=text):
@@ -158,7 +158,7 @@ def test_another_name_of_the_folder_is_the_same_table(tmp_path: Path) -> None:
 def test_another_process_conflicts_by_name_until_it_ends(tmp_path: Path) -> None:
     guard = LocalGuard(str(tmp_path))
     with other_process(tmp_path) as process:
-        with pytest.raises(Conflict, match=rf"process {process.pid} on .+ \(compact, since {NOW}\)"):
+        with pytest.raises(Conflict, match=rf"process {process.pid} on .+ \(compact, since {NOW}\);"):
             guard.acquire("upsert", NOW).__enter__()
 
         process.communicate("", timeout=60)

@@ -119,7 +119,7 @@ def test_what_is_no_lease_is_not_taken_over(store: Store, new_guard: Callable[[]
 
 def test_a_second_writer_conflicts_and_learns_who_holds_it(new_guard: Callable[[], LeaseGuard]) -> None:
     holder = r"held by process \d+ on .+ \(upsert, since 2026-01-01T00:00:00Z\) [0-9a-f-]{36}"
-    text = rf"{holder}; its lease ends in 1,000,000 ms"
+    text = rf"{holder}, which is this process: another of its threads; its lease ends in 1,000,000 ms"
     with new_guard().acquire("upsert", NOW):
         for _ in range(2):
             with pytest.raises(Conflict, match=text):

@@ -8,11 +8,14 @@ from pyhudi.errors import Conflict
 from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.reader import read_blocks
 from pyhudi.format.names import MarkerName, heartbeat_path
+from pyhudi.format.timeline.action_files import encode_rollback_plan
+from pyhudi.format.timeline.records import InstantInfo, RollbackPlan, RollbackRequest
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.txn.action.markers import empty_log, read_markers, remove_lost_files, remove_markers
 from pyhudi.write.handles.attempt import AttemptedFile
 from tests.support.crashes import crash_points
+from tests.support.model import Handles
 
 REQUESTED = "20260101000000001"
 LOG = "p/.f-0_20260101000000000.log.1_0-0-0"
@@ -20,8 +23,17 @@ LOG = "p/.f-0_20260101000000000.log.1_0-0-0"
 
 def alive() -> MemoryStorage:
     storage = MemoryStorage()
+    Handles(storage).create(table_version=6, table_type="MERGE_ON_READ")
     storage.put(heartbeat_path(REQUESTED), b"")
     return storage
+
+
+def put_rollback(storage: Storage, *, log_bytes: int) -> None:
+    """Put the plan of a rollback that has seen the log with this size."""
+    logs = {f"memory://t/{LOG}": log_bytes}
+    request = RollbackRequest("p", "f-0", "20260101000000000", log_blocks_to_be_deleted=logs)
+    plan = RollbackPlan(InstantInfo(REQUESTED, "deltacommit"), (request,))
+    storage.put(".hoodie/20260101000000002.rollback.requested", encode_rollback_plan(plan))
 
 
 def write(storage: Storage) -> None:
@@ -55,6 +67,21 @@ def test_an_attempt_that_is_given_up_leaves_an_empty_log() -> None:
     assert storage.get(LOG) == empty_log(REQUESTED)
     (block,) = read_blocks(storage.get(LOG), path=LOG)
     assert len(read_deletes(block)) == 0
+
+
+@pytest.mark.parametrize("seen_bytes, is_kept", [(4, True), (5, False)])
+def test_a_log_that_its_rollback_has_seen_stays_as_it_was_seen(seen_bytes: int, is_kept: bool) -> None:
+    """The metadata table lists it with the bytes that the rollback saw, and readers take as many."""
+    storage = alive()
+    file = AttemptedFile(storage, REQUESTED, LOG, "APPEND")
+    file.begin()
+    with storage.put_stream(LOG) as sink:
+        sink.write(b"rows")
+    put_rollback(storage, log_bytes=seen_bytes)
+    remove_markers(storage, REQUESTED)
+    with pytest.raises(Conflict, match="without this task attempt"):
+        file.shown_size()
+    assert storage.get(LOG) == (b"rows" if is_kept else empty_log(REQUESTED))
 
 
 def test_a_lost_log_never_stands_without_its_marker_but_empty() -> None:

@@ -113,7 +113,7 @@ def test_an_upsert_to_logs_opens_no_file_and_asks_of_the_index_one_list() -> Non
 
     assert (result.inserted, result.updated, result.files) == (0, 10, 4)
     assert storage.counts["open_input"] == 0
-    assert storage.counts["list"] == 16 + 1  # whether partitions have counts of their own
+    assert storage.counts["list"] == 13 + 1  # whether partitions have counts of their own
     assert storage.counts["put_stream"] == 4
 
 

@@ -26,7 +26,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pyhudi.errors import Conflict, HudiError, Invalid, LockLost, Unavailable
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import Hold, Holder
+from pyhudi.txn.locks.hold import Hold, Holder, tell_holder
 from pyhudi.txn.locks.providers.implicit import path_key
 from pyhudi.txn.locks.providers.protocol import Deadline, log, renewed
 from pyhudi.txn.locks.providers.settings import LockSettings, ProviderName
@@ -145,8 +145,9 @@ class DynamodbLock:
             if not deadline.left_ms:
                 raise Conflict(
                     f"{self._table}: expected no other writer, found lock '{self._key}' of the DynamoDB table "
-                    f"'{self._lock_table.name}' held by {found.owner}, for {found.lease_ms:,} ms after its last "
-                    "renewal; wait for it to end, then retry from the new snapshot"
+                    f"'{self._lock_table.name}' held by {tell_holder(found.owner)}, for "
+                    f"{found.lease_ms:,} ms after its last renewal; wait for it to end, then retry from the new "
+                    "snapshot"
                 )
             deadline.pause()
 

@@ -26,7 +26,7 @@ from pyhudi.storage.lock_files import take_away, touch
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.storage.uris import LocalUri, parse_uri
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import Hold, Holder
+from pyhudi.txn.locks.hold import Hold, Holder, tell_holder
 from pyhudi.txn.locks.providers.protocol import Deadline, log, renewed
 from pyhudi.txn.locks.providers.settings import FILE_PATH, PROVIDER, LockSettings
 
@@ -183,5 +183,5 @@ def _holder(content: bytes) -> str:
     """Who made a lock's file. Apache Hudi 1.x leaves its own empty."""
     owner = _fields(content).get(_OWNER)
     if isinstance(owner, str):
-        return owner[:_SHOWN_MAX]
+        return tell_holder(owner[:_SHOWN_MAX])
     return "a writer that does not say who it is, as Apache Hudi does not" if not content else repr(content[:80])

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pyhudi.errors import Conflict
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.locks.guard import held_in_process
-from pyhudi.txn.locks.hold import CertainHold, Held, Hold, Holder
+from pyhudi.txn.locks.hold import CertainHold, Held, Hold, Holder, tell_holder
 from pyhudi.txn.locks.providers.protocol import Deadline
 from pyhudi.txn.locks.providers.settings import LockSettings
 
@@ -32,7 +32,7 @@ class InProcessLock:
                     if not deadline.left_ms:
                         raise Conflict(
                             f"{self._table}: expected no other writer, found the lock of this process held by "
-                            f"{error.holder}; wait for it to end, then retry from the new snapshot"
+                            f"{tell_holder(error.holder)}; wait for it to end, then retry from the new snapshot"
                         ) from None
                 deadline.pause()
             yield CertainHold()

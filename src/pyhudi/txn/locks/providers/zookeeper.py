@@ -19,7 +19,7 @@ from kazoo.retry import KazooRetry
 from pyhudi.errors import Conflict, Invalid, LockLost, Unavailable
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.locks.hold import TEXT_BYTES_MAX, Hold, Holder
+from pyhudi.txn.locks.hold import TEXT_BYTES_MAX, Hold, Holder, tell_holder
 from pyhudi.txn.locks.providers.implicit import path_key
 from pyhudi.txn.locks.providers.protocol import Deadline, log
 from pyhudi.txn.locks.providers.settings import LockSettings, ProviderName
@@ -166,8 +166,8 @@ class ZookeeperLock:
                 # Curator's nodes hold the address of their writer.
                 holder = client.retry(client.get, f"{self._path}/{node}")[0].decode(errors="replace")[:200] or holder
         return Conflict(
-            f"{self._table}: expected no other writer, found the lock {self._path} of ZooKeeper held by {holder}; wait "
-            "for it to end, then retry from the new snapshot"
+            f"{self._table}: expected no other writer, found the lock {self._path} of ZooKeeper held by "
+            f"{tell_holder(holder)}; wait for it to end, then retry from the new snapshot"
         )
 
     def _release(self, client: KazooClient, path: str) -> None:

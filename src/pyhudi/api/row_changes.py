@@ -1,0 +1,138 @@
+"""Row-level changes: each is checked, and is one commit of rows that are made of the table's own."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api import frames
+from pyhudi.api.access import data_skipping
+from pyhudi.api.handle import TableHandle
+from pyhudi.api.lookup import SoughtKeys, look_up
+from pyhudi.api.reporting import told_write
+from pyhudi.api.writes import WriteCall, WriteCourse
+from pyhudi.engine.local.arrow_source import ArrowSource
+from pyhudi.engine.local.input_columns import plain_rows
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.options.resolve import PAYLOAD_CLASS, is_delete_payload, merge_options
+from pyhudi.storage.scratch import sweep_once
+from pyhudi.table.prune.data_skipping import DataSkipping
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.write import Turns
+from pyhudi.write.input.schema import refuse_doubled
+from pyhudi.write.input.source import LEAVES, Operation, PreparedWrite
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
+from pyhudi.write.operation import WriteResult, run_row_change
+from pyhudi.write.preparation import prepare_write
+from pyhudi.write.rows.changes import DeleteWhere, RowChange, UpdateWhere
+from pyhudi.write.rows.clauses import MergeClauses
+from pyhudi.write.rows.merge import Merge
+from pyhudi.write.settings import CONCURRENCY_MODE, WriteSettings
+
+
+def delete_where(handle: TableHandle, where: Any, call: WriteCall) -> WriteResult:
+    """As `HudiTable.delete` with `where`."""
+    return _change_told(handle, Operation.DELETE, lambda: DeleteWhere(where), call)
+
+
+def update(handle: TableHandle, set_: Any, where: Any | None, call: WriteCall) -> WriteResult:
+    """As `HudiTable.update`."""
+    return _change_told(handle, Operation.UPSERT, lambda: UpdateWhere(set_, where), call)
+
+
+def merge(
+    handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str], call: WriteCall
+) -> WriteResult:
+    """As `HudiTable.merge`. `aliases`: of source and table."""
+    make = partial(_merge_of, handle, source, on, clauses, aliases, call.options)
+    return _change_told(handle, Operation.UPSERT, make, call)
+
+
+def _merge_of(
+    handle: TableHandle, source: Any, on: Any, clauses: MergeClauses, aliases: tuple[str, str],
+    options: Mapping[str, object] | None,
+) -> Merge:  # fmt: skip
+    """The merge that a caller asks for. Raises: Unsupported, Invalid for a source that cannot be merged."""
+    if frames.spark_dataframe(source) is not None:
+        raise Unsupported(
+            "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
+            "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
+        )
+    _, _, settings = handle.prepare(options)
+    rows = frames.arrow_table(source)
+    refuse_doubled(rows.schema)
+    return Merge(
+        plain_rows(rows), on, clauses, aliases, is_global=settings.has_global_index,
+        find_stored=partial(_find_stored, handle),
+    )  # fmt: skip
+
+
+def _change_told(
+    handle: TableHandle, operation: Operation, make: Callable[[], RowChange], call: WriteCall
+) -> WriteResult:
+    """Carry out the row-level change that `make` gives. Listeners are told of it as of any write."""
+    return told_write(_change_rows, handle, operation.value.lower(), call.options)(make, call)
+
+
+def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call: WriteCall) -> WriteResult:
+    """Carry out a row-level change in this process.
+
+    Its rows are made of the table as it is when the write begins. Where another writer is in its way they are made
+    anew, and the table is held from then on, so that the change succeeds.
+    """
+    change = make_change()
+    snapshot, merged, settings = handle.prepare(call.options)
+    _refuse_unfit(change, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
+    course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
+    change.check(snapshot)
+
+    memory = MemorySettings.from_options(handle.callers_options(call.options))
+    sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
+
+    def made(snapshot: Snapshot, held: ExitStack) -> PreparedWrite:
+        change.check(snapshot)
+        rows = change.rows(snapshot, partial(_skipping, handle))
+        source = ArrowSource(rows, handle.access.storage, handle.executor, memory)
+        held.callback(source.close)
+        deletes = change.operation is Operation.DELETE
+        marks = LEAVES in rows.schema.names
+        return prepare_write(snapshot, source, change.operation, settings, is_unordered=deletes, marks_deletes=marks)
+
+    def attempt(turns: Turns) -> WriteResult:
+        with ExitStack() as held:
+            make = partial(made, held=held)
+            return run_row_change(
+                turns, change.operation, make, settings, extra_metadata=course.extra, then=course.finish
+            )
+
+    result = course.run(attempt, handle.access, None)
+    course.follow(result, handle.access, None)
+    return result
+
+
+def _find_stored(handle: TableHandle, snapshot: Snapshot, keys: pa.Array) -> pa.Table:
+    given = merge_options(write=handle.options, opened=None, table={})
+    ascending = keys.take(pc.sort_indices(keys))
+    return look_up(snapshot, SoughtKeys(ascending), given, handle.executor)
+
+
+def _skipping(handle: TableHandle, snapshot: Snapshot) -> DataSkipping | None:
+    return data_skipping(handle.access, snapshot, handle.options, handle.executor)
+
+
+def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, table_name: str) -> None:
+    """Raises: Invalid, Unsupported for settings under which rows made of stored rows would come out wrong."""
+    if settings.is_non_blocking:
+        raise Unsupported(
+            f"table '{table_name}': option '{CONCURRENCY_MODE}'='{settings.concurrency_mode}': a row-level change "
+            "writes what it read, and such writers do not look for what others changed meanwhile; leave the option "
+            "out for this call"
+        )
+    if is_delete_payload(payload) and change.operation is not Operation.DELETE:
+        raise Invalid(
+            f"table '{table_name}': expected a payload class that keeps rows, found {payload}, which makes all rows "
+            "of a write deletes; leave the option out, or use delete"
+        )

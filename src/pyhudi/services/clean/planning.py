@@ -1,0 +1,105 @@
+"""Planning a clean upon a table as it is, and looking at a planned one again."""
+
+from dataclasses import replace
+
+from pyhudi.format.names import join
+from pyhudi.format.timeline.records import ActionInstant, CleanerPlan, CleanFileInfo
+from pyhudi.services.clean.execution import holds_nothing_but
+from pyhudi.services.clean.inputs import SAVEPOINTED, partitions_to_examine, read_protected, read_savepoints
+from pyhudi.services.clean.plan import CleanRules, earliest_to_retain, needed_by_newest, plan_partition
+from pyhudi.services.clean.settings import CleanPolicy, CleanSettings
+from pyhudi.table.view.cleaned import planned_names
+from pyhudi.table.view.commits import read_newest_clean
+from pyhudi.table.view.snapshot import Snapshot, log_slicing
+
+
+def plan_clean(
+    snapshot: Snapshot, settings: CleanSettings, *, now_ms: int, is_asked: bool, partitions: list[str] | None = None
+) -> CleanerPlan | str:
+    """The plan of a new clean; or, in words, why there is nothing to do. `partitions`: look only into these.
+
+    Cost: one get for the last clean, and one get each for commits that have left the retained range since then,
+    savepoints, pending services and replacecommits. Listings come from the metadata table, or take one list request
+    per partition.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    last = read_newest_clean(storage, timeline)
+    since = last.last_completed_commit if last is not None else ""
+    fresh = sum(1 for write in timeline.completed_writes if write.requested > since)
+    if not is_asked and fresh < settings.trigger_commits:
+        return f"{fresh} commits since the last clean: expected {settings.trigger_commits} (hoodie.clean.trigger.*)"
+
+    earliest = earliest_to_retain(
+        timeline,
+        settings,
+        hours_start=settings.hours_start(now_ms, snapshot.zone),
+        previous=(last.earliest_commit_to_retain if last is not None else "") or None,
+    )
+    if earliest is None and settings.policy is not CleanPolicy.VERSIONS:
+        return f"every commit is within what {settings.policy.value} retains"
+
+    savepoints = read_savepoints(storage, timeline)
+    if partitions is None:
+        partitions = partitions_to_examine(
+            storage, timeline, last=last, earliest=earliest.requested if earliest else None,
+            is_incremental=settings.is_incremental, savepoints=savepoints,
+            every_partition=lambda: snapshot.listing.partitions(),
+        )  # fmt: skip
+
+    rules = _rules(snapshot, settings, earliest.requested if earliest else None)
+    rules = replace(rules, protected=read_protected(storage, timeline, savepoints)) if partitions else rules
+    files, emptied = _superfluous(snapshot, partitions, rules)
+    if not files:
+        return "no file is superfluous"
+
+    return CleanerPlan(
+        ActionInstant(earliest.requested, earliest.action, "COMPLETED") if earliest else None,
+        timeline.completed_writes[-1].requested if timeline.completed_writes else "",
+        settings.policy.value,
+        file_paths_to_be_deleted_per_partition=files,
+        partitions_to_be_deleted=emptied,
+        extra_metadata={SAVEPOINTED: ",".join(savepoints.requested)} if savepoints.requested else {},
+    )
+
+
+def _superfluous(
+    snapshot: Snapshot, partitions: list[str], rules: CleanRules
+) -> tuple[dict[str, tuple[CleanFileInfo, ...]], tuple[str, ...]]:
+    """The files to delete by partition, with absolute paths, and the partitions that will be empty after that."""
+    root = snapshot.storage.location.uri.rstrip("/")
+    files: dict[str, tuple[CleanFileInfo, ...]] = {}
+    emptied = []
+    snapshot.listing.expect(partitions)
+
+    for partition in partitions:
+        found = plan_partition(partition, snapshot.listing.files(partition), rules)
+        if found.names:
+            files[partition] = tuple(CleanFileInfo(f"{root}/{join(partition, name)}") for name in found.names)
+        if found.is_replaced and partition and holds_nothing_but(snapshot.storage, partition, found.names):
+            emptied.append(partition)
+    return files, tuple(emptied)
+
+
+def still_needed(snapshot: Snapshot, plan: CleanerPlan) -> dict[str, set[str]]:
+    """Partition -> names in a plan that are protected, or that a reader of the newest table state needs."""
+    savepoints = read_savepoints(snapshot.storage, snapshot.timeline)
+    rules = _rules(snapshot, CleanSettings(policy=CleanPolicy.VERSIONS), None)
+    rules = replace(rules, protected=read_protected(snapshot.storage, snapshot.timeline, savepoints))
+
+    needed: dict[str, set[str]] = {}
+    for partition, names in planned_names(plan).items():
+        found = needed_by_newest(partition, snapshot.listing.files(partition), rules) & set(names)
+        if found:
+            needed[partition] = found
+    return needed
+
+
+def _rules(snapshot: Snapshot, settings: CleanSettings, earliest: str | None) -> CleanRules:
+    return CleanRules(
+        policy=settings.policy,
+        versions_retained=settings.versions_retained,
+        earliest=earliest,
+        timeline=snapshot.timeline,
+        slicing=log_slicing(snapshot.config),
+        replaced=snapshot.replaced,
+    )

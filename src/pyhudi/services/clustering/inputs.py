@@ -1,0 +1,264 @@
+"""What a clustering reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from pyhudi.errors import Invalid, NotFound, Unsupported
+from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
+from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, SliceInfo
+from pyhudi.index.choice import IndexType
+from pyhudi.services.clustering.partitions import partitions_to_cluster
+from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
+from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings
+from pyhudi.services.clustering.trigger import why_not_due
+from pyhudi.table.read.plan import log_reading
+from pyhudi.table.slices.slice_log import slice_files
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.pending import FileGroup, read_pending_groups
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.txn.action.session import WriteSession
+from pyhudi.versions import LogNaming
+from pyhudi.write.handles.base_file_writer import BaseFileSettings
+from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
+from pyhudi.write.place.buckets import refuse_hidden_buckets
+from pyhudi.write.place.curves import Curve, curve_order
+
+_RESIZING: Final = "ConsistentBucketClusteringExecutionStrategy"
+"""Ends the names of the classes that resize rings of buckets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A clustering that was put on the timeline, and its plan. Both are None when none was; `reason` then says why."""
+
+    instant: Instant | None = None
+    plan: ClusteringPlan | None = None
+    reason: str = ""
+
+
+def refuse_buckets(snapshot: Snapshot, index_type: IndexType) -> None:
+    """Refuse a table in which the key of a row says its file group. Requests: as `refuse_hidden_buckets`.
+
+    `index_type`: as the table or the call states it. Raises: Unsupported; Invalid where nothing states the buckets.
+    """
+    if index_type == "BUCKET":
+        raise Unsupported(
+            f"{snapshot.storage.location.uri}: expected a table whose rows may lie in any file group, found "
+            "hoodie.index.type=BUCKET, by which a row's key says its file group; bulk_insert with "
+            "hoodie.bulkinsert.sort.mode, or Apache Hudi's clustering, sorts such tables"
+        )
+    refuse_hidden_buckets(snapshot, {})
+
+
+def schedule(
+    session: WriteSession,
+    settings: ClusteringSettings,
+    base_files: BaseFileSettings,
+    *,
+    partitions: Sequence[str] | None,
+    is_asked: bool,
+    claim: Callable[[str], object] = lambda requested: None,
+) -> Scheduled:
+    """Plan a clustering and put it on the timeline, if any slice qualifies.
+
+    `partitions`: only these are looked into; None: all. `is_asked`: do so even if the trigger says that no clustering
+    is due. `claim`: called with the requested time right before the plan is put; a caller that runs the clustering at
+    once claims it here.
+
+    The guard is held, so no write completes between the plan and its instant. A write that runs meanwhile may still be
+    about to change a file group of the plan; it is refused when it completes. Requests: one listing per partition that
+    is looked into, one get per pending service, and what the trigger reads.
+    """
+    snapshot, clock = session.snapshot, session.access.clock
+    refuse_unsortable(snapshot, settings.sort_columns, settings.curve)
+    if not is_asked and (early := why_not_due(snapshot, settings)):
+        return Scheduled(reason=early)
+
+    taken = read_pending_groups(snapshot.storage, snapshot.timeline)
+    hour = datetime.fromtimestamp(clock.now_ms() / 1_000, UTC).astimezone(snapshot.zone).hour
+    known = snapshot.listing.partitions()
+    chosen = partitions_to_cluster(
+        known if partitions is None else [path for path in known if path in set(partitions)], settings, hour=hour
+    )
+    sizing = Sizing(
+        _root(session.access.location.uri),
+        base_files.file_size_max_bytes,
+        # Releases that merge logs as the plan names them write no other versions.
+        is_newest_first=snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
+    )
+    plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
+
+    if not plan.input_groups:
+        return Scheduled(reason=_why_empty(chosen, taken))
+
+    action = snapshot.config.layout.kind.clustering
+    instant = Instant(session.table.issue_instant(), action, "REQUESTED")
+    session.table.confirm()
+    claim(instant.requested)
+    return Scheduled(instant=session.table.request(instant, encode_requested_replace(requested(plan))), plan=plan)
+
+
+def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
+    """The plan of a pending clustering.
+
+    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets, or takes the sources
+    of a bootstrapped table.
+    """
+    path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
+    plan = decode_requested_replace(snapshot.storage.get(path), path=path).clustering_plan
+    assert plan is not None, "a clustering has a plan"
+
+    class_name = plan.strategy.class_name if plan.strategy is not None else None
+    if (class_name or "").endswith(_RESIZING):
+        raise Unsupported(
+            f"{path}: expected a plan that moves rows, found one that resizes buckets; run it with Apache Hudi, or "
+            f"take it off the timeline: rollback('{instant.requested}')"
+        )
+    for one in slices_of(plan):
+        if one.bootstrap_file_path:
+            raise Unsupported(
+                f"{path}: file group '{one.file_id}' stands upon '{one.bootstrap_file_path}', a source of a "
+                "bootstrapped table; let Apache Hudi carry it out"
+            )
+    return plan
+
+
+def slices_of(plan: ClusteringPlan) -> Iterator[SliceInfo]:
+    for group in plan.input_groups or ():
+        yield from group.slices
+
+
+def groups_of(plan: ClusteringPlan) -> frozenset[FileGroup]:
+    """The file groups whose rows a plan moves."""
+    return frozenset(_key(one) for one in slices_of(plan))
+
+
+def find_outdated(snapshot: Snapshot, plan: ClusteringPlan) -> FileGroup | None:
+    """A file group of the plan that has changed since the plan was made; None if the plan still holds.
+
+    The plan's files would then lack rows, and the clustering would lose these. Seen: writers of Apache Hudi may be
+    allowed to change such a file group (`SparkAllowUpdateStrategy`), and a restore may leave a plan without its files.
+    """
+    current = _current(snapshot, plan)
+    for one in slices_of(plan):
+        now = current.get(_key(one))
+        planned = {_bare(path) for path in (one.data_file_path, *(one.delta_file_paths or ())) if path}
+        found = set() if now is None else {log.name.format() for log in now.log_files}
+        if now is not None and now.base_file is not None:
+            found.add(now.base_file.name.format())
+        if found != {name for name in planned if not name.endswith(".cdc")}:
+            return _key(one)
+    return None
+
+
+def group_tasks(
+    snapshot: Snapshot, plan: ClusteringPlan, *, new_uuid: Callable[[], str]
+) -> list[GroupTask]:  # fmt: skip
+    """One task for each group of a plan, the largest first. One listing per partition.
+
+    Files are found by the file groups that the plan names, not by its paths, which are outdated when the table has been
+    moved. Raises: Invalid for a group whose slices lie in several partitions.
+    """
+    current = _current(snapshot, plan)
+    tasks = [_task(number, group, current, new_uuid()) for number, group in enumerate(plan.input_groups or ())]
+    return sorted(tasks, key=lambda task: -task.size_bytes)
+
+
+def clustering_target(
+    session: WriteSession,
+    instant: Instant,
+    plan: ClusteringPlan,
+    attempt: int,
+    settings: ClusteringSettings,
+    base_files: BaseFileSettings,
+) -> ClusteringTarget:
+    """What all groups of one attempt share. Rows are written in the table's current schema.
+
+    The plan names the sort columns. How they order rows is not in plans, so whoever carries one out says it.
+    Raises: Invalid for a column that the table has not, or that has no order; NotFound for a table without a schema.
+    """
+    snapshot = session.snapshot
+    if snapshot.schema_text is None:
+        raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
+
+    params = (plan.strategy.strategy_params if plan.strategy is not None else None) or {}
+    columns = tuple(name.strip() for name in params.get(SORT_COLUMNS, "").split(",") if name.strip())
+    refuse_unsortable(snapshot, columns, settings.curve)
+
+    avro_schema = with_meta_fields(snapshot.schema_text)
+    return ClusteringTarget(
+        location=session.access.location,
+        requested=instant.requested,
+        attempt=attempt,
+        schema=arrow_from_avro(avro_schema),
+        avro_schema=avro_schema,
+        settings=base_files,
+        reading=log_reading(snapshot),
+        sort_columns=columns,
+        curve=settings.curve,
+        file_size_bytes=settings.file_size_bytes,
+    )
+
+
+def refuse_unsortable(snapshot: Snapshot, columns: Sequence[str], curve: Curve) -> None:
+    """Raises: Invalid for a column to sort by that the table has not or that has no order, and for too many columns."""
+    if columns:
+        try:
+            curve_order(snapshot.schema_with_meta.empty_table(), columns, curve)
+        except Invalid as error:
+            raise Invalid(f"option '{SORT_COLUMNS}'='{','.join(columns)}': {error}") from error
+
+
+def _slices(snapshot: Snapshot, partitions: list[str]) -> Iterator[FileSlice]:
+    for partition in partitions:
+        yield from snapshot.slices(partition)
+
+
+def _current(snapshot: Snapshot, plan: ClusteringPlan) -> dict[FileGroup, FileSlice]:
+    """The newest slices of the plan's file groups that are in the table."""
+    wanted: dict[str, set[str]] = {}
+    for partition, file_id in groups_of(plan):
+        wanted.setdefault(partition, set()).add(file_id)
+    return {
+        (partition, one.file_id): one
+        for partition in sorted(wanted.keys() & set(snapshot.listing.partitions()))
+        for one in snapshot.slices(partition, wanted[partition])
+    }
+
+
+def _task(number: int, group: ClusteringGroup, current: dict[FileGroup, FileSlice], uuid: str) -> GroupTask:
+    partitions = {one.partition_path or "" for one in group.slices}
+    if len(partitions) != 1:
+        raise Invalid(f"group {number} of a clustering plan: expected file slices of one partition, found {partitions}")
+
+    slices = [current[_key(one)] for one in group.slices]
+    sizes = [one.base_file.size_bytes if one.base_file is not None else 0 for one in slices]
+    sizes += [log.size_bytes for one in slices for log in one.log_files]
+    return GroupTask(
+        number=number, partition=partitions.pop(), slices=tuple(map(slice_files, slices)),
+        files=max(1, group.num_output_file_groups or 1), uuid=uuid, size_bytes=sum(sizes),
+    )  # fmt: skip
+
+
+def _key(one: SliceInfo) -> FileGroup:
+    return one.partition_path or "", one.file_id or ""
+
+
+def _root(uri: str) -> str:
+    """Where the table lies, as plans spell it. Seen: 0.15.0, 1.0.2 and 1.2.0 write `file:/path` of this machine."""
+    return uri.rstrip("/") if "://" in uri else f"file:{uri.rstrip('/')}"
+
+
+def _bare(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _why_empty(partitions: list[str], taken: Iterable[FileGroup]) -> str:
+    busy = len([group for group in taken if group[0] in partitions])
+    if busy:
+        return f"no file slice qualifies: {busy:,} file groups are in pending services already"
+    return f"no file slice qualifies in {len(partitions):,} partitions"

@@ -1,0 +1,159 @@
+"""Which file slices are clustered together. Pure rules over the slices of a table."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyhudi.format.names import join
+from pyhudi.format.timeline.records import (
+    ClusteringGroup,
+    ClusteringPlan,
+    RequestedReplaceMetadata,
+    ServiceStrategy,
+    SliceInfo,
+)
+from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings, SliceOrder
+from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.pending import FileGroup
+
+OPERATION: Final = "CLUSTER"
+EXECUTION_CLASS: Final = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+"""Apache Hudi carries a plan out by the class that the plan names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """`root`: where the table lies, for the absolute paths in plans. `new_base_size_bytes`: what a slice without a base
+    file is taken for. `is_newest_first`: the order of a slice's logs in a plan.
+    """
+
+    root: str
+    new_base_size_bytes: int
+    is_newest_first: bool = True
+
+
+def plan_clustering(
+    slices: Iterable[FileSlice], settings: ClusteringSettings, sizing: Sizing, *, taken: Collection[FileGroup]
+) -> ClusteringPlan:
+    """The clustering plan over slices with small base files that no pending service is about to rewrite.
+
+    `slices`: the newest slice of each file group, by the order of the partitions. A group of slices lies in one
+    partition. It is full when the next slice would make it larger than `group_size_bytes_max`. A slice by itself is
+    left out if writing it anew would change nothing: no sort is asked, it has no log, and it is not split.
+    The plan names the partitions of slices that were left for later because `groups_max` was reached.
+
+    Cost: no request. Spec: format/actions.md section 9. Seen: 1.0.2, 1.2.0
+    (`PartitionAwareClusteringPlanStrategy`; ties are broken by file id here, by arrival there. They plan slices whose
+    clustering changes nothing, too).
+    """
+    by_partition: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        is_small = one.base_file is None or one.base_file.size_bytes < settings.small_file_limit_bytes
+        if is_small and (one.partition, one.file_id) not in taken:
+            by_partition.setdefault(one.partition, []).append(one)
+
+    groups: list[ClusteringGroup] = []
+    missing: list[str] = []
+    for partition, found in by_partition.items():
+        bundles = [bundle for bundle in _bundles(found, settings, sizing) if _is_worth_it(bundle, settings, sizing)]
+        room = settings.groups_max - len(groups)
+        groups += [_group(bundle, settings, sizing) for bundle in bundles[:room]]
+        missing += [partition] if len(bundles) > room else []
+
+    params = {SORT_COLUMNS: ",".join(settings.sort_columns)} if settings.sort_columns else {}
+    return ClusteringPlan(
+        tuple(groups),
+        strategy=ServiceStrategy(EXECUTION_CLASS, params),
+        extra_metadata={},
+        preserve_hoodie_metadata=True,
+        missing_schedule_partitions=tuple(missing),
+    )
+
+
+def requested(plan: ClusteringPlan) -> RequestedReplaceMetadata:
+    """What the requested file of a clustering holds."""
+    return RequestedReplaceMetadata(OPERATION, plan, extra_metadata={}, version=1)
+
+
+def file_count(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> int:
+    """How many files the slices are to become."""
+    size_bytes = sum(_size(one, sizing) for one in bundle)
+    return max(1, -(-size_bytes // settings.file_size_bytes))
+
+
+def _bundles(
+    slices: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing
+) -> list[list[FileSlice]]:  # fmt: skip
+    """The slices of a partition, those together that are clustered together."""
+    bundles: list[list[FileSlice]] = []
+    size_bytes = 0
+    for one in _ordered(slices, settings.slice_orders, sizing):
+        own = _size(one, sizing)
+        if not bundles or size_bytes + own > settings.group_size_bytes_max:
+            bundles.append([])
+            size_bytes = 0
+        bundles[-1].append(one)
+        size_bytes += own
+    return bundles
+
+
+def _ordered(slices: Sequence[FileSlice], orders: Sequence[SliceOrder], sizing: Sizing) -> list[FileSlice]:
+    def place(one: FileSlice) -> tuple[object, ...]:
+        return *(-_size(one, sizing) if order is SliceOrder.SIZE else one.base_instant for order in orders), one.file_id
+
+    return sorted(slices, key=place)
+
+
+def _is_worth_it(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> bool:
+    if len(bundle) > 1:
+        return True
+    changes = bool(settings.sort_columns or bundle[0].log_files) or file_count(bundle, settings, sizing) > 1
+    return settings.takes_single and changes
+
+
+def _group(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> ClusteringGroup:
+    return ClusteringGroup(
+        tuple(_slice_info(one, sizing) for one in bundle),
+        metrics=_costs(bundle, sizing),
+        num_output_file_groups=file_count(bundle, settings, sizing),
+    )
+
+
+def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
+    """A slice as plans name it.
+
+    Seen: logs stand newest first (0.15.0, 1.0.2, 1.2.0). But 0.15.0 merges them in the order of the plan: a row comes
+    back that a later log deletes.
+    """
+
+    def path(name: str) -> str:
+        return f"{sizing.root}/{join(one.partition, name)}"
+
+    logs = tuple(path(log.name.format()) for log in one.log_files)
+    return SliceInfo(
+        data_file_path=path(one.base_file.name.format()) if one.base_file is not None else "",
+        delta_file_paths=logs[::-1] if sizing.is_newest_first else logs,
+        file_id=one.file_id,
+        partition_path=one.partition,
+    )
+
+
+def _costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
+    """What a clustering of these slices reads and writes, under the names and in the order that plans have.
+
+    Costs named `_MB` are whole mebibytes. Seen: Apache Hudi states the reading and writing of the last slice only.
+    """
+    log_bytes = sum(log.size_bytes for one in bundle for log in one.log_files)
+    base_bytes = sum(one.base_file.size_bytes for one in bundle if one.base_file is not None)
+    read_mb, write_mb = (base_bytes + log_bytes) >> 20, sum(_size(one, sizing) for one in bundle) >> 20
+    return {
+        "TOTAL_LOG_FILES": float(sum(len(one.log_files) for one in bundle)),
+        "TOTAL_IO_MB": float(read_mb + write_mb),
+        "TOTAL_IO_READ_MB": float(read_mb),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(write_mb),
+    }
+
+
+def _size(one: FileSlice, sizing: Sizing) -> int:
+    return one.base_file.size_bytes if one.base_file is not None else sizing.new_base_size_bytes

@@ -1,0 +1,258 @@
+"""Clustering a table.
+
+The guard is held while the clustering is planned, and again while it commits. Readers and writers go on meanwhile.
+Every step can be repeated: a clustering that was stopped stays pending, and is done anew from its plan under the same
+instant. A clustering never wins over a write: if a file group of its plan has changed since the plan was made, the
+clustering is taken off the timeline, and the next one is planned upon what is there.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import ClusteringPlan, CommitMetadata, WriteStat
+from pyhudi.index.choice import IndexType
+from pyhudi.services.clustering.inputs import (
+    clustering_target,
+    find_outdated,
+    group_tasks,
+    groups_of,
+    read_plan,
+    refuse_buckets,
+    schedule,
+    slices_of,
+)
+from pyhudi.services.clustering.plan import OPERATION
+from pyhudi.services.clustering.settings import ClusteringSettings
+from pyhudi.services.clustering.trigger import pending_clusterings, why_not_due
+from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.clock import Clock
+from pyhudi.txn.action.run import ActionRun
+from pyhudi.txn.action.service_action import (
+    OpenSession,
+    awaited_session,
+    begin_attempt,
+    given_back_on_failure,
+    refuse_running,
+    show_life,
+    stats_by_partition,
+)
+from pyhudi.txn.action.session import WriteSession
+from pyhudi.txn.conflicts.verdict import PlanOutdated, judge_clustering
+from pyhudi.txn.locks.guard import Guard
+from pyhudi.txn.locks.running import running
+from pyhudi.txn.undo.rollback import run_rollback
+from pyhudi.write.handles.base_file_writer import BaseFileSettings
+from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, cluster_group
+from pyhudi.write.handles.slice_work import SliceWork
+
+log = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringResult:
+    """What clusterings did, including those that had been left pending.
+
+    `requested`, `completed`: times of the newest clustering; None when there was none. `completed` is also None when
+    the clustering was scheduled only. `file_groups`: how many were replaced, or are planned to be. `files`, `rows`,
+    `size_bytes`: of all files that were written. `given_up`: requested times of pending clusterings that were taken off
+    the timeline, because their file groups had changed. `reason`: why nothing, or nothing new, was done; empty
+    otherwise.
+    """
+
+    requested: str | None
+    completed: str | None
+    file_groups: int
+    files: int
+    rows: int
+    size_bytes: int
+    given_up: tuple[str, ...] = ()
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClusteringJob:
+    """What clusterings need.
+
+    `partitions`: only these are planned; None: as the settings say. `index_type`: as the table or the call states it.
+    `work`: runs the groups' tasks, in this process or on Spark. `new_attempt`: gives each attempt a number of its own.
+    """
+
+    settings: ClusteringSettings
+    base_files: BaseFileSettings
+    index_type: IndexType
+    open_session: OpenSession
+    work: SliceWork
+    clock: Clock
+    new_attempt: Callable[[], int]
+    new_uuid: Callable[[], str]
+    partitions: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    requested: str
+    completed: str
+    file_groups: int
+    stats: tuple[WriteStat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An attempt at a clustering that this process has begun."""
+
+    run: ActionRun
+    plan: ClusteringPlan
+    work: ClusteringTarget
+    tasks: list[GroupTask]
+
+
+def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -> ClusteringResult:
+    """Do every pending clustering, oldest first, then schedule a new one and do it.
+
+    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all. The
+    table is held only at the beginning and at the end of each clustering.
+
+    Raises: Conflict while another process runs one of them, or holds the table at the beginning, or where a write that
+    completed meanwhile changed a file group of the clustering.
+    """
+    done: list[_Done] = []
+    given_up: list[str] = []
+    while True:
+        with ExitStack() as life:
+            with job.open_session() as session:
+                refuse_buckets(session.snapshot, job.index_type)
+                pending = pending_clusterings(session.snapshot)
+                if pending and _give_up_outdated(session, pending[0]):
+                    given_up.append(pending[0].requested)
+                    continue
+
+                instant, reason = pending[0] if pending else None, ""
+                if not pending and plans:
+                    claim = partial(_claim, session.access.guard, life)
+                    scheduled = schedule(
+                        session, job.settings, job.base_files, partitions=job.partitions, is_asked=is_asked, claim=claim
+                    )
+                    instant, reason = scheduled.instant, scheduled.reason
+                if instant is None:
+                    return _result(done, given_up, reason=reason or ("" if done else "no clustering is pending"))
+
+                begun = _begin(job, session, instant, life)
+            done.append(_finish(job, begun, life))
+        if not pending:
+            return _result(done, given_up, reason="")
+
+
+def schedule_clustering(job: ClusteringJob, *, is_asked: bool) -> ClusteringResult:
+    """Put the plan of a clustering on the timeline. Whoever runs clusterings next carries the plan out."""
+    with job.open_session() as session:
+        refuse_buckets(session.snapshot, job.index_type)
+        pending = pending_clusterings(session.snapshot)
+        if pending and not is_asked:
+            return _result([], [], reason=f"clustering '{pending[0].requested}' is pending")
+
+        scheduled = schedule(session, job.settings, job.base_files, partitions=job.partitions, is_asked=is_asked)
+        if scheduled.instant is None or scheduled.plan is None:
+            return _result([], [], reason=scheduled.reason)
+        return ClusteringResult(
+            requested=scheduled.instant.requested, completed=None, file_groups=len(groups_of(scheduled.plan)),
+            files=0, rows=0, size_bytes=0, reason="",
+        )  # fmt: skip
+
+
+def may_be_due(job: ClusteringJob, snapshot: Snapshot) -> bool:
+    """Whether an automatic run can find anything to do, judged by the timeline. Requests: as `why_not_due`."""
+    return bool(pending_clusterings(snapshot)) or not why_not_due(snapshot, job.settings)
+
+
+def take_off_outdated(session: WriteSession) -> tuple[str, ...]:
+    """Take off the timeline those pending clusterings whose file groups have changed, and that nobody runs.
+
+    Returns their requested times. Requests: a get and a few listings for each pending clustering.
+    """
+    found = pending_clusterings(session.snapshot)
+    return tuple(instant.requested for instant in found if _give_up_outdated(session, instant))
+
+
+def _give_up_outdated(session: WriteSession, instant: Instant) -> bool:
+    """Roll back a clustering whose plan no longer holds. Returns whether it was rolled back."""
+    changed = find_outdated(session.snapshot, read_plan(session.snapshot, instant))
+    if changed is None:
+        return False
+
+    refuse_running(session, instant)
+    log.info(
+        "clustering '%s' is given up: file group '%s' in partition '%s' has changed since it was planned",
+        instant.requested, changed[1], changed[0],
+    )  # fmt: skip
+    run_rollback(session.table, session.snapshot.timeline, instant)
+    return True
+
+
+def _begin(job: ClusteringJob, session: WriteSession, instant: Instant, life: ExitStack) -> _Begun:
+    """Make a pending clustering ours, and give it a heartbeat until `life` ends."""
+    plan = read_plan(session.snapshot, instant)
+    tasks = group_tasks(session.snapshot, plan, new_uuid=job.new_uuid)
+    work = clustering_target(session, instant, plan, job.new_attempt(), job.settings, job.base_files)
+    run = begin_attempt(session, instant, groups_of(plan))
+    show_life(session, instant.requested, life)
+    return _Begun(run, plan, work, tasks)
+
+
+def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
+    """Take the lock that tells others at once when this process dies. Taken before the clustering's plan is put."""
+    life.enter_context(running(guard, requested))
+
+
+def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
+    """Do the work of a clustering and complete it. One that fails stays pending; one that lost to a write goes."""
+    target, what = begun.run.target, f"clustering '{begun.run.requested}'"
+
+    with given_back_on_failure(begun.run, life):
+        stats = tuple(job.work.run(cluster_group, begun.work, begun.tasks))
+        with awaited_session(job.open_session, job.clock, what=what) as session:
+            metadata = _metadata(stats, begun.plan, session.snapshot.schema_text)
+            judge = partial(judge_clustering, groups=groups_of(begun.plan))
+            try:
+                completed = session.complete(begun.run, metadata, judge, weighs_changes=True)
+            except PlanOutdated:
+                life.close()
+                run_rollback(session.table, session.snapshot.timeline, target)
+                raise
+            life.close()
+            session.forget(target)
+
+    log.info("%s: %d file groups became %d files", what, len(groups_of(begun.plan)), len(stats))
+    return _Done(target.requested, completed, len(groups_of(begun.plan)), stats)
+
+
+def _metadata(stats: Sequence[WriteStat], plan: ClusteringPlan, schema_text: str | None) -> CommitMetadata:
+    """The commit's metadata, with the table's current schema. A write may have changed it since the work began."""
+    replaced: dict[str, list[str]] = {}
+    for one in slices_of(plan):
+        replaced.setdefault(one.partition_path or "", []).append(one.file_id or "")
+    return CommitMetadata(
+        stats_by_partition(stats),
+        OPERATION,
+        {SCHEMA: schema_text} if schema_text is not None else {},
+        partition_to_replace_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
+    )
+
+
+def _result(done: Sequence[_Done], given_up: Sequence[str], *, reason: str) -> ClusteringResult:
+    stats = [stat for one in done for stat in one.stats]
+    newest = done[-1] if done else None
+    return ClusteringResult(
+        requested=newest.requested if newest else None,
+        completed=newest.completed if newest else None,
+        file_groups=sum(one.file_groups for one in done),
+        files=len(stats),
+        rows=sum(stat.num_writes or 0 for stat in stats),
+        size_bytes=sum(stat.file_size_in_bytes or 0 for stat in stats),
+        given_up=tuple(given_up),
+        reason=reason,
+    )

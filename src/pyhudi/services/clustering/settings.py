@@ -1,0 +1,145 @@
+"""The settings of clustering: which file slices it takes, what it makes of them, and when it runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.options.table_facts import short_class_name
+from pyhudi.options.values import OptionValues, count, flag
+from pyhudi.predicate.patterns import PatternError, parse_java_regex
+from pyhudi.write.place.curves import Curve
+
+STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
+EXECUTION: Final = "hoodie.clustering.execution.strategy.class"
+FILTER: Final = "hoodie.clustering.plan.partition.filter.mode"
+CURVE: Final = "hoodie.layout.optimize.strategy"
+ORDER: Final = "hoodie.clustering.plan.strategy.file.slices.sort.by"
+SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+BEGIN_PARTITION: Final = "hoodie.clustering.plan.strategy.cluster.begin.partition"
+END_PARTITION: Final = "hoodie.clustering.plan.strategy.cluster.end.partition"
+REGEX: Final = "hoodie.clustering.plan.strategy.partition.regex.pattern"
+SELECTED: Final = "hoodie.clustering.plan.strategy.partition.selected"
+
+_CURVES: Final[Mapping[str, Curve]] = {name.replace("-", ""): name for name in get_args(Curve)}
+
+
+class PartitionFilter(StrEnum):
+    """Which partitions a clustering looks into.
+
+    RECENT_DAYS: the last ones by their paths. SELECTED: a range of paths. DAY_ROLLING: each hour of the day another
+    share of them.
+    """
+
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED = "SELECTED_PARTITIONS"
+    DAY_ROLLING = "DAY_ROLLING"
+
+
+class SliceOrder(StrEnum):
+    """What decides which file slices of a partition come into one group.
+
+    SIZE: the largest first. INSTANT_TIME: those first whose base file was written first.
+    """
+
+    SIZE = "SIZE"
+    INSTANT_TIME = "INSTANT_TIME"
+
+
+_STRATEGIES: Final[Mapping[str, PartitionFilter | None]] = {
+    "SparkSizeBasedClusteringPlanStrategy": None,
+    "JavaSizeBasedClusteringPlanStrategy": None,
+    "SparkRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
+    "JavaRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
+    "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilter.SELECTED,
+}
+"""The strategies by the names of Apache Hudi's classes, with the filter that each of them sets.
+
+Seen: 1.0.2 takes the second and third kind for the first, with this filter (`ClusteringPlanStrategy`).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSettings:
+    """Settings of clustering. Sizes are bytes of base files. The defaults are Apache Hudi's.
+
+    `is_inline`: a clustering that is due follows each write. `is_scheduled_inline`: only its plan follows each write.
+    `commits_max`: commits since the last clustering that make one due.
+    `small_file_limit_bytes`: only file slices with smaller base files are taken. `group_size_bytes_max`: slices that
+    are clustered together have so many bytes at most. `groups_max`: groups of slices in one plan. `file_size_bytes`:
+    what a group is written to. `takes_single`: a slice may be a group by itself.
+    `sort_columns`: rows are written in the order of these; none: in the order in which they are stored. `curve`: what
+    that order is. `slice_orders`: the order in which slices come into groups.
+    `partition_filter`, `begin_partition`, `end_partition`, `days`, `days_skipped`, `selected`, `partition_regex`: the
+    partitions that are looked into. `begin_partition` and `end_partition` are in the range, and None is no bound.
+    Spec: format/actions.md section 9.
+    """
+
+    is_inline: bool = flag("hoodie.clustering.inline", False)
+    is_scheduled_inline: bool = flag("hoodie.clustering.schedule.inline", False)
+    commits_max: int = count("hoodie.clustering.inline.max.commits", 4)
+    small_file_limit_bytes: int = count("hoodie.clustering.plan.strategy.small.file.limit", 314_572_800, least=0)
+    group_size_bytes_max: int = count("hoodie.clustering.plan.strategy.max.bytes.per.group", 2_147_483_648)
+    groups_max: int = count("hoodie.clustering.plan.strategy.max.num.groups", 30)
+    file_size_bytes: int = count("hoodie.clustering.plan.strategy.target.file.max.bytes", 1_073_741_824)
+    takes_single: bool = flag("hoodie.clustering.plan.strategy.single.group.clustering.enabled", True)
+    sort_columns: tuple[str, ...] = ()
+    curve: Curve = "linear"
+    slice_orders: tuple[SliceOrder, ...] = (SliceOrder.SIZE,)
+    partition_filter: PartitionFilter = PartitionFilter.NONE
+    begin_partition: str | None = None
+    end_partition: str | None = None
+    days: int = count("hoodie.clustering.plan.strategy.daybased.lookback.partitions", 2, least=0)
+    days_skipped: int = count("hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions", 0, least=0)
+    selected: tuple[str, ...] = ()
+    partition_regex: str = ""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Self:
+        """The settings that options ask for. Options that are not about clustering are ignored.
+
+        Raises: Invalid for a bad value, naming the option, what was found and what was expected.
+        """
+        o, d = OptionValues(options), cls()
+        strategy = short_class_name(options.get(STRATEGY, ""))
+        named = OptionValues({STRATEGY: strategy}).choice(STRATEGY, next(iter(_STRATEGIES)), tuple(_STRATEGIES))
+        kinds = tuple(kind.value for kind in PartitionFilter)
+        asked = PartitionFilter(o.choice(FILTER, d.partition_filter.value, kinds))
+
+        curve = options.get(CURVE, "").strip().lower().replace("-", "")
+        return cls(
+            **o.fields(cls),
+            sort_columns=_names(options.get(SORT_COLUMNS, "")),
+            curve=_CURVES[OptionValues({CURVE: curve}).choice(CURVE, d.curve, tuple(_CURVES))],
+            slice_orders=_orders(options.get(ORDER, "")) or d.slice_orders,
+            partition_filter=_STRATEGIES[named] or asked,
+            begin_partition=options.get(BEGIN_PARTITION, "").strip() or None,
+            end_partition=options.get(END_PARTITION, "").strip() or None,
+            selected=_names(options.get(SELECTED, "")),
+            partition_regex=_pattern(options.get(REGEX, "").strip()),
+        )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _orders(text: str) -> tuple[SliceOrder, ...]:
+    known = tuple(order.value for order in SliceOrder)
+    return tuple(SliceOrder(OptionValues({ORDER: name}).choice(ORDER, "", known)) for name in _names(text))
+
+
+def _pattern(text: str) -> str:
+    """The pattern. Raises: Invalid for one that RE2 cannot run as Java does."""
+    try:
+        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
+    except (PatternError, pa.ArrowInvalid) as error:
+        raise Invalid(
+            f"option '{REGEX}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
+        ) from error
+    return text

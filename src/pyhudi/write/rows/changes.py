@@ -1,0 +1,194 @@
+"""Row-level changes of one table: rows that a predicate chooses are deleted, or get new values.
+
+A change is a value. It is checked against a snapshot, and then makes the rows of an ordinary write of that snapshot.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.merge.latest import incoming_wins
+from pyhudi.merge.rules import MergeMode
+from pyhudi.predicate import Predicate, parse_predicate
+from pyhudi.predicate.assignments import Assignment, parse_assignment
+from pyhudi.predicate.names import known_names
+from pyhudi.table.read.plan import table_rules
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.source import Operation
+from pyhudi.write.rows.matching import OpenSkipping, matching_rows
+
+
+class RowChange(Protocol):
+    """A change of rows. `operation`: how its rows are written."""
+
+    @property
+    def operation(self) -> Operation: ...
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse what cannot be done to this table. Reads no row. Raises: Invalid, Unsupported."""
+
+    def rows(self, snapshot: Snapshot, skipping: OpenSkipping) -> pa.RecordBatchReader:
+        """The rows to write, made of the snapshot's rows as they are read. Raises: as `check`, and for values."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteWhere:
+    """Delete the rows that a predicate chooses."""
+
+    where: Any
+
+    @property
+    def operation(self) -> Operation:
+        return Operation.DELETE
+
+    def check(self, snapshot: Snapshot) -> None:
+        self._predicate(snapshot)
+
+    def rows(self, snapshot: Snapshot, skipping: OpenSkipping) -> pa.RecordBatchReader:
+        names = identity_columns(snapshot)
+        found = matching_rows(snapshot, names, self._predicate(snapshot), skipping(snapshot))
+        schema = pa.schema([field for field in snapshot.schema_with_meta if field.name in names])
+        return pa.RecordBatchReader.from_batches(schema, (stored.select(schema.names) for stored, _ in found))
+
+    def _predicate(self, snapshot: Snapshot) -> Predicate:
+        refuse_without_schema(snapshot, "delete")
+        return parse_predicate(self.where, columns_shown(snapshot))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateWhere:
+    """Give columns of the rows that a predicate chooses new values. `set`: column -> value. `where` None: all rows."""
+
+    set: Mapping[str, Any]
+    where: Any | None
+
+    @property
+    def operation(self) -> Operation:
+        return Operation.UPSERT
+
+    def check(self, snapshot: Snapshot) -> None:
+        self._parsed(snapshot)
+
+    def rows(self, snapshot: Snapshot, skipping: OpenSkipping) -> pa.RecordBatchReader:
+        assigned, predicate = self._parsed(snapshot)
+        schema = whole_rows(snapshot)
+        found = matching_rows(snapshot, schema.names, predicate, None if predicate is None else skipping(snapshot))
+
+        def changed() -> Iterator[pa.RecordBatch]:
+            for stored, shown in found:
+                rows = with_values(stored.select(schema.names), {a.field.name: a.values(shown) for a in assigned})
+                refuse_losing(snapshot, rows, stored, what="update")
+                yield rows
+
+        return pa.RecordBatchReader.from_batches(schema, changed())
+
+    def _parsed(self, snapshot: Snapshot) -> tuple[list[Assignment], Predicate | None]:
+        refuse_without_schema(snapshot, "update")
+        refuse_rules_of_two(snapshot, "update")
+        shown = columns_shown(snapshot)
+        assigned = parse_assignments(self.set, snapshot, shown, what="set")
+        refuse_moving(assigned, snapshot, what="set")
+        return assigned, None if self.where is None else parse_predicate(self.where, shown)
+
+
+def parse_assignments(given: Any, snapshot: Snapshot, schema: pa.Schema, *, what: str) -> list[Assignment]:
+    """The assignments of `{column: value}`, over the columns of `schema`. `what`: names the argument in messages.
+
+    Raises: Invalid for a column that is not in the table, is given twice, or says which row it is.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise Invalid(f"{what}={given!r}: expected columns and their values, such as {{'n': 'n + 1'}}")
+    config, fields = snapshot.config, list(snapshot.schema)
+    assigned: dict[str, Assignment] = {}
+    for name, value in given.items():
+        found = [field for field in fields if isinstance(name, str) and field.name.lower() == name.lower()]
+        if not found:
+            raise Invalid(f"{what}: no column {name!r} in table '{config.name}'; {known_names(str(name), fields)}")
+        field = found[0]
+        if field.name in assigned:
+            raise Invalid(f"{what}: expected each column once, found '{field.name}' twice")
+        assigned[field.name] = parse_assignment(value, field, schema, what=f"{what}['{name}']")
+    return list(assigned.values())
+
+
+def refuse_moving(assigned: list[Assignment], snapshot: Snapshot, *, what: str) -> None:
+    """Raises: Invalid for a new value of a column that says which row it is, or in which partition it lies."""
+    config = snapshot.config
+    for kind, names in (("record key", config.record_key), ("partition", config.partition_by)):
+        for one in assigned:
+            if one.field.name in names:
+                raise Invalid(
+                    f"{what}: column '{one.field.name}' is a {kind} column of table '{config.name}', and its values "
+                    "stay; delete the rows, and insert them with the new value"
+                )
+
+
+def identity_columns(snapshot: Snapshot) -> list[str]:
+    """The columns that say which row it is: those of key and partition, or the meta field of keys made by writers."""
+    config = snapshot.config
+    key = config.record_key or (RECORD_KEY,)
+    names = dict.fromkeys((*key, *config.partition_by))
+    return [name.partition(".")[0] for name in names]
+
+
+def whole_rows(snapshot: Snapshot) -> pa.Schema:
+    """The columns of rows that replace stored ones: all of the table's, and the key where a writer made it up."""
+    names = {*snapshot.schema.names, *(() if snapshot.config.record_key else (RECORD_KEY,))}
+    return pa.schema([field for field in snapshot.schema_with_meta if field.name in names])
+
+
+def columns_shown(snapshot: Snapshot) -> pa.Schema:
+    """The columns that predicates and expressions may name, as a query of the table shows them."""
+    return snapshot.shown_columns("snapshot").schema(snapshot.schema_with_meta)
+
+
+def with_values(rows: pa.RecordBatch, values: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The rows with other values in some columns."""
+    columns = [values.get(name, column) for name, column in zip(rows.schema.names, rows.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def refuse_without_schema(snapshot: Snapshot, what: str) -> None:
+    if snapshot.schema_text is None:
+        raise Invalid(
+            f"{what} in table '{snapshot.config.name}': expected a table with columns, found one without a schema; "
+            "its first write gives it one"
+        )
+
+
+def refuse_rules_of_two(snapshot: Snapshot, what: str) -> None:
+    """Raises: Unsupported where a row that is written is not the row that is read back."""
+    if not table_rules(snapshot, snapshot.schema).wins_whole:
+        raise Unsupported(
+            f"{what} in table '{snapshot.config.name}': its rules of merging make one row of the stored one and the "
+            "new one, so that a new value may not be what is stored; write such changes with upsert"
+        )
+
+
+def refuse_losing(snapshot: Snapshot, rows: pa.RecordBatch, stored: pa.RecordBatch, *, what: str) -> None:
+    """Raises: Invalid for a changed row that would lose against the stored one by event-time ordering.
+
+    `rows`, `stored`: the same rows with their new values, and as they are.
+    """
+    config = snapshot.config
+    if config.merge_mode is not MergeMode.EVENT_TIME:
+        return
+    names = [name for name in config.ordering if name in rows.schema.names]
+    if not names or all(rows.column(name).equals(stored.column(name)) for name in names):
+        return
+    loses = np.flatnonzero(~incoming_wins([rows.column(n) for n in names], [stored.column(n) for n in names]))
+    if not len(loses):
+        return
+    row = int(loses[0])
+    new, old = (tuple(batch.column(name)[row].as_py() for name in names) for batch in (rows, stored))
+    columns = ", ".join(f"'{name}'" for name in names)
+    raise Invalid(
+        f"{what} in table '{config.name}': expected ordering values ({columns}) not less than the stored ones, as the "
+        f"table keeps the row of the greater value; found {new} for a row with {old}; nothing was written. Leave the "
+        "ordering column as it is, or set a greater value"
+    )

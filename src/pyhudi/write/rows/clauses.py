@@ -1,0 +1,143 @@
+"""What a merge does with rows: clauses as the caller gives them, and as they are carried out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+from pyhudi.format.arrow_arrays import one_array
+from pyhudi.predicate import Predicate, parse_predicate
+from pyhudi.predicate.assignments import Assignment
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.rows.changes import parse_assignments
+from pyhudi.write.rows.sides import Sides, column_text
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A clause of a merge with a condition of its own.
+
+    `where`: the rows that it takes, as SQL text or a `pyarrow.compute.Expression`; None: all. `set`: column -> value;
+    None: every column as the source has it. A delete has no `set`.
+    """
+
+    where: Any | None = None
+    set: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClauses:
+    """What the caller gives for each kind of row; None: rows of this kind are left alone."""
+
+    matched_update: Any = None
+    matched_delete: Any = None
+    not_matched_insert: Any = None
+    by_source_update: Any = None
+    by_source_delete: Any = None
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) in (None, False) for name in self.__dataclass_fields__):
+            raise Invalid(
+                "merge: expected at least one clause, such as when_matched_update={'n': 'source.n'}, found none"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One clause, ready to be carried out. `where` None: all rows. `assigned` None: a delete."""
+
+    where: Predicate | None
+    assigned: tuple[Assignment, ...] | None
+    what: str
+
+    def takes(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        return pa.repeat(pa.scalar(True), len(rows)) if self.where is None else self.where.mask(rows)
+
+    def values(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The new values of the assigned columns."""
+        return {one.field.name: one.values(rows) for one in self.assigned or ()}
+
+
+def parse_clauses(
+    update: Any, delete: Any, *, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, has_source: bool
+) -> list[Clause]:
+    """The clauses for one kind of row, in the order in which they are tried.
+
+    Those with a condition first; of these and of the others deletes first. `schema`: the columns that they may name.
+    `has_source`: whether rows of this kind have a row of the source, so that `True` means its columns.
+    Raises: Invalid, Unsupported.
+    """
+    found = [
+        *(_delete(one, f"{what}_delete", schema) for one in _listed(delete)),
+        *(
+            _update(one, f"{what}_{'insert' if what.endswith('not_matched') else 'update'}", sides, schema, snapshot,
+                    has_source=has_source)
+            for one in _listed(update)
+        ),
+    ]  # fmt: skip
+    free = [clause for clause in found if clause.where is None]
+    if len(free) > 1:
+        raise Invalid(
+            f"merge: expected at most one clause without a condition for the same rows, found {free[0].what} and "
+            f"{free[1].what}; give one of them a condition: pyhudi.When(where='…', set={{…}})"
+        )
+    return [clause for clause in found if clause.where is not None] + free
+
+
+def clause_masks(clauses: Sequence[Clause], rows: pa.RecordBatch) -> list[pa.BooleanArray]:
+    """For each clause the rows that it takes: each row goes to the first clause that takes it."""
+    left, masks = pa.repeat(pa.scalar(True), len(rows)), []
+    for clause in clauses:
+        taken = pc.and_(left, clause.takes(rows))
+        masks.append(one_array(taken))
+        left = pc.and_not(left, taken)
+    return masks
+
+
+def _listed(given: Any) -> list[Any]:
+    if given is None or given is False:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
+    if isinstance(given, When):
+        if given.set is not None:
+            raise Invalid(f"{what}: expected no values to set in a delete, found {given.set!r}")
+        return Clause(_condition(given.where, what, schema), None, what)
+    return Clause(_condition(None if given is True else given, what, schema), None, what)
+
+
+def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
+    takes_all = given is True or (isinstance(given, str) and given == "*")
+    clause = given if isinstance(given, When) else When(None, None if takes_all else given)
+    values = clause.set
+    if values is None:
+        if not has_source:
+            raise Invalid(f"{what}: expected columns and their values, found none: these rows have none in the source")
+        values = _all_columns(sides, snapshot, what)
+    assigned = parse_assignments(values, snapshot, schema, what=what)
+    return Clause(_condition(clause.where, what, schema), tuple(assigned), what)
+
+
+def _all_columns(sides: Sides, snapshot: Snapshot, what: str) -> dict[str, str]:
+    own = {name.lower(): name for name in sides.source.names}
+    missing = [name for name in snapshot.schema.names if name.lower() not in own]
+    if missing:
+        raise Invalid(
+            f"{what}: expected every column of table '{snapshot.config.name}' in the source, found no "
+            f"'{missing[0]}'; say which columns get which values: {{'{snapshot.schema.names[0]}': 'source.…'}}"
+        )
+    return {name: column_text(sides.source_alias, own[name.lower()]) for name in snapshot.schema.names}
+
+
+def _condition(where: Any, what: str, schema: pa.Schema) -> Predicate | None:
+    if where is None:
+        return None
+    try:
+        return parse_predicate(where, schema)
+    except Invalid as error:
+        raise Invalid(f"{what}: {error}") from error

@@ -1,0 +1,124 @@
+"""A value could be stored as another one than Spark's UPDATE stores: cut, wrapped around, or NULL without a word.
+
+Each value is computed over the same small rows, and compared with what Spark gives for it, or with its refusal.
+"""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi import Invalid, Unsupported
+from pyhudi.predicate.assignments import parse_assignment
+
+ROWS = pa.RecordBatch.from_pydict(
+    {
+        "i": pa.array([1, None, 300], pa.int32()),
+        "l": pa.array([2**40, 5, None], pa.int64()),
+        "d": pa.array([1.9, -1.9, None], pa.float64()),
+        "t": pa.array(["a", None, "ß"]),
+        "b": pa.array([True, False, None]),
+        "m": pa.array([Decimal("1.25"), Decimal("-9.99"), None], pa.decimal128(3, 2)),
+        "day": pa.array([date(2026, 11, 25), None, date(1969, 12, 31)]),
+        "at": pa.array([datetime(2026, 11, 25, 12, tzinfo=UTC), None, None], pa.timestamp("us", tz="UTC")),
+    }
+)
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]
+
+
+def stored(value: Any, kind: pa.DataType, rows: pa.RecordBatch = ROWS) -> list[Any]:
+    return parse_assignment(value, pa.field("c", kind), ROWS.schema, what="set['c']").values(rows).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "value,kind,expected",
+    [
+        ("i + 1", pa.int32(), [2, None, 301]),
+        ("i + 1", pa.int64(), [2, None, 301]),
+        ("l - l + i", pa.int32(), [1, None, None]),
+        ("d", pa.int32(), [1, -1, None]),
+        ("i / 2", pa.float64(), [0.5, None, 150.0]),
+        ("m * 2", pa.decimal128(10, 3), [Decimal("2.500"), Decimal("-19.980"), None]),
+        ("m", pa.decimal128(10, 1), [Decimal("1.3"), Decimal("-10.0"), None]),
+        ("i", pa.string(), ["1", None, "300"]),
+        ("b", pa.string(), ["true", "false", None]),
+        ("concat(t, '-', t)", pa.string(), ["a-a", None, "ß-ß"]),
+        ("coalesce(t, 'none')", pa.string(), ["a", "none", "ß"]),
+        ("upper(t)", pa.string(), ["A", None, "SS"]),
+        ("day", pa.timestamp("us", tz="UTC"), [utc(2026, 11, 25), None, utc(1969, 12, 31)]),
+        ("at", pa.date32(), [date(2026, 11, 25), None, None]),
+        ("CASE WHEN i > 100 THEN 'big' WHEN i IS NULL THEN 'none' ELSE t END", pa.string(), ["a", "none", "big"]),
+        ("CASE i WHEN 1 THEN 10 END", pa.int64(), [10, None, None]),
+        ("if(b, i, l)", pa.int64(), [1, 5, None]),
+        ("nullif(i, 300)", pa.int32(), [1, None, None]),
+        ("greatest(i, 5, l)", pa.int64(), [2**40, 5, 300]),
+        ("least(t, 'b')", pa.string(), ["a", "b", "b"]),
+        ("NULL", pa.int32(), [None, None, None]),
+        ("b AND i = 1", pa.bool_(), [True, False, False]),
+        (5, pa.int32(), [5, 5, 5]),
+        (None, pa.string(), [None, None, None]),
+        (pa.scalar("i"), pa.string(), ["i", "i", "i"]),
+        (date(2026, 1, 1), pa.date32(), [date(2026, 1, 1)] * 3),
+        ([1, 2], pa.list_(pa.int32()), [[1, 2]] * 3),
+        (pc.field("i") + 1, pa.int64(), [2, None, 301]),
+        (pc.utf8_upper(pc.field("t")), pa.string(), ["A", None, "ẞ"]),
+    ],
+    ids=lambda value: str(value),
+)  # fmt: skip
+def test_values_are_stored_in_the_columns_type(value: Any, kind: pa.DataType, expected: list[Any]) -> None:
+    assert stored(value, kind) == expected
+
+
+@pytest.mark.parametrize(
+    "value,kind,told",
+    [
+        ("t", pa.int32(), "found string; write a CAST"),
+        ("b", pa.int32(), "found bool; write a CAST"),
+        ("i", pa.bool_(), "found int32; write a CAST"),
+        ("at", pa.int64(), "write a CAST"),
+        ("nun + 1", pa.int32(), "no column 'nun'"),
+        ("uper(t)", pa.string(), "no function 'uper' here; the nearest is 'upper'"),
+        ("i +", pa.int32(), "line 1"),
+        ("", pa.int32(), "found none"),
+        ("l", pa.int32(), f"found {2**40}"),
+        ("i", pa.int8(), "found 300"),
+        ("d * 1e300", pa.int64(), "found 1.9e+300"),
+        ("m", pa.decimal128(2, 2), "found 1.25"),
+        ("x", pa.int32(), "no column 'x'"),
+        ({"a": 1}, pa.int32(), "found {'a': 1}"),
+        (2**40, pa.int32(), f"found {2**40}"),
+        (pc.field("x"), pa.int32(), "x"),
+        (pc.field("t"), pa.int32(), "found string; write a CAST"),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_does_not_fit_is_refused_and_named(value: Any, kind: pa.DataType, told: str) -> None:
+    with pytest.raises(Invalid) as error:
+        stored(value, kind)
+    assert str(error.value).startswith("set['c']: ")
+    assert told in str(error.value)
+
+
+def test_sql_that_only_spark_knows_is_unsupported() -> None:
+    with pytest.raises(Unsupported, match=r"set\['c'\]: 'round"):
+        stored("round(d, 1)", pa.float64())
+
+
+def test_an_assignment_names_the_columns_that_it_reads() -> None:
+    field = pa.field("c", pa.int64())
+    assert parse_assignment("i + l", field, ROWS.schema, what="c").columns == {"i", "l"}
+    assert parse_assignment(pc.field("i") + pc.field("l"), field, ROWS.schema, what="c").columns == {"i", "l"}
+    assert parse_assignment(5, field, ROWS.schema, what="c").columns == frozenset()
+
+
+def test_no_rows_give_no_values() -> None:
+    none = ROWS.slice(0, 0)
+    assert stored("i + 1", pa.int64(), none) == []
+    assert stored(pc.field("i"), pa.int64(), none) == []
+    assert stored(7, pa.int64(), none) == []
