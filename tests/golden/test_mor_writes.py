@@ -20,11 +20,7 @@ from tests.support.golden_tables import GoldenTables, golden_names
 
 REFUSED = {
     **dict.fromkeys(
-        (
-            *("mor_cdc_data_before_after_v6_h0150", "mor_cdc_data_before_after_v9_h120"),
-            *("mor_cdc_op_key_only_v9_h120", "mor_cdc_compact_v9_h120"),
-        ),
-        "hoodie.table.cdc.enabled='true'",
+        (name for name in golden_names() if name.startswith("mor_cdc_")), "hoodie.table.cdc.enabled='true'"
     ),
     **dict.fromkeys(("mor_nondefaults_v6_h0150", "mor_partial_payload_v6_h0150"), "hoodie.compaction.payload.class"),
     **dict.fromkeys(

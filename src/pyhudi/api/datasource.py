@@ -75,6 +75,8 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
     table = _open(path, {METADATA: request.metadata_enabled, **skipping})
+    if request.wants_changes:
+        return table.cdc(request.start, request.end, where=where).as_json().to_spark(spark)
     if request.query_type == "incremental":
         on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
         return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)
