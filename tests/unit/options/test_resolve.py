@@ -199,7 +199,6 @@ REFUSED = [
         "org.apache.hudi.client.clustering.plan.strategy.SparkConsistentBucketClusteringPlanStrategy",
         "SparkSizeBasedClusteringPlanStrategy",
     ),
-    ("hoodie.table.cdc.enabled", "true", "false"),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
     ("hoodie.datasource.meta.sync.enable", "true", "false"),
     ("hoodie.bulkinsert.user.defined.partitioner.class", "a.B", "left out"),
@@ -378,6 +377,7 @@ CONTRADICTIONS = [
         "'EVENT_TIME_ORDERING'",
     ),
     ("hoodie.table.cdc.enabled", "true", "'false' as its cdc enabled"),
+    ("hoodie.table.cdc.supplemental.logging.mode", "op_key_only", "'DATA_BEFORE_AFTER' as its change mode"),
     ("hoodie.table.timeline.timezone", "LOCAL", "'UTC' as its timezone"),
     ("hoodie.timeline.layout.version", "1", "'2' as its timeline layout"),
 ]

@@ -11,6 +11,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from pyhudi.errors import NotFound, Unsupported
+from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, META_FIELDS, RECORD_KEY
 from pyhudi.format.timeline.instant import Instant
@@ -21,9 +22,6 @@ from pyhudi.table.read.plan import PlannedFile, ReadPlan, log_reading, make_plan
 from pyhudi.table.view.cleaned import paths_being_cleaned
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.snapshot import Snapshot
-
-LOGGING_MODE = "hoodie.table.cdc.supplemental.logging.mode"
-BEFORE_AFTER = "DATA_BEFORE_AFTER"
 
 
 class PieceKind(StrEnum):
@@ -164,8 +162,7 @@ class _Planning:
         self._kept: dict[str, dict[str, int]] = {}
         self.logs = log_reading(snapshot)
         self.makes_rows_of_several = self.logs is not None and not self.logs.rules.wins_whole
-        mode = snapshot.config.properties.get(LOGGING_MODE, "") or BEFORE_AFTER
-        self._logs_hold_images = mode.upper() == BEFORE_AFTER
+        self._logs_hold_images = snapshot.config.change_mode in (None, ChangeMode.BEFORE_AFTER)
 
     def of_write(self, instant: Instant) -> Iterator[tuple[ChangePiece, str | None]]:
         """The pieces of a write, each with the path of a file that was cleaned away, if one was."""
