@@ -4,7 +4,6 @@ Change data of tables that Apache Hudi wrote are held against what 1.2.0 read ba
 of theirs), and, write by write, against the difference of the snapshots before and after.
 """
 
-import json
 import re
 import shutil
 import zipfile
@@ -24,6 +23,7 @@ from pyhudi.format.timeline.records import MOVES, REWRITES
 from pyhudi.table.read.files import read_plan_table
 from pyhudi.table.read.plan import make_plan, planned_slice
 from pyhudi.table.view.commits import read_commit
+from tests.support.change_data import counted
 from tests.support.golden_tables import FOLDER, GoldenTables, golden_names
 
 CHANGED = tuple(name for name in golden_names() if "_cdc_" in name)
@@ -52,19 +52,6 @@ def told_ranges(name: str) -> tuple[tuple[str, str | None, str | None], ...]:
         files = [path.rpartition("/")[2] for path in archive.namelist()]
     found = (re.fullmatch(r"cdc(?:_(\d+)_(\d+))?\.parquet", file) for file in files)
     return tuple((match[0], match[1], match[2]) for match in found if match is not None)
-
-
-def told(text: str | None) -> str | None:
-    """An image by its meaning: without meta fields and nulls, and without decimals that were lost."""
-    if text is None or text == "null":
-        return None
-    image = {name: value for name, value in json.loads(text).items() if name not in META_FIELDS}
-    kept = {name: value for name, value in image.items() if value is not None and not name.startswith("dec")}
-    return json.dumps(kept, sort_keys=True)
-
-
-def counted(rows: pa.Table) -> Counter[tuple[str, str, str | None, str | None]]:
-    return Counter((row["op"], row["ts_ms"], told(row["before"]), told(row["after"])) for row in rows.to_pylist())
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def write_stats(
             num_update_writes=status.updates, num_inserts=status.inserts, total_write_bytes=status.size_bytes,
             partition_path=status.partition, file_size_in_bytes=status.size_bytes,
             prev_base_file=status.previous_file,
-            cdc_stats={join(status.partition, log): size for log, size in status.change_logs} or None,
+            cdc_stats=_change_stats(status),
         )  # fmt: skip
         if status.log_version is not None:
             name = LogFileName.parse(status.file_name)
@@ -69,3 +69,10 @@ def write_stats(
             )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
+
+
+def _change_stats(status: WriteStatus) -> dict[str, int] | None:
+    """The path and the bytes of a file's change log."""
+    if status.change_log is None:
+        return None
+    return {join(status.partition, status.change_log): status.change_log_bytes}

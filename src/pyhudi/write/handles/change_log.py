@@ -27,8 +27,8 @@ BLOCK_BYTES_MAX: Final = 32 << 20
 class ChangeLog:
     """Takes the changes of a file group. The log becomes visible, and whole, once `with` ends without an exception.
 
-    No file is written without changes. `files`: name and bytes of what was written, after `with`. The marker is one of
-    a new file: whoever rolls the write back deletes the log.
+    No file is written without changes. `name`, `size_bytes`: of the file, after `with`; None and 0 if there is none.
+    The marker is one of a new file: whoever rolls the write back deletes the log.
     Memory: the changes of one block, and their encoded bytes. Raises: Conflict when the write ended.
     """
 
@@ -36,8 +36,8 @@ class ChangeLog:
         self, storage: Storage, target: WriteTarget, task: FileGroupTask, write_token: str, mode: ChangeMode
     ) -> None:
         self._mode, self._requested = mode, target.requested
-        self._name = LogFileName(task.file_id, target.requested, 1, write_token, ".cdc").format()
-        self._file = AttemptedFile(storage, target.requested, join(task.partition, self._name), "CREATE")
+        self._file_name = LogFileName(task.file_id, target.requested, 1, write_token, ".cdc").format()
+        self._file = AttemptedFile(storage, target.requested, join(task.partition, self._file_name), "CREATE")
         self._schema = change_schema(mode, without_meta_fields(target.avro_schema))
         self._images = pa.schema([column for column in target.schema if column.name not in META_FIELDS])
         self._block_bytes_max = min(target.logs.block_size_max_bytes, BLOCK_BYTES_MAX)
@@ -45,7 +45,8 @@ class ChangeLog:
         self._pending_bytes = 0
         self._stack = ExitStack()
         self._sink: BinaryIO | None = None
-        self.files: tuple[tuple[str, int], ...] = ()
+        self.name: str | None = None
+        self.size_bytes = 0
 
     def updated(self, before: pa.RecordBatch, after: pa.RecordBatch) -> None:
         self.add(ChangedRows(pa.repeat(pa.scalar(UPDATED), len(after)), Images.of(before), Images.of(after)))
@@ -114,7 +115,7 @@ class ChangeLog:
             if self._sink is not None:
                 self._file.refuse_when_given_up()
         if self._sink is not None:
-            self.files = ((self._name, self._file.shown_size()),)
+            self.name, self.size_bytes = self._file_name, self._file.shown_size()
 
 
 def _always(before: pa.RecordBatch, after: pa.RecordBatch) -> np.ndarray:

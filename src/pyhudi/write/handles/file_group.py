@@ -185,7 +185,8 @@ def _rewrite(
         task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
         previous_instant=task.base_instant, previous_file=task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
-        size_bytes=file.shown_size(), change_logs=() if changes is None else changes.files,
+        size_bytes=file.shown_size(), change_log=None if changes is None else changes.name,
+        change_log_bytes=0 if changes is None else changes.size_bytes,
     )  # fmt: skip
     return [status]
 

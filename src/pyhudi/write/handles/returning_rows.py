@@ -98,14 +98,14 @@ def rewrite_without(
         use_threads=False, more=own, choose=_without(keys),
     )  # fmt: skip
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
-    change_logs = _log_changes(storage, target, task, keys, own, write_token)
+    change_log, change_log_bytes = _log_changes(storage, target, task, keys, own, write_token)
 
     inserts, updates, deletes = counts
     return WriteStatus(
         task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
         previous_instant=task.base_instant, previous_file=task.base_file,
         writes=rows, inserts=inserts, updates=updates, deletes=deletes, size_bytes=file.shown_size(),
-        change_logs=change_logs,
+        change_log=change_log, change_log_bytes=change_log_bytes,
     )  # fmt: skip
 
 
@@ -116,14 +116,14 @@ def _log_changes(
     back: pa.Array,
     own: Sequence[LogBlock],
     write_token: str,
-) -> tuple[tuple[str, int], ...]:
+) -> tuple[str | None, int]:
     """Write the change log of the new base file, if the table keeps some: the slice before is compared with it.
 
     `back`: the keys whose base rows were left out. Memory: as `read_merged`, and the rows of the written keys, twice.
     """
     file_slice, reading, mode = task.file_slice, target.reading, target.change_mode
     if mode is None:
-        return ()
+        return None, 0
     assert file_slice is not None
     assert reading is not None
     schema = pa.schema([(RECORD_KEY, pa.string())])
@@ -141,7 +141,7 @@ def _log_changes(
     with ChangeLog(storage, target, task, write_token, mode) as log:
         for changes in paired(rows((), lambda batch: batch), rows(own, _without(back))):
             log.add(changes)
-    return log.files
+    return log.name, log.size_bytes
 
 
 def _may_return(target: WriteTarget) -> bool:

@@ -58,7 +58,7 @@ class WriteStatus:
 
     `previous_instant`, `previous_file`: of the base file that was rewritten. `log_version`: of a log file; None for a
     base file. The `writes` of a log file are the rows in it, its `inserts` the rows that were planned as new.
-    `change_logs`: name and bytes of the change log beside a base file.
+    `change_log`: the name of the change log beside a base file, of `change_log_bytes` bytes.
     """
 
     task_number: int
@@ -73,4 +73,5 @@ class WriteStatus:
     deletes: int
     size_bytes: int
     log_version: int | None = None
-    change_logs: tuple[tuple[str, int], ...] = ()
+    change_log: str | None = None
+    change_log_bytes: int = 0
