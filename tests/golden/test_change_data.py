@@ -42,6 +42,8 @@ WITHOUT_LOGS = (
     "mor_replace_v9_h120",
     "mor_schema_promote_v8_h102",
     "mor_nbcc_v9_h120",
+    "cow_evo_columns_v9_h120",
+    "mor_evo_nested_v9_h120",
 )
 
 

@@ -238,5 +238,12 @@ def _images_of_keys(keys: pa.Array, rows: pa.RecordBatch) -> Images:
 def _logged_images(reader: _Reader, block: LogBlock, image: pa.Array) -> Images:
     """The images of a change log in the table's columns. A column that the log lacks is null."""
     wanted = pa.schema([field for field in reader.plan.rows.schema if field.name not in META_FIELDS])
+    evolution = reader.plan.rows.evolution
+    then = None if evolution is None else evolution.of_instant(instant_time(block), wanted.names)
+    if then is not None:
+        stored = pa.RecordBatch.from_arrays(image.flatten(), names=[field.name for field in image.type])
+        mask = image.is_null()
+        named = then.named(stored)
+        image = pa.StructArray.from_arrays(named.columns, fields=list(named.schema), mask=mask)
     rows = conform_array(image, pa.struct(list(wanted)), path=block.path, name="image")
     return Images(pa.RecordBatch.from_arrays(rows.flatten(), schema=wanted), np.asarray(image.is_valid()))
