@@ -1,7 +1,6 @@
 """A service process could do what nobody asked for, leave what is due, say the wrong reason, or end with an error."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,7 +43,7 @@ def reasons(report: ServiceReport) -> dict[str, str]:
     return {one.service.value: one.reason for one in found}
 
 
-def values(table: HudiTable) -> Mapping[str, int]:
+def values(table: HudiTable) -> dict[str, int]:
     rows = table.scan(["id", "v"]).to_arrow().to_pylist()
     assert len({row["id"] for row in rows}) == len(rows)
     return {row["id"]: row["v"] for row in rows}
