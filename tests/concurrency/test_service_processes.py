@@ -51,12 +51,16 @@ def look_after(plan: Plan, stop: Path, done: Path) -> None:
 
 @pytest.mark.parametrize(
     "table_type,version,index",
-    [("COPY_ON_WRITE", 9, "SIMPLE"), ("MERGE_ON_READ", 8, "SIMPLE"), ("MERGE_ON_READ", 9, "BUCKET")],
+    [
+        pytest.param("COPY_ON_WRITE", 9, "SIMPLE", marks=pytest.mark.long),
+        ("MERGE_ON_READ", 8, "SIMPLE"),
+        pytest.param("MERGE_ON_READ", 9, "BUCKET", marks=pytest.mark.long),
+    ],
     ids=lambda value: str(value),
 )
 def test_two_service_processes_beside_writers(tmp_path: Path, table_type: str, version: int, index: str) -> None:
     plan = Plan(
-        str(tmp_path / index.lower()), turns=10, kinds=("upsert", "insert", "delete"), options=(*WRITERS.items(),)
+        str(tmp_path / index.lower()), turns=6, kinds=("upsert", "insert", "delete"), options=(*WRITERS.items(),)
     )
     make_table(plan.path, table_type=table_type, version=version, index=index)
     plan.journals.mkdir()
@@ -74,9 +78,11 @@ def test_two_service_processes_beside_writers(tmp_path: Path, table_type: str, v
     assert names >= {"clean"} | ({"compaction"} if table_type == "MERGE_ON_READ" else set()), names
 
 
-@pytest.mark.parametrize("table_type,version", [("COPY_ON_WRITE", 8), ("MERGE_ON_READ", 9)])
+@pytest.mark.parametrize(
+    "table_type,version", [pytest.param("COPY_ON_WRITE", 8, marks=pytest.mark.long), ("MERGE_ON_READ", 9)]
+)
 def test_a_service_process_that_dies_is_replaced_by_the_other(tmp_path: Path, table_type: str, version: int) -> None:
-    plan = Plan(str(tmp_path / "t"), turns=12, kinds=("upsert", "insert"), options=(*WRITERS.items(),))
+    plan = Plan(str(tmp_path / "t"), turns=6, kinds=("upsert", "insert"), options=(*WRITERS.items(),))
     make_table(plan.path, table_type=table_type, version=version)
     plan.journals.mkdir()
     stop, done = tmp_path / "stop", tmp_path / "done"
@@ -85,7 +91,7 @@ def test_a_service_process_that_dies_is_replaced_by_the_other(tmp_path: Path, ta
     writers = [start(write, plan, number) for number in range(2)]
     living = start(look_after, plan, stop, done)
     try:
-        for _ in range(4):
+        for _ in range(2):
             victim = start(look_after, plan, stop, tmp_path / "victim")
             time.sleep(1.5 + choose.random())
             victim.kill()
