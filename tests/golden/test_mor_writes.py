@@ -19,13 +19,6 @@ from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, golden_names
 
 REFUSED = {
-    **dict.fromkeys(
-        (
-            *("mor_cdc_data_before_after_v6_h0150", "mor_cdc_data_before_after_v9_h120"),
-            *("mor_cdc_op_key_only_v9_h120", "mor_cdc_compact_v9_h120"),
-        ),
-        "hoodie.table.cdc.enabled='true'",
-    ),
     **dict.fromkeys(("mor_nondefaults_v6_h0150", "mor_partial_payload_v6_h0150"), "hoodie.compaction.payload.class"),
     **dict.fromkeys(
         ("mor_logonly_compact_v9_h120", "mor_logonly_v6_h0150", "mor_logonly_v8_h102", "mor_logonly_v9_h120"),

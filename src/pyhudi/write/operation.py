@@ -291,8 +291,9 @@ def _carry_out(
         statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
-        write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
-    )
+        write_stats(statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None),
+        operation.value, extra, partition_to_replace_file_ids=replaced,
+    )  # fmt: skip
     with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
@@ -342,6 +343,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
         reading=log_reading(session.snapshot),
+        change_mode=config.change_mode,
     )
 
 

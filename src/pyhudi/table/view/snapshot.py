@@ -71,10 +71,13 @@ class Snapshot:
         """
         return shown_columns(self.config, self.key_spec, self.schema, query=query)
 
-    def slices(self, partition: str, groups: Collection[str] | None = None) -> list[FileSlice]:
+    def slices(
+        self, partition: str, groups: Collection[str] | None = None, *, even_replaced: bool = False
+    ) -> list[FileSlice]:
         """The newest visible slice of each file group of a partition, sorted by file id.
 
-        `groups`: only these groups.
+        `groups`: only these groups. `even_replaced`: groups that a write has replaced, too. Then no
+        replacecommit is read.
         """
         files = self.listing.files(partition)
         if groups is not None:
@@ -85,7 +88,7 @@ class Snapshot:
             [file for file in files if file.name not in lost],
             self.timeline,
             slicing=log_slicing(self.config),
-            replaced=self.replaced.get(partition),
+            replaced=None if even_replaced else self.replaced.get(partition),
             valid_tokens=self._valid_tokens(partition, files),
         )
 
