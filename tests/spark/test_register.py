@@ -228,11 +228,8 @@ REFUSED = {
     **{
         statement: (sql_of(statement), "createOrReplaceTempView")
         for statement in (
-            "CREATE TABLE t (id INT) USING hudi",
-            "CREATE TABLE t (id INT) USING Hudi LOCATION '/nowhere'",
-            "CREATE TABLE t USING org.apache.hudi AS SELECT 1 AS id",
             "CREATE TEMPORARY VIEW t USING hudi OPTIONS (path '/nowhere')",
-            "SELECT * FROM hudi.`/nowhere`",
+            "CREATE OR REPLACE TEMP VIEW t USING org.apache.hudi OPTIONS (path '/nowhere')",
         )
     },
     "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),

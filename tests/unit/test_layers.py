@@ -32,6 +32,7 @@ LAYERS = (
     "txn",
     "write",
     "services",
+    "sql",
     "engine",
     "api",
     "spark",

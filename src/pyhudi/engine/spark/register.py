@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_sql, refuse_streams
+from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_creation, refuse_sql, refuse_streams
 from pyhudi.errors import Invalid
 from pyhudi.table.facts.key_properties import bare_name
 
@@ -34,10 +34,9 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
     if not module.DataFrameWriter.__dict__.get(_MARK):
         refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
-        refuse_sql(
-            importlib.import_module(f"{package}.session").SparkSession,
-            importlib.import_module(f"{package}.catalog").Catalog,
-        )
+        refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
+        if is_connect:
+            refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
         refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: _state(writer)["format"])
 
     for kind in (module.DataFrameReader, module.DataFrameWriter):
