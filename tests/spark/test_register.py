@@ -221,10 +221,6 @@ REFUSED = {
         lambda spark, path: spark.readStream.format("rate").load().writeStream.format("Hudi"),
         "foreachBatch",
     ),
-    "saveAsTable": (lambda spark, path: spark.range(1).write.format("hudi").saveAsTable("t"), "save(path)"),
-    "saveAsTable of a format": (lambda spark, path: spark.range(1).write.saveAsTable("t", format="hudi"), "save(path)"),
-    "insertInto": (lambda spark, path: spark.range(1).write.format("hudi").insertInto("t"), "save(path)"),
-    "createTable": (lambda spark, path: spark.catalog.createTable("t", path, "hudi"), "save(path)"),
     **{
         statement: (sql_of(statement), "createOrReplaceTempView")
         for statement in (
@@ -232,7 +228,6 @@ REFUSED = {
             "CREATE OR REPLACE TEMP VIEW t USING org.apache.hudi OPTIONS (path '/nowhere')",
         )
     },
-    "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),
 }
 
 

@@ -132,18 +132,19 @@ def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
     entry = session.catalog.find(statement.like)
     if entry is None:
         found = run_query(session, f"SELECT * FROM {quoted_name(*statement.like)} LIMIT 0")
-        return replace(statement, query=None, columns=_ddl(found.schema))
+        return replace(statement, query=None, columns=columns_text(found.schema))
     table = HudiTable.open(entry.path)
     own = [field for field in entry.columns.fields if field.name not in META_FIELDS]
     return replace(
         statement,
-        columns=_ddl(type(entry.columns)(own)),
+        columns=columns_text(type(entry.columns)(own)),
         partition_by=statement.partition_by or table.partition_by,
         properties={**entry.properties, **statement.properties},
     )
 
 
-def _ddl(columns: StructType) -> str:
+def columns_text(columns: StructType) -> str:
+    """Columns as they stand in `CREATE TABLE`."""
     return ", ".join(f"{quoted_name(field.name)} {field.dataType.simpleString()}" for field in columns.fields)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import living_partitions
@@ -49,29 +49,28 @@ def typed_rows(
     listed: Sequence[str] | None = None,
     by_name: bool = False,
     fixed: Sequence[str] = (),
+    by_place: bool = False,
 ) -> DataFrame:
     """The rows of a query as rows of the table. `columns`: the table's, as positions count. `listed`: named in the
     statement. `fixed`: columns whose value the statement says; the rows have them last.
 
-    Columns that are not listed are null. Where the query's columns have all names of the table, names count.
-    Seen: so does 1.0.2, which tries names first.
+    Columns that are not listed are null. Where the query's columns have all names of the table, names count, but for
+    `by_place`. Seen: so does 1.0.2, which tries names first.
     """
     rows = without(rows, META_FIELDS)
-    by_place = [field for field in columns if field.name not in fixed]
+    wanted = [field for field in columns if field.name not in fixed]
+    missing: list[StructField] = []
     if listed is not None:
-        by_place = _listed(listed, columns, table.name)
-        missing = [field for field in columns if field not in by_place and field.name not in fixed]
-    else:
-        missing = []
+        wanted = _listed(listed, columns, table.name)
+        missing = [field for field in columns if field not in wanted and field.name not in fixed]
     names = [name.lower() for name in rows.columns[: len(rows.columns) - len(fixed)]]
-    wanted = [field.name.lower() for field in by_place]
     if by_name:
-        missing = [field for field in by_place if field.name.lower() not in names]
-        by_place = [field for field in by_place if field.name.lower() in names]
-        wanted = [field.name.lower() for field in by_place]
-    is_named = by_name or (listed is None and len(set(names)) == len(names) and set(names) == set(wanted))
+        missing = [field for field in wanted if field.name.lower() not in names]
+        wanted = [field for field in wanted if field.name.lower() in names]
+    has_names = len(set(names)) == len(names) and set(names) == {field.name.lower() for field in wanted}
+    is_named = by_name or (has_names and listed is None and not by_place)
     last = [field for name in fixed for field in columns if field.name == name]
-    typed = stored_as(rows, [*by_place, *last], table_name=table.name, by_name=is_named)
+    typed = stored_as(rows, [*wanted, *last], table_name=table.name, by_name=is_named)
     return with_constants(typed, missing, columns)
 
 
@@ -83,10 +82,12 @@ def write_rows(
     *,
     overwrites: bool,
     statement: Insert | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> None:
     """Write rows in one commit, by the operation that the session's options and the table choose."""
-    settings = InsertSettings.from_options(session.write_options(entry))
-    given = write_options(session, entry)
+    stated = {**session.write_options(entry), **(options or {})}
+    settings = InsertSettings.from_options(stated)
+    given = {name: text for name, text in stated.items() if name not in OF_SQL}
     if not overwrites:
         given = {**settings.duplicates(), **given}
         drops = WriteSettings.from_options(given).insert_duplicates != "none"

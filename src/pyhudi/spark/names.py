@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pyhudi.engine.spark.register import writer_state
 from pyhudi.engine.spark.sql.hooks import wrap_sql
+from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.errors import Invalid
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.statements import run_sql
+from pyhudi.spark.writers import TableCalls
 from pyhudi.sql.words import Cursor, Name
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ def register_sql(spark: SparkSession) -> None:
     """Let SQL of this session know Hudi tables. Calling it twice is harmless."""
     own_sql = wrap_sql(run=_run, prime=_prime, refresh=_refresh)
     register_functions(spark, lambda found: SqlSession(found, own_sql(found)))
+    wrap_table_writers(TableCalls(lambda found: SqlSession(found, own_sql(found))), writer_state)
 
 
 def _run(

@@ -40,11 +40,11 @@ def test_paths_are_found() -> None:
 
 
 def test_a_table_is_replaced_by_a_view_where_it_is_read() -> None:
-    text = "SET a = t.a WHERE x IN (SELECT t.x FROM t JOIN DB.T u) AND y = (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
+    text = "SET a = t.b WHERE x IN (SELECT t.x FROM t JOIN DB.T u) AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
 
     assert with_table_as(text, {"t", "db.t"}, "v") == (
-        "SET a = t.a WHERE x IN (SELECT t.x FROM `v` AS `t` JOIN `v` u) "
-        "AND y = (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
+        "SET a = t.b WHERE x IN (SELECT t.x FROM `v` AS `t` JOIN `v` u) "
+        "AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
     )
 
 
