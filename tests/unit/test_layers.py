@@ -35,6 +35,7 @@ LAYERS = (
     "sql",
     "engine",
     "api",
+    "inspect",
     "spark",
     "cli",
     "ui",

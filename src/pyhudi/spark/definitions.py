@@ -16,7 +16,6 @@ from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
-from pyhudi.spark.inserts import write_options
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
@@ -88,7 +87,7 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
             )
             made.enter_context(taken_back_on_failure(path))
         if rows is not None:
-            table.bulk_insert(rows.select(*_own(rows.columns)), options=write_options(session, None))
+            table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
         _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
     prime(session, (database, name))
 

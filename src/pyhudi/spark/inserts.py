@@ -107,11 +107,6 @@ def write_rows(
     table.insert_overwrite(rows, options=given)
 
 
-def write_options(session: SqlSession, entry: CatalogEntry | None) -> dict[str, str]:
-    """The options of a write, without those that only SQL goes by."""
-    return {name: text for name, text in session.write_options(entry).items() if name not in OF_SQL}
-
-
 def partition_columns(table: HudiTable) -> list[str]:
     """The partition columns that are columns of the table."""
     names = set(table.schema().names)

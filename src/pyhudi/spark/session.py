@@ -51,8 +51,11 @@ class SqlSession:
 
     def open(self, entry: CatalogEntry) -> HudiTable:
         """The table of an entry, with the session's options and those of the entry's TBLPROPERTIES for its writes."""
-        options = {name: text for name, text in self.write_options(entry).items() if name not in OF_SQL}
-        return HudiTable.open(entry.path, options=options)
+        return HudiTable.open(entry.path, options=self.options_of_writes(entry))
+
+    def options_of_writes(self, entry: CatalogEntry | None) -> dict[str, str]:
+        """As `write_options`, without the options that only SQL goes by."""
+        return {name: text for name, text in self.write_options(entry).items() if name not in OF_SQL}
 
     def write_options(self, entry: CatalogEntry | None) -> dict[str, str]:
         """`SET hoodie.…` of the session, and TBLPROPERTIES that begin so. The session wins."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.texts import formatted, literal
-from pyhudi.spark import definitions, inserts, merges, row_changes, shows
+from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
+from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.definitions import is_of_hudi, like_of
@@ -32,6 +33,10 @@ _ON_TABLES: dict[Statement, _OnTable] = {
     Statement.REPAIR: shows.refresh_table,
     Statement.ANALYZE: shows.analyze,
     Statement.LOAD: shows.load_data,
+    Statement.CREATE_INDEX: indexes.create_index,
+    Statement.DROP_INDEX: indexes.drop_index,
+    Statement.SHOW_INDEXES: indexes.show_indexes,
+    Statement.REFRESH_INDEX: indexes.refresh_index,
 }
 """Statements about a Hudi table that the catalog knows."""
 
@@ -54,6 +59,8 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
     """The answer of a statement about a Hudi table, or None for any other."""
     if head.statement in (Statement.CREATE_TABLE, Statement.REPLACE_TABLE):
         return definitions.create_table(session, head) if _makes_hudi_table(session, head) else None
+    if head.statement is Statement.CALL:
+        return call_procedure(session, head) if _is_of_hudi(head) else None
     run = _ON_TABLES.get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
     return None if run is None or entry is None else run(session, head, entry)
@@ -64,6 +71,11 @@ def _makes_hudi_table(session: SqlSession, head: Head) -> bool:
         return True
     like = like_of(head)
     return like is not None and not _says_format(head) and session.catalog.find(like) is not None
+
+
+def _is_of_hudi(head: Head) -> bool:
+    """Whether a CALL may be of Hudi: procedures of other catalogs have the catalog's name in front."""
+    return len(head.target) == 1 or head.target[0].lower() in ("system", "spark_catalog")
 
 
 def _says_format(head: Head) -> bool:
