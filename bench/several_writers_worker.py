@@ -7,23 +7,22 @@ where only PySpark 3.5 is. A write that met another is tried again until it land
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from bench.worker import KEY, PARTITION, Target, iceberg_name, write_hudi, write_iceberg
 from tests.support.reference.server import Handler, serve, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-KEY, PARTITION, ORDERING = "id", "part", "ts"
 
 
 def commands(spark: SparkSession) -> dict[str, Handler]:
     def make(format: str, path: str, input: str, table_type: str) -> None:
         _SIDES[format](spark, path, table_type).make(spark.read.parquet(input))
 
-    def upsert(format: str, path: str, inputs: list[list[str]], table_type: str) -> dict[str, Any]:
+    def upserts(format: str, path: str, inputs: list[list[str]], table_type: str) -> dict[str, Any]:
         """The files of each writer, one a commit, of which the first does not count."""
         side = _SIDES[format](spark, path, table_type)
         with ThreadPoolExecutor(len(inputs)) as pool:
@@ -33,16 +32,17 @@ def commands(spark: SparkSession) -> dict[str, Handler]:
             seconds = time.perf_counter() - started
         return {"seconds": seconds, "conflicts": conflicts}
 
-    return {"make": make, "upserts": upsert}
+    return {"make": make, "upserts": upserts}
 
 
 class Side:
-    """One format. `conflict`: what the error says of a write that met another."""
+    """One format. `conflict`: what the error says of a write that met another. `properties`: of its tables."""
 
     conflict: str
+    properties: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, spark: SparkSession, path: str, table_type: str) -> None:
-        self.spark, self.path, self.table_type = spark, path, table_type
+        self.spark, self.target = spark, Target(path, table_type, dict(self.properties))
 
     def make(self, rows: DataFrame) -> None:
         raise NotImplementedError
@@ -68,50 +68,38 @@ class Hudi(Side):
     """Optimistic concurrency with the lock of one process, the cheapest that there is."""
 
     conflict = "HoodieWriteConflictException"
+    properties: ClassVar[Mapping[str, str]] = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.write.lock.wait_time_ms": "600000",
+    }
 
     def make(self, rows: DataFrame) -> None:
-        self._write(rows, "bulk_insert")
+        write_hudi(self.spark, rows, self.target, "bulk_insert")
 
     def upsert(self, rows: DataFrame) -> None:
-        self._write(rows, "upsert")
-
-    def _write(self, rows: DataFrame, operation: str) -> None:
-        options = {
-            "hoodie.table.name": "bench",
-            "hoodie.datasource.write.table.type": self.table_type,
-            "hoodie.datasource.write.operation": operation,
-            "hoodie.datasource.write.recordkey.field": KEY,
-            "hoodie.datasource.write.partitionpath.field": PARTITION,
-            "hoodie.datasource.write.precombine.field": ORDERING,
-            "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-            "hoodie.clean.failed.writes.policy": "LAZY",
-            "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
-            "hoodie.write.lock.wait_time_ms": "600000",
-        }
-        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+        write_hudi(self.spark, rows, self.target, "upsert")
 
 
 class Iceberg(Side):
-    """`MERGE INTO` by partition and key, with the isolation that it has by default."""
+    """`MERGE INTO` by partition and key, with the isolation that it has by default.
+
+    The partitions are literals in the statement, so that writers of other partitions are not in its way. Each writer
+    has a view of its own.
+    """
 
     conflict = "ValidationException"
 
-    def _name(self) -> str:
-        return "bench." + ".".join(self.path.split("/")[-2:])
-
     def make(self, rows: DataFrame) -> None:
-        writer = rows.writeTo(self._name()).partitionedBy(rows[PARTITION])
-        for change in ("merge", "update", "delete"):
-            kind = "merge-on-read" if self.table_type == "MERGE_ON_READ" else "copy-on-write"
-            writer = writer.tableProperty(f"write.{change}.mode", kind)
-        writer.create()
+        write_iceberg(self.spark, rows, self.target, "bulk_insert")
 
     def upsert(self, rows: DataFrame) -> None:
         parts = ", ".join(f"'{row[0]}'" for row in rows.select(PARTITION).distinct().collect())
         view = f"changes_{id(rows)}"
         rows.createOrReplaceTempView(view)
         self.spark.sql(
-            f"MERGE INTO {self._name()} t USING {view} s "
+            f"MERGE INTO {iceberg_name(self.target.path)} t USING {view} s "
             f"ON t.{PARTITION} = s.{PARTITION} AND t.{KEY} = s.{KEY} AND t.{PARTITION} IN ({parts}) "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )

@@ -92,7 +92,7 @@ def _write_parquet(spark: SparkSession, frame: DataFrame, target: Target, operat
     frame.write.partitionBy(PARTITION).parquet(target.path)
 
 
-def _write_hudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
+def write_hudi(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
     """Apache Hudi with its default settings, but for the index: row writer."""
     frame.write.format("hudi").options(**hudi_options(target, operation)).mode("append").save(target.path)
 
@@ -130,8 +130,8 @@ def _write_delta(spark: SparkSession, frame: DataFrame, target: Target, operatio
         _merge(spark, frame, f"delta.`{target.path}`")
 
 
-def _write_iceberg(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
-    name = _iceberg_name(target.path)
+def write_iceberg(spark: SparkSession, frame: DataFrame, target: Target, operation: str) -> None:
+    name = iceberg_name(target.path)
     if operation == "bulk_insert":
         writer = frame.writeTo(name).partitionedBy(frame[PARTITION])
         if target.has_logs:
@@ -142,7 +142,7 @@ def _write_iceberg(spark: SparkSession, frame: DataFrame, target: Target, operat
         _merge(spark, frame, name)
 
 
-def _iceberg_name(path: str) -> str:
+def iceberg_name(path: str) -> str:
     """The path is that of `bench.<folder>.<table>` in a catalog whose warehouse is the folder above."""
     return "bench." + ".".join(path.split("/")[-2:])
 
@@ -169,7 +169,7 @@ def _compact_pyhudi(spark: SparkSession, path: str) -> None:
 
 
 def _compact_iceberg(spark: SparkSession, path: str) -> None:
-    table = _iceberg_name(path).removeprefix("bench.")
+    table = iceberg_name(path).removeprefix("bench.")
     spark.sql(
         f"CALL bench.system.rewrite_data_files(table => '{table}', options => map('delete-file-threshold', '1', "
         "'min-input-files', '1'))"
@@ -184,10 +184,10 @@ _COMPACTIONS: dict[str, Callable[[SparkSession, str], None]] = {
 
 _WRITES: dict[str, Callable[[SparkSession, DataFrame, Target, str], None]] = {
     "parquet": _write_parquet,
-    "hudi": _write_hudi,
+    "hudi": write_hudi,
     "pyhudi": _write_pyhudi,
     "delta": _write_delta,
-    "iceberg": _write_iceberg,
+    "iceberg": write_iceberg,
 }
 
 

@@ -85,7 +85,7 @@ def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call
     """
     change = make_change()
     snapshot, merged, settings = handle.prepare_rows(call.options)
-    _refuse_unfit(change, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
+    refuse_unfit_change(change.operation, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     change.check(snapshot)
 
@@ -123,7 +123,7 @@ def _skipping(handle: TableHandle, snapshot: Snapshot) -> DataSkipping | None:
     return data_skipping(handle.access, snapshot, handle.options, handle.executor)
 
 
-def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, table_name: str) -> None:
+def refuse_unfit_change(operation: Operation, settings: WriteSettings, payload: str, *, table_name: str) -> None:
     """Raises: Invalid, Unsupported for settings under which rows made of stored rows would come out wrong."""
     if settings.is_non_blocking:
         raise Unsupported(
@@ -131,7 +131,7 @@ def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, t
             "writes what it read, and such writers do not look for what others changed meanwhile; leave the option "
             "out for this call"
         )
-    if is_delete_payload(payload) and change.operation is not Operation.DELETE:
+    if is_delete_payload(payload) and operation is not Operation.DELETE:
         raise Invalid(
             f"table '{table_name}': expected a payload class that keeps rows, found {payload}, which makes all rows "
             "of a write deletes; leave the option out, or use delete"

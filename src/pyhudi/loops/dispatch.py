@@ -29,13 +29,13 @@ CALL_MAX = 8192
 """The most array elements that a call may have and still be interpreted. This many take a few milliseconds."""
 
 PROCESS_SECONDS_MAX = 0.25
-"""The most seconds that a process interprets in all. Loading the compiler costs about as much."""
+"""The most processor seconds that a process interprets in all. Loading the compiler costs about as much."""
 
 _building = threading.RLock()
 
 
 class _Spent:
-    """How long this process has interpreted. Threads may lose some of the time, which does no harm."""
+    """How much processor time this process has spent interpreting. Threads may lose some, which does no harm."""
 
     seconds = 0.0
 
@@ -70,12 +70,12 @@ class Loop(Generic[R]):
         if count > CALL_MAX or _Spent.seconds > PROCESS_SECONDS_MAX:
             return self.compiled(*arguments)
 
-        start = time.perf_counter()
+        start = time.thread_time()
         try:
             with np.errstate(over="ignore"):  # numbers wrap, as they do in the compiled form
                 return self.interpreted(*arguments)
         finally:
-            _Spent.seconds += time.perf_counter() - start
+            _Spent.seconds += time.thread_time() - start
 
     @property
     def interpreted(self) -> Callable[..., R]:

@@ -172,8 +172,11 @@ def test_data_that_are_neither_spark_nor_arrow_are_refused_by_type(
     path: Path, table: HudiTable, operation: str, data: Any
 ) -> None:
     before = sorted(file for file in path.rglob("*") if file.is_file())
+    said = rf"data of type {type(data).__module__}.*expected a Spark DataFrame or anything"
+    if operation == "delete" and data is None:
+        said = "delete: expected rows, or where=…, found neither; where='true' deletes all rows"
 
-    with pytest.raises(Invalid, match=rf"data of type {type(data).__module__}.*expected a Spark DataFrame or anything"):
+    with pytest.raises(Invalid, match=said):
         getattr(table, operation)(data)
     assert sorted(file for file in path.rglob("*") if file.is_file()) == before
 

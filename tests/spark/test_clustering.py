@@ -1,0 +1,74 @@
+"""A clustering on Spark could leave other rows or another order than one in this process, or files that its commit does
+not know.
+
+The same table is clustered both ways. Each task runs what a thread of this process would.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from pyhudi import HudiTable, Invalid
+from pyhudi.engine.spark.compaction import SparkSliceWork
+from pyhudi.storage.local import LocalStorage
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenTables
+from tests.support.merge_on_read import handle, in_memory, without_file_names
+from tests.support.model import problems_on
+from tests.support.spark_frames import collected
+
+pytestmark = pytest.mark.spark
+
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "_hoodie_record_key"}
+NAMES = ["mor_event_time_v6_h0150", "mor_event_time_v8_h102", "cow_cluster_v9_h120"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clustering_on_a_cluster_leaves_the_rows_of_one_in_this_process(
+    spark: Any, golden: GoldenTables, tmp_path: Path, on_cluster: None, name: str
+) -> None:
+    here, there = (HudiTable.open(shutil.copytree(golden.get(name).path, tmp_path / where)) for where in "ab")
+    before = without_file_names(there.scan().to_arrow())
+
+    planned = there.schedule_clustering(options=SORTED)
+    on_spark, in_process = there.run_clusterings(options=SORTED, spark=spark), here.cluster(options=SORTED)
+
+    assert on_spark.requested == planned.requested
+    assert on_spark.files > 0
+    assert [getattr(on_spark, of) for of in ("file_groups", "files", "rows")] == [
+        getattr(in_process, of) for of in ("file_groups", "files", "rows")
+    ]
+    assert_same_rows(without_file_names(there.scan().to_arrow()), before)
+    assert_same_rows(without_file_names(collected(there.scan().to_spark(spark))), before)
+    assert keys_by_file(there) == keys_by_file(here)
+    assert there.incremental(start=on_spark.completed).to_arrow().num_rows == 0
+    assert problems_on(LocalStorage(str(tmp_path / "b"))) == []
+
+
+def keys_by_file(table: HudiTable) -> list[list[str]]:
+    """The keys of each file of the newest slices, in the order in which they are stored."""
+    rows = table.scan(["_hoodie_file_name", "_hoodie_record_key"]).to_arrow().to_pylist()
+    files: dict[str, list[str]] = {}
+    for row in rows:
+        files.setdefault(row["_hoodie_file_name"], []).append(row["_hoodie_record_key"])
+    return sorted(files.values())
+
+
+def test_on_this_machine_no_task_of_spark_clusters(
+    spark: Any, golden: GoldenTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise AssertionError("a clustering went to Spark's tasks")
+
+    monkeypatch.setattr(SparkSliceWork, "run", refuse)
+    table = HudiTable.open(shutil.copytree(golden.get("mor_event_time_v8_h102").path, tmp_path / "table"))
+    before = without_file_names(table.scan().to_arrow())
+    assert table.cluster(options=SORTED, spark=spark).file_groups > 0
+    assert_same_rows(without_file_names(table.scan().to_arrow()), before)
+
+
+def test_a_table_in_memory_is_not_clustered_on_spark(spark: Any, golden: GoldenTables) -> None:
+    with pytest.raises(Invalid, match="memory"):
+        handle(in_memory(golden.get("mor_nonpart_v9_h120"))).cluster(options=SORTED, spark=spark)
