@@ -190,7 +190,7 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
         case "ADD PARTITION":
             return session.nothing()  # partitions of a Hudi table are those of its rows
     raise Unsupported(
-        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns of a table are added by SQL, and not changed "
+        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns are added by SQL, and not changed "
         "otherwise in this release; a write of rows with a wider type widens a column: HudiTable.upsert, df.write"
     )
 
