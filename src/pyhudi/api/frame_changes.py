@@ -4,9 +4,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyhudi.api import frames
+from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.reporting import told_write
 from pyhudi.api.row_changes import refuse_unfit_change
@@ -14,7 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall, WriteCourse
 from pyhudi.errors import Unsupported
 from pyhudi.options.resolve import PAYLOAD_CLASS
-from pyhudi.predicate import Predicate
+from pyhudi.predicate import parse_predicate
 from pyhudi.storage.scratch import sweep_once
 from pyhudi.table.read.plan import plan_snapshot, select_columns
 from pyhudi.table.read.shown_columns import AS_STORED
@@ -30,6 +31,8 @@ from pyhudi.write.settings import WriteSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ReadRows: TypeAlias = "Callable[[str | None], DataFrame]"
+
 LEAVES_COLUMN = LEAVES
 """A column of the rows of a change: whether the row of its key is deleted."""
 
@@ -38,15 +41,15 @@ LEAVES_COLUMN = LEAVES
 class FrameChange:
     """A change of rows as a Spark query of the table.
 
-    `rows`: gives the rows to write, of a snapshot and its rows. For a delete they are rows' keys and partition columns;
-    else whole rows, with `LEAVES_COLUMN` where some are deleted. It is asked anew where another writer was in the way.
-    `what`: names the change in messages.
+    `rows`: gives the rows to write, of a snapshot, and of a function that reads its rows: all of them for None, or
+    those that a predicate chooses. For a delete they are rows' keys and partition columns; else whole rows, with
+    `LEAVES_COLUMN` where some are deleted. It is asked anew where another writer was in the way. `what`: names the
+    change in messages.
     """
 
     operation: Operation
-    rows: "Callable[[Snapshot, DataFrame], DataFrame]"
+    rows: "Callable[[Snapshot, ReadRows], DataFrame]"
     what: str
-    where: "Callable[[Snapshot], Predicate | None] | None" = None
     marks_deletes: bool = False
 
 
@@ -74,7 +77,7 @@ def _change(handle: TableHandle, change: FrameChange, spark: "SparkSession", cal
 
     def made(now: Snapshot, held: ExitStack) -> PreparedWrite:
         _refuse(change, now, settings, "")
-        rows = change.rows(now, snapshot_frame(now, spark, change.where))
+        rows = change.rows(now, partial(_snapshot_frame, handle, now, spark))
         source = engine.source_of(rows, access.location, memory)
         held.callback(source.close)
         is_delete = change.operation is Operation.DELETE
@@ -94,25 +97,23 @@ def _change(handle: TableHandle, change: FrameChange, spark: "SparkSession", cal
     return result
 
 
-def snapshot_frame(
-    snapshot: Snapshot,
-    spark: "SparkSession",
-    where: "Callable[[Snapshot], Predicate | None] | None" = None,
+def _snapshot_frame(
+    handle: TableHandle, snapshot: Snapshot, spark: "SparkSession", where: str | None = None
 ) -> "DataFrame":
     """The rows of a snapshot as they are stored, with meta fields, as a DataFrame.
 
     `where`: a predicate whose rows are all that is needed.
     """
     shown = snapshot.shown_columns("snapshot")
-    predicate = None if where is None else where(snapshot)
+    predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
     plan = plan_snapshot(
         snapshot,
         schema=select_columns(snapshot, None, meta_fields=True, shown=shown),
         predicate=predicate,
-        where=None if predicate is None else str(predicate),
+        where=where,
         query="snapshot",
         shown=shown,
-        skipping=None,
+        skipping=None if predicate is None else data_skipping(handle.access, snapshot, handle.options, handle.executor),
     )
     return frames.spark_engine().plan_to_dataframe(spark, snapshot.storage.location, plan)
 

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyhudi.api.dropping import delete_table
 from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.partitions import living_partitions
@@ -19,6 +21,7 @@ from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
+from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
 from pyhudi.sql.definitions import AlterTable, CreateTable, read_alter, read_create
@@ -182,12 +185,34 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
             return session.spark_sql(head.cursor.text)
         case "DROP PARTITION":
             return _drop_partitions(session, entry, statement)
+        case "ADD COLUMNS":
+            return _add_columns(session, entry, statement)
         case "ADD PARTITION":
             return session.nothing()  # partitions of a Hudi table are those of its rows
     raise Unsupported(
-        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns of a table are not changed by SQL in this "
-        "release; a write with new columns adds them (INSERT does not): HudiTable.upsert or df.write"
+        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns are added by SQL, and not changed "
+        "otherwise in this release; a write of rows with a wider type widens a column: HudiTable.upsert, df.write"
     )
+
+
+def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+    """`ADD COLUMNS (…)`: a commit without rows, whose schema has them. Stored rows have null there."""
+    table = session.open(entry)
+    added = parsed_columns(session.spark, statement.columns)
+    known = {name.lower() for name in table.schema().names}
+    for field in added.fields:
+        if field.name.lower() in known:
+            raise Invalid(f"ALTER TABLE … ADD COLUMNS: column '{field.name}' is there already in '{table.name}'")
+        if not field.nullable:
+            raise Invalid(
+                f"ALTER TABLE … ADD COLUMNS: column '{field.name}': stored rows have no value: leave out NOT NULL"
+            )
+    if not known:
+        raise Invalid(f"ALTER TABLE … ADD COLUMNS: table '{table.name}' has no columns yet; its first write gives them")
+    schema = pa.schema([*table.schema(), *arrow_schema(added)])
+    table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
+    refresh_entry(session, entry)
+    return session.nothing()
 
 
 def _rename(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.api.clock import random_uuid
-from pyhudi.api.frame_changes import LEAVES_COLUMN, FrameChange, change_by_frame
+from pyhudi.api.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
+from pyhudi.engine.spark.sql.looks import distinct_values, is_small
 from pyhudi.engine.spark.sql.merged_rows import (
     IS_NEW,
     KIND,
@@ -26,12 +27,12 @@ from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY
 from pyhudi.merge.rules import MergeMode
 from pyhudi.spark.queries import run_query
-from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, told_refusals
+from pyhudi.spark.row_changes import assigned_columns, of_one_snapshot, plain_types, told_refusals
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Action, Assigned, Match, Merge, MergeClause, read_merge
 from pyhudi.sql.heads import Head
 from pyhudi.sql.join_conditions import equal_columns
-from pyhudi.sql.words import quoted_name
+from pyhudi.sql.words import quoted_name, quoted_text
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
 from pyhudi.write.settings import WriteSettings
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 
 _TARGET = "__pyhudi_target"
 _SOURCE = "__pyhudi_source"
+_VALUES_MAX = 1_000
+"""Values of a source's column up to which files are chosen by them."""
+_BROADCAST_ROWS_MAX = 200_000
+"""Rows of a source up to which each task gets all of them."""
 
 
 def merge_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
@@ -72,16 +77,23 @@ class _Merge:
         self.held.callback(self._kept.release)
         self._has_global_index = WriteSettings.from_options(self.session.write_options(self.entry)).has_global_index
 
-    def rows(self, snapshot: Snapshot, stored: DataFrame) -> DataFrame:
+    def rows(self, snapshot: Snapshot, read: ReadRows) -> DataFrame:
         """The rows to write, made of a snapshot."""
         statement, session = self.statement, self.session
         with ExitStack() as views:
-            target = views.enter_context(session.view(stored.selectExpr("*", f"true AS {_TARGET}"), self.view))
+            stored = read(None)
+            views.enter_context(session.view(stored, self.view))
             source = run_query(session, f"{statement.ctes} SELECT *, true AS {_SOURCE} FROM {statement.source}")
             source = self._kept.keep(source)
             source_view = views.enter_context(session.view(source, session.new_view("source")))
             clauses = self._clauses(snapshot, source)
-            joined = run_query(session, self._join(target, source_view))
+            near = read(self._condition(snapshot, source)) if self._reads_matches_only else stored
+            target = session.new_view("target")
+            views.enter_context(session.view(near.selectExpr("*", f"true AS {_TARGET}"), target))
+            hint = self._hint(source)
+            if hint and self._adds_rows:
+                target = views.enter_context(self._matching(target, source_view))
+            joined = run_query(session, self._join(target, source_view, hint))
             values = [self._values(clause, assigned, snapshot) for clause, assigned in clauses]
             shape = self._shape(snapshot)
             found = merged_rows(joined, values, shape)
@@ -90,16 +102,63 @@ class _Merge:
                 refuse_stored(found, stored, shape)
         return found.drop(IS_NEW)
 
-    def _join(self, target: str, source: str) -> str:
+    @property
+    def _adds_rows(self) -> bool:
+        return any(clause.match is Match.NOT_MATCHED for clause in self.statement.clauses)
+
+    @property
+    def _reads_matches_only(self) -> bool:
+        """Whether rows of the table without a match stay as they are."""
+        return all(clause.match is not Match.BY_SOURCE for clause in self.statement.clauses)
+
+    def _condition(self, snapshot: Snapshot, source: DataFrame) -> str | None:
+        """A predicate of the rows that may match: the values of a small source in columns that must be equal."""
+        equal = equal_columns(self.statement.on, self.statement.alias, self.statement.source_alias) or {}
+        types = plain_types(snapshot)
+        pairs = {name: other for name, other in equal.items() if name.lower() in types}
+        values = distinct_values(source, tuple(pairs.values()), most=_VALUES_MAX) if pairs else None
+        if values is None:
+            return None
+        texts = []
+        for name, other in pairs.items():
+            is_text = types[name.lower()] == "text"
+            kind = str if is_text else int
+            if not values[other] or any(type(value) is not kind for value in values[other]):
+                return None
+            literals = [quoted_text(str(value)) if is_text else str(value) for value in values[other]]
+            texts.append(f"{quoted_name(name)} IN ({', '.join(literals)})")
+        return " AND ".join(texts)
+
+    def _hint(self, source: DataFrame) -> str:
+        """The side that each task gets whole, where a source is small: else Spark would shuffle the table."""
+        if not self._reads_matches_only or not is_small(source, most=_BROADCAST_ROWS_MAX):
+            return ""
+        return quoted_name(self.statement.alias if self._adds_rows else self.statement.source_alias)
+
+    @contextmanager
+    def _matching(self, target: str, source: str) -> Iterator[str]:
+        """A view of the table's rows that a small source matches: they are few, and each task gets them."""
+        statement, view = self.statement, self.session.new_view("matching")
+        alias, of_source = quoted_name(statement.alias), quoted_name(statement.source_alias)
+        rows = run_query(
+            self.session,
+            f"{statement.ctes} SELECT /*+ BROADCAST({of_source}) */ {alias}.* FROM {target} AS {alias} "
+            f"LEFT SEMI JOIN {source} AS {of_source} ON {statement.on}",
+        )
+        with self.session.view(rows, view):
+            yield view
+
+    def _join(self, target: str, source: str, hint: str) -> str:
         statement = self.statement
-        matches = {clause.match for clause in statement.clauses}
         joins = {
             (False, False): "INNER", (True, False): "RIGHT OUTER", (False, True): "LEFT OUTER",
             (True, True): "FULL OUTER",
         }  # fmt: skip
-        join = joins[Match.NOT_MATCHED in matches, Match.BY_SOURCE in matches]
+        join = joins[self._adds_rows, not self._reads_matches_only]
+        hinted = f"/*+ BROADCAST({hint}) */ " if hint else ""
+        alias = quoted_name(statement.alias)
         return (
-            f"{statement.ctes} SELECT *, {self._kind()} AS {KIND} FROM {target} AS {quoted_name(statement.alias)} "
+            f"{statement.ctes} SELECT {hinted}*, {self._kind()} AS {KIND} FROM {target} AS {alias} "
             f"{join} JOIN {source} AS {quoted_name(statement.source_alias)} ON {statement.on}"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyhudi.engine.spark.register import writer_state
-from pyhudi.engine.spark.sql.hooks import wrap_sql
+from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
 from pyhudi.errors import Invalid
 from pyhudi.spark.functions import register_functions
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def register_sql(spark: SparkSession) -> None:
     """Let SQL of this session know Hudi tables. Calling it twice is harmless."""
+    leave_catalog_of_hudi(spark)
     own_sql = wrap_sql(run=_run, prime=_prime, refresh=_refresh)
     register_functions(spark, lambda found: SqlSession(found, own_sql(found)))
     wrap_table_writers(TableCalls(lambda found: SqlSession(found, own_sql(found))), writer_state)

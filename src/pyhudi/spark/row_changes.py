@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pyhudi.api.frame_changes import FrameChange, change_by_frame
+import pyarrow as pa
+
+from pyhudi.api.frame_changes import FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
@@ -20,6 +22,7 @@ from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_update
 from pyhudi.sql.heads import Head
+from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.relations import with_table_as
 from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
@@ -35,13 +38,13 @@ _OLD: Final = "__pyhudi_old_"
 
 def delete_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     """`DELETE FROM t [WHERE …]`."""
-    view = session.new_view("target")
-    statement = read_delete(of_one_snapshot(session, head, entry, view))
+    whole = session.new_view("whole")
+    statement = read_delete(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
 
-    def rows(snapshot: Snapshot, stored: DataFrame) -> DataFrame:
+    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
         names = ", ".join(f"{quoted_name(statement.alias)}.{quoted_name(n)}" for n in identity_columns(snapshot))
-        with session.view(stored, view):
+        with _views(session, statement, snapshot, read, whole) as view:
             return run_query(session, _select(names, statement, view))
 
     with told_refusals():
@@ -51,14 +54,14 @@ def delete_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
 
 def update_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
     """`UPDATE t SET … [WHERE …]`."""
-    view = session.new_view("target")
-    statement = read_update(of_one_snapshot(session, head, entry, view))
+    whole = session.new_view("whole")
+    statement = read_update(of_one_snapshot(session, head, entry, whole))
     table = session.open(entry)
     assigned = assigned_columns(statement.assigned, table, what="UPDATE")
     refuse_moving(assigned, table, what="UPDATE")
 
-    def rows(snapshot: Snapshot, stored: DataFrame) -> DataFrame:
-        with session.view(stored, view):
+    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
+        with _views(session, statement, snapshot, read, whole) as view:
             return _updated(session, statement, assigned, snapshot, view)
 
     with told_refusals():
@@ -84,6 +87,36 @@ def _updated(
     return changed_rows(
         found, columns, [*keys, *(_OLD + name for name in ordering)], ordering, assigned, table_name=config.name
     )
+
+
+@contextmanager
+def _views(
+    session: SqlSession, statement: Update | Delete, snapshot: Snapshot, read: ReadRows, whole: str
+) -> Iterator[str]:
+    """A view of the rows that may change, and, where a subquery reads the table, one of all rows, named `whole`."""
+    view = session.new_view("target")
+    where = None
+    if statement.where is not None:
+        where = plain_conditions(statement.where, statement.alias, plain_types(snapshot))
+    texts = [statement.where or "", statement.ctes]
+    texts += [one.value for one in statement.assigned] if isinstance(statement, Update) else []
+    with session.view(read(where), view):
+        if not any(whole in text for text in texts):
+            yield view
+            return
+        with session.view(read(None), whole):
+            yield view
+
+
+def plain_types(snapshot: Snapshot) -> dict[str, Plain]:
+    """The columns that any engine compares alike, by their names in small letters."""
+    found: dict[str, Plain] = {}
+    for field in snapshot.schema:
+        if pa.types.is_string(field.type):
+            found[field.name.lower()] = "text"
+        elif pa.types.is_integer(field.type):
+            found[field.name.lower()] = "integer"
+    return found
 
 
 def _select(values: str, statement: Update | Delete, view: str) -> str:

@@ -20,6 +20,19 @@ Refresh = Callable[[SparkSession, Callable[..., DataFrame], str], bool]
 """Refreshes a Hudi table; False for any other."""
 
 
+_CATALOG = "spark.sql.catalog.spark_catalog"
+_OF_HUDI = "org.apache.spark.sql.hudi.catalog.HoodieCatalog"
+
+
+def leave_catalog_of_hudi(spark: SparkSession) -> None:
+    """Let a session use Spark's own catalog, where its settings name a class of Apache Hudi's jar.
+
+    Scripts for Apache Hudi name it. Without the jar each name would fail.
+    """
+    if spark.conf.get(_CATALOG, None) == _OF_HUDI:
+        spark.conf.unset(_CATALOG)
+
+
 def wrap_sql(*, run: RunSql, prime: Prime, refresh: Refresh) -> Callable[[SparkSession], Callable[..., DataFrame]]:
     """Wrap PySpark's classes, once per process. Gives PySpark's own `sql` of a session."""
     kind = SparkSession
