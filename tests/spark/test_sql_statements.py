@@ -41,6 +41,9 @@ def sql(spark: Any, tmp_path: Path) -> Iterator[Sql]:
     database = f"db_{tmp_path.name.lower().replace('-', '_')}"
     spark.sql(f"CREATE DATABASE {database} LOCATION '{tmp_path}/{database}'")
     spark.sql(f"USE {database}")
+    for _, view, is_temporary in spark.sql("SHOW TABLES").collect():  # the session's other tests leave their views
+        if is_temporary:
+            spark.catalog.dropTempView(view)
     yield Sql(spark, database, tmp_path)
     spark.sql("USE default")
     spark.sql(f"DROP DATABASE {database} CASCADE")
