@@ -24,6 +24,7 @@ from pyhudi.errors import (
 if TYPE_CHECKING:
     from pyhudi.api import (
         ArchiveResult,
+        Changes,
         CleanResult,
         CompactionResult,
         ExpiryResult,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArchiveResult",
     "Bug",
+    "Changes",
     "CleanResult",
     "CompactionResult",
     "Conflict",

@@ -141,3 +141,65 @@ def test_by_apache_hudis_rule_one_file_group_is_a_conflict_and_new_rows_are_none
     )
     assert error is None
     assert len(HudiTable.open("", storage=other).scan().to_arrow()) == len(STORED) + 2
+
+
+def bring_back(storage: Storage, properties: dict[str, str], second: Callable[[HudiTable], object]) -> Conflict | None:
+    """Upsert a key that a log has deleted, which brings it back into its file group, while a compaction comes there."""
+    index = {"hoodie.index.type": properties["hoodie.index.type"]} if "hoodie.index.type" in properties else {}
+    options = {**ONCE, **index}
+    begun = list[str]()
+
+    def once(what: str) -> None:
+        if ".inflight" in what and "metadata" not in what and not begun:
+            begun.append(what)
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(second, HudiTable.open("", storage=storage, options=options)).result()
+
+    retries = {**options, "hoodie.write.num.retries.on.conflict.failures": int(properties.get("retries", 0))}
+    table = HudiTable.open("", storage=watched(storage, once), options=retries)
+    try:
+        table.upsert(arrow([Row("k0", "oslo", 3, 200), Row("k1", "oslo", 3, 201)]))
+    except Conflict as error:
+        return error
+    finally:
+        assert begun
+    return None
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("second", ["schedule_compaction", "compact"])
+@pytest.mark.parametrize("retries", ["0", "1"])
+def test_a_compaction_that_drops_a_key_which_comes_back(version: int, index: str, second: str, retries: str) -> None:
+    """The base file that the compaction writes lacks the key. In the log only, it would never be found again."""
+    storage = MemoryStorage()
+    a_table(storage, LOGS, {}, version).delete(arrow(STORED[:1]))
+
+    error = bring_back(
+        storage, {"hoodie.index.type": index, "retries": retries}, lambda table: getattr(table, second)()
+    )
+
+    if retries == "0" and index != "GLOBAL_SIMPLE":  # which knows that the key was deleted, and makes a new row
+        assert error is not None
+        assert "without a key that this write" in str(error)
+    else:
+        assert error is None
+    HudiTable.open("", storage=storage).compact()
+    brought = {} if error else {"k0": 200, "k1": 201}
+    assert rows_of(storage) == {row.id: row.v for row in STORED[1:]} | brought
+    for turn in range(2):
+        rows = [Row("k0", "oslo", 4 + turn, 300 + turn)]
+        HudiTable.open("", storage=storage, options={"hoodie.index.type": index}).upsert(arrow(rows))
+        assert rows_of(storage)["k0"] == 300 + turn
+    HudiTable.open("", storage=storage).delete(arrow([Row("k0", "oslo", 9, 0)]))
+    assert "k0" not in rows_of(storage)
+
+
+@pytest.mark.parametrize("second", ["schedule_compaction", "compact"])
+def test_a_compaction_that_keeps_the_keys_lets_the_write_pass(second: str) -> None:
+    storage = MemoryStorage()
+    a_table(storage, LOGS, {}, 9).delete(arrow(STORED[3:]))
+
+    assert bring_back(storage, {}, lambda table: getattr(table, second)()) is None
+    HudiTable.open("", storage=storage).compact()
+    assert rows_of(storage) == {"k0": 200, "k1": 201, "k2": 2}

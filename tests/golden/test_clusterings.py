@@ -28,7 +28,6 @@ from tests.support.merge_on_read import without_file_names
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 BY_KEY = {SORT: "_hoodie_record_key"}
 REFUSED = {
-    "_cdc_": "cdc.enabled",
     "_no_meta_": "populate.meta.fields",
     "_v5_": "hoodie.table.version=5",
     "_bucket_": "bucket index",

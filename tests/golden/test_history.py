@@ -16,7 +16,7 @@ from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.services.archive.plan import Keep, commits_kept, plan_archival
 from pyhudi.services.clean.settings import CleanSettings
 from pyhudi.storage.local import LocalStorage
-from pyhudi.table.view.commits import read_commit, read_earliest_retained, read_schema_text
+from pyhudi.table.view.commits import read_commit, read_earliest_retained, read_stated_schema
 from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
 from tests.support.compare import assert_same_rows
@@ -98,8 +98,8 @@ def test_the_schema_of_an_archived_moment_is_known(golden: GoldenTables, name: s
     then = snapshot.at(first.requested)
 
     assert then.timeline.completed_writes == ()
-    assert read_schema_text(snapshot.storage, then.timeline, None) == snapshot.schema_text
-    assert read_schema_text(snapshot.storage, snapshot.timeline.up_to("20200101000000000"), None) is None
+    assert read_stated_schema(snapshot.storage, then.timeline, None).text == snapshot.schema_text
+    assert read_stated_schema(snapshot.storage, snapshot.timeline.up_to("20200101000000000"), None).text is None
 
 
 @pytest.mark.parametrize("name", [n for n in ALL if n.endswith(("v6_h0150", "v8_h102", "v9_h120"))])

@@ -29,8 +29,7 @@ from tests.support.golden_tables import (
     listing_by_storage,
 )
 
-RENAMED = ("mor_schema_on_read_v9_h120",)
-NAMES = tuple(n for n in golden_names() if "_v5_" not in n and n not in RENAMED)
+NAMES = tuple(n for n in golden_names() if "_v5_" not in n)
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
 
 
@@ -101,15 +100,6 @@ def committed_files(snapshot: Snapshot, partition: str) -> dict[str, int]:
         for name, file in names
         if name is not None and snapshot.timeline.is_committed(name.requested)
     }
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_a_table_with_renamed_columns_is_refused_and_not_read_wrong(golden: GoldenTables, name: str) -> None:
-    table = HudiTable.open(golden.get(name).path)
-
-    for query in (table.scan, table.incremental, lambda: table.lookup(["k0000"])):
-        with pytest.raises(Unsupported, match=r"column '\w+' was renamed, or dropped and added again"):
-            query()
 
 
 @pytest.mark.parametrize("name", [n for n in golden_names() if "_v5_" in n])

@@ -54,7 +54,7 @@ def rows_apart(
     schema = pa.schema([stored.field(name) for name in columns])
     base = schema.empty_table()
     if files.base_path is not None:
-        batches = read_stored_batches(storage, files.base_path, columns, use_threads=False)
+        batches = read_stored_batches(storage, files.base_path, columns, use_threads=False, evolution=reading.evolution)
         base = pa.Table.from_batches((conform_batch(b, schema, path="base") for b in batches), schema)
     touched = find_touched(storage, files, reading, stored)
     assert (np.diff(touched) > 0).all()

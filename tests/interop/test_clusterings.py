@@ -203,13 +203,11 @@ def test_hudi_reads_what_we_clustered_by_every_query(
     assert_same_rows(hudi.read(shared.path, **INCREMENTAL, **{BEGIN: "000", END: end}), everything)
     both_write_on(shared, hudi, 10, options)
 
-    # Theirs, inline, upon ours; then ours upon theirs. In a clustering of 0.15.0 rows come back that a log deletes.
-    if kind is SharedLogs and name == "hudi_0150":
+    # Theirs, inline, upon ours; then ours upon theirs. Our compaction comes first for two of them: in a clustering of
+    # 0.15.0 rows come back that a log deletes, and one of 1.0.2 cannot read what a compaction of 1.0.2 wrote, lists
+    # beside short decimals ("Index -1 out of bounds", or with `writelegacyformat` off "FieldFixedConverter").
+    if kind is SharedLogs and name in ("hudi_0150", "hudi_102"):
         assert shared.ours.compact().requested is not None
-    # Seen: an inline clustering of 1.0.2 fails here, by records and by rows. Whether it does so on a table of its own
-    # is not known, so nothing is said of it.
-    if kind is SharedLogs and name == "hudi_102":
-        return
     inline = {
         "hoodie.clustering.inline": True,
         "hoodie.clustering.inline.max.commits": 1,

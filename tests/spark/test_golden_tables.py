@@ -28,7 +28,8 @@ NAMES = tuple(
     for kind, _, rest in [name.partition("_")]
     if "_v5_" not in name and rest[: rest.rindex("_v")] in {"cow": FAMILIES, "mor": LOGGED}.get(kind, ())
 )
-ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
+EVOLVED = ("cow_evo_columns_v9_h120", "mor_evo_nested_v9_h120")
+ANSWERS = tuple(answer for name in (*NAMES, *EVOLVED) for answer in golden_answers(name))
 BY_FORMAT = tuple(
     answer
     for answer in ANSWERS

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pyhudi.spark
-from pyhudi import HudiTable, Invalid, NotFound, Unsupported
+from pyhudi import HudiTable, Invalid, NotFound
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables
 from tests.support.spark_frames import collected
@@ -186,5 +186,27 @@ def test_errors_of_a_reader_say_what_to_change(registered: Any, golden: GoldenTa
         registered.read.format("hudi").option("hoodie.datasource.query.type", "incremental").load(path)
     with pytest.raises(Invalid, match=r"as\.of\.instant|as_of"):
         registered.read.format("hudi").option("as.of.instant", "yesterday").load(path)
-    with pytest.raises(Unsupported, match="cdc"):
+    with pytest.raises(Invalid, match=r"'incremental', with option '[a-z.]+\.format'='cdc'"):
         registered.read.format("hudi").option("hoodie.datasource.query.type", "cdc").load(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["cow_cdc_ops_simple_data_before_after_v9_h120", "mor_cdc_ops_simple_op_key_only_v9_h120"]
+)
+def test_change_data_are_those_of_this_process(registered: Any, golden: GoldenTables, name: str) -> None:
+    table = HudiTable.open(golden.get(name).path)
+    start = table.timeline()[0].requested
+    reader = registered.read.format("hudi").options(
+        **{
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.query.incremental.format": "cdc",
+            "hoodie.datasource.read.begin.instanttime": start,
+        }
+    )
+
+    texts = reader.load(str(golden.get(name).path))
+    whole = table.cdc(start, columns=["id", "dec10", "tms"], where="ts > 235")
+
+    assert_same_rows(collected(texts), table.cdc(start).as_json().to_arrow())
+    assert_same_rows(collected(whole.to_spark(registered)), whole.to_arrow())
+    assert collected(table.cdc("2030-01-01").to_spark(registered)).num_rows == 0

@@ -221,21 +221,13 @@ REFUSED = {
         lambda spark, path: spark.readStream.format("rate").load().writeStream.format("Hudi"),
         "foreachBatch",
     ),
-    "saveAsTable": (lambda spark, path: spark.range(1).write.format("hudi").saveAsTable("t"), "save(path)"),
-    "saveAsTable of a format": (lambda spark, path: spark.range(1).write.saveAsTable("t", format="hudi"), "save(path)"),
-    "insertInto": (lambda spark, path: spark.range(1).write.format("hudi").insertInto("t"), "save(path)"),
-    "createTable": (lambda spark, path: spark.catalog.createTable("t", path, "hudi"), "save(path)"),
     **{
         statement: (sql_of(statement), "createOrReplaceTempView")
         for statement in (
-            "CREATE TABLE t (id INT) USING hudi",
-            "CREATE TABLE t (id INT) USING Hudi LOCATION '/nowhere'",
-            "CREATE TABLE t USING org.apache.hudi AS SELECT 1 AS id",
             "CREATE TEMPORARY VIEW t USING hudi OPTIONS (path '/nowhere')",
-            "SELECT * FROM hudi.`/nowhere`",
+            "CREATE OR REPLACE TEMP VIEW t USING org.apache.hudi OPTIONS (path '/nowhere')",
         )
     },
-    "writeTo": (lambda spark, path: spark.range(1).writeTo("t").using("hudi"), "save(path)"),
 }
 
 

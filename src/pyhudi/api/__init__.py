@@ -1,5 +1,6 @@
 """The public surface of pyhudi."""
 
+from pyhudi.api.changes import Changes
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
@@ -20,6 +21,7 @@ from pyhudi.write.rows.clauses import When
 
 __all__ = [
     "ArchiveResult",
+    "Changes",
     "CleanResult",
     "CompactionResult",
     "ExpiryResult",

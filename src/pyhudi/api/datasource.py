@@ -25,7 +25,7 @@ from pyhudi.options.table_facts import Fact, FactValue
 from pyhudi.storage.open import parse_location
 from pyhudi.table.changes.incremental import OnCleaned
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
-from pyhudi.table.facts.config import table_config
+from pyhudi.table.facts.config import CDC_ENABLED, CDC_MODE, table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.table.facts.key_properties import PREFIX, SPELLED_ANEW, bare_name
 from pyhudi.txn.locks.providers.settings import LockSettings
@@ -59,6 +59,8 @@ _STORED = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
     "hoodie.record.merge.mode",
+    CDC_ENABLED,
+    CDC_MODE,
     LOGICAL_TIMESTAMP,
     *SPELLED_ANEW,
 )
@@ -75,6 +77,8 @@ def load_table(spark: "SparkSession", path: str, options: Mapping[str, object]) 
     request = read_request_from_options(given)
     skipping = {name: given[name] for name in (DATA_SKIPPING, DATA_SKIPPING_FAILURE) if name in given}
     table = _open(path, {METADATA: request.metadata_enabled, **skipping})
+    if request.wants_changes:
+        return table.cdc(request.start, request.end, where=where).as_json().to_spark(spark)
     if request.query_type == "incremental":
         on_cleaned: OnCleaned = "rows" if request.takes_what_is_left else "error"
         return table.incremental(request.start, request.end, where=where, on_cleaned=on_cleaned).to_spark(spark)

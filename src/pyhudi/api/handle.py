@@ -52,6 +52,15 @@ class TableHandle:
         """As `prepare_call`, with this handle's options."""
         return prepare_call(self.access, self.options, options)
 
+    def prepare_rows(self, options: Mapping[str, object] | None) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
+        """As `prepare`, for a call that writes rows or reads all of them for an index.
+
+        Raises: Unsupported also where columns had other names in older files.
+        """
+        snapshot, merged, settings = self.prepare(options)
+        snapshot.refuse_renamed()
+        return snapshot, merged, settings
+
     def callers_options(self, options: Mapping[str, object] | None) -> Mapping[str, str]:
         """The options of the call and the handle. The table's properties have no say: anybody may have written them."""
         return merge_options(write=options, opened=self.options, table={})

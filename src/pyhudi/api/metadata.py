@@ -232,7 +232,8 @@ class TableMetadata:
 
         What is to be dropped goes before dead writes are rolled back, which a damaged metadata table would stop.
         """
-        _, merged, settings = prepare_call(self._access, self._options, options)
+        snapshot, merged, settings = prepare_call(self._access, self._options, options)
+        snapshot.refuse_renamed()
         clean = AfterCommitSettings.from_options(merged).clean
 
         def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:

@@ -56,7 +56,8 @@ def scan(
     schema = select_columns(snapshot, columns, meta_fields=meta_fields, shown=shown)
     predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
     skipping = None
-    if predicate is not None and as_of is None:  # indexes speak of the latest files
+    # Indexes speak of the latest files, and of columns by the names that they had when their files were written.
+    if predicate is not None and as_of is None and snapshot.evolution is None:
         skipping = data_skipping(handle.access, snapshot, handle.options, handle.executor)
 
     plan = plan_snapshot(

@@ -61,7 +61,7 @@ def _merge_of(
             "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
             "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
         )
-    _, _, settings = handle.prepare(options)
+    _, _, settings = handle.prepare_rows(options)
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(
@@ -84,8 +84,8 @@ def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call
     anew, and the table is held from then on, so that the change succeeds.
     """
     change = make_change()
-    snapshot, merged, settings = handle.prepare(call.options)
-    _refuse_unfit(change, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
+    snapshot, merged, settings = handle.prepare_rows(call.options)
+    refuse_unfit_change(change.operation, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     change.check(snapshot)
 
@@ -123,7 +123,7 @@ def _skipping(handle: TableHandle, snapshot: Snapshot) -> DataSkipping | None:
     return data_skipping(handle.access, snapshot, handle.options, handle.executor)
 
 
-def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, table_name: str) -> None:
+def refuse_unfit_change(operation: Operation, settings: WriteSettings, payload: str, *, table_name: str) -> None:
     """Raises: Invalid, Unsupported for settings under which rows made of stored rows would come out wrong."""
     if settings.is_non_blocking:
         raise Unsupported(
@@ -131,7 +131,7 @@ def _refuse_unfit(change: RowChange, settings: WriteSettings, payload: str, *, t
             "writes what it read, and such writers do not look for what others changed meanwhile; leave the option "
             "out for this call"
         )
-    if is_delete_payload(payload) and change.operation is not Operation.DELETE:
+    if is_delete_payload(payload) and operation is not Operation.DELETE:
         raise Invalid(
             f"table '{table_name}': expected a payload class that keeps rows, found {payload}, which makes all rows "
             "of a write deletes; leave the option out, or use delete"

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.api import indexes, queries, savepoints, services, writes
 from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.clustering import ClusteringCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.expiry import ExpiryCalls
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
+class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -90,8 +91,7 @@ class HudiTable(RowCalls, ClusteringCalls, ExpiryCalls):
         keys up; `partition_by` with kinds, such as `["city:SIMPLE", "day:TIMESTAMP"]`: a custom key generator;
         `ordering` None: the row that is committed last wins. `schema`: anything with an Arrow schema; None: the
         first write gives it. `properties`: table keys and writer keys alike, stored as the defaults of later writes.
-        `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of writes in this process): for
-        tests and embedding.
+        `storage`, `clock`, `random` (gives UUID texts), `lock`, `executor` (of local writes): for tests and embedding.
 
         Raises: Invalid when the path holds a table or other files; Unsupported for what this release cannot make.
         """

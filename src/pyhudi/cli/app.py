@@ -8,6 +8,7 @@ from pyhudi.cli.cluster import cluster
 from pyhudi.cli.expire import expire
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
+from pyhudi.cli.service import service
 
 app = typer.Typer(
     name="pyhudi",
@@ -19,6 +20,7 @@ app.add_typer(metadata_app, name="metadata")
 app.command("cluster")(cluster)
 app.command("options")(options)
 app.command("expire")(expire)
+app.command("service")(service)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -44,7 +44,8 @@ def read_key_rows(
     def read(one: WantedFile) -> list[pa.RecordBatch]:
         if virtual_keys is not None:
             return list(_rows_of_virtual_keys(storage, plan, one, virtual_keys))
-        if one.file.logs:
+        had_other_names = plan.evolution is not None and plan.evolution.of_file(one.file.path, ()) is not None
+        if one.file.logs or had_other_names:
             return list(_rows_of_slice(storage, plan, one))
         return list(_rows_of_base(storage, plan, one, use_threads=is_alone))
 

@@ -80,7 +80,8 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(Fact.DELETE_FIELD, _PROPERTY + "hoodie.payload.delete.field", "hoodie.payload.delete.field"),
     **fact(Fact.DELETE_MARKER, _PROPERTY + "hoodie.payload.delete.marker", "hoodie.payload.delete.marker"),
-    **fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled", accepts=("", "false"), note="it comes later"),
+    **fact(Fact.IS_CDC_ENABLED, "hoodie.table.cdc.enabled"),
+    **fact(Fact.CHANGE_MODE, "hoodie.table.cdc.supplemental.logging.mode"),
     **fact(Fact.TIMEZONE, "hoodie.table.timeline.timezone"),
 }  # fmt: skip
 

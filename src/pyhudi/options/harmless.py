@@ -10,7 +10,7 @@ _ONE_HBASE = "it only says how the index HBASE works, and hoodie.index.type=HBAS
 _ONE_SYNC = "it only says how a catalog is told about commits, and the options that ask for that are refused"
 _ONE_MANAGER = "it only says how the table service manager is reached, and the options that ask for it are refused"
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
-_ONE_SQL = "it only says how SQL statements write, and SQL statements on Hudi tables are refused"
+_ONE_SQL = "an inner switch of Apache Hudi's SQL; UPDATE and MERGE INTO write whole rows in one commit by themselves"
 _ONE_STREAM = "it only says how streams work, and readStream and writeStream of Hudi tables are refused"
 _ONE_METRIC = "it is for another reporter than PROMETHEUS and INMEMORY, or switches metrics that are always there"
 _STRONG = "stores answer with what was written last, so nothing is to be waited for"
@@ -183,10 +183,8 @@ _OTHER_SYSTEMS = {
         )),
     ),
     **harmless(
-        _ONE_SQL, "hoodie.internal.sql.merge.into.writes", "hoodie.spark.sql.insert.into.operation",
-        "hoodie.spark.sql.merge.into.partial.updates", "hoodie.spark.sql.optimized.writes.enable",
-        "hoodie.sql.bulk.insert.enable", "hoodie.sql.insert.mode", "hoodie.sql.origin.keygen.class",
-        "hoodie.sql.partition.schema",
+        _ONE_SQL, "hoodie.internal.sql.merge.into.writes", "hoodie.spark.sql.merge.into.partial.updates",
+        "hoodie.spark.sql.optimized.writes.enable", "hoodie.sql.origin.keygen.class", "hoodie.sql.partition.schema",
     ),
     **harmless(
         "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",

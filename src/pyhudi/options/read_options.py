@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.options.entries import Kind
 from pyhudi.options.resolve import check_value, option_texts
 from pyhudi.options.table_facts import parse_flag
@@ -17,6 +17,7 @@ QUERY_TYPE = "hoodie.datasource.query.type"
 AS_OF = "as.of.instant"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
+INCREMENTAL_FORMAT = "hoodie.datasource.query.incremental.format"
 METADATA = "hoodie.metadata.enable"
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 DATA_SKIPPING_FAILURE = "hoodie.fileIndex.dataSkippingFailureMode"
@@ -50,6 +51,7 @@ class ReadRequest:
     `as_of`: the time of a snapshot; None for the newest. `start`, `end`: the range of an incremental query, after
     `start` and up to `end`. Times are texts as the caller gave them. `metadata_enabled`: files may be listed from the
     metadata table. `takes_what_is_left`: if files of the range were cleaned away, give the rows that are left.
+    `wants_changes`: an incremental query gives change data, not rows as they are at the end.
     """
 
     query_type: QueryType = "snapshot"
@@ -58,6 +60,7 @@ class ReadRequest:
     end: str | None = None
     metadata_enabled: bool = True
     takes_what_is_left: bool = False
+    wants_changes: bool = False
 
 
 def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
@@ -65,7 +68,7 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
 
     As in Apache Hudi, begin and end count for incremental queries only. Spec: format/queries.md section 1.
 
-    Raises: Invalid for unknown names and for requests that make no sense; Unsupported for what comes later.
+    Raises: Invalid for unknown names and for requests that make no sense.
     """
     texts = option_texts(options)
     for name, text in texts.items():
@@ -90,11 +93,15 @@ def read_request_from_options(options: Mapping[str, object]) -> ReadRequest:
                 )
             if as_of is not None:
                 raise Invalid(f"option '{AS_OF}'='{as_of}': expected none with '{QUERY_TYPE}'='{query}'; use '{END}'")
+            form = OptionValues(texts).choice(INCREMENTAL_FORMAT, "latest_state", ("latest_state", "cdc"))
             return ReadRequest(
                 "incremental", start=start, end=end, metadata_enabled=metadata_enabled,
                 takes_what_is_left=parse_flag(FALLBACK, texts.get(FALLBACK, "") or "false"),
+                wants_changes=form == "cdc",
             )  # fmt: skip
         case "cdc":
-            raise Unsupported(f"option '{QUERY_TYPE}'='{query}': change data come with a later release")
+            raise Invalid(
+                f"option '{QUERY_TYPE}'='{query}': expected 'incremental', with option '{INCREMENTAL_FORMAT}'='cdc'"
+            )
         case _:
             raise Invalid(f"option '{QUERY_TYPE}'='{query}': expected snapshot, read_optimized or incremental")

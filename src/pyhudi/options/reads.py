@@ -6,13 +6,11 @@ READS: dict[str, Entry] = {
     **each(
         (
             "path", "hoodie.datasource.query.type", "as.of.instant", "hoodie.datasource.read.begin.instanttime",
-            "hoodie.datasource.read.end.instanttime", "hoodie.enable.data.skipping",
+            "hoodie.datasource.read.end.instanttime", "hoodie.datasource.query.incremental.format",
+            "hoodie.enable.data.skipping",
             "hoodie.fileIndex.dataSkippingFailureMode", "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         ),
         Entry(Kind.READ),
-    ),
-    "hoodie.datasource.query.incremental.format": Entry(
-        Kind.READ_PROMISE, accepts=("latest_state",), knows=("cdc",), note="change data come with a later release"
     ),
     "hoodie.datasource.merge.type": Entry(
         Kind.READ_PROMISE, accepts=("payload_combine",), knows=("skip_merge",),

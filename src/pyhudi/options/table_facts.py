@@ -10,6 +10,9 @@ from pyhudi.versions import VERSIONS
 PARTITION_KINDS = ("SIMPLE", "TIMESTAMP")
 """The kinds of a custom key generator's partition field: the value itself, or a time formatted from it."""
 
+CHANGE_MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
+"""What the change logs of a table may hold beside the operation."""
+
 FactValue: TypeAlias = str | bool | int | tuple[str, ...]
 
 
@@ -36,6 +39,7 @@ class Fact(StrEnum):
     HAS_META_FIELDS = "has_meta_fields"
     BASE_FILE_FORMAT = "base_file_format"
     IS_CDC_ENABLED = "is_cdc_enabled"
+    CHANGE_MODE = "change_mode"
     TIMEZONE = "timezone"
 
 
@@ -64,6 +68,7 @@ class TableFacts:
     has_meta_fields: bool = True
     base_file_format: str = "PARQUET"
     is_cdc_enabled: bool = False
+    change_mode: str = "DATA_BEFORE_AFTER"
     payload: str = ""
     partial_update_mode: str = ""
     unavailable_value: str = ""
@@ -105,6 +110,8 @@ def parse_fact(fact: Fact, option: str, text: str) -> FactValue:
             return _key_generator(text)
         case Fact.MERGE_MODE:
             return _merge_mode(text)
+        case Fact.CHANGE_MODE:
+            return _change_mode(option, text)
         case Fact.TABLE_TYPE | Fact.BASE_FILE_FORMAT | Fact.TIMEZONE | Fact.PARTIAL_UPDATE_MODE:
             return text.strip().upper()
         case Fact.NAME | Fact.DATABASE | Fact.UNAVAILABLE_VALUE | Fact.DELETE_FIELD | Fact.DELETE_MARKER:
@@ -161,6 +168,14 @@ def _key_generator(text: str) -> str:
 
     kind = by_class.get(kind.replace("Avro", ""), kind.upper().removesuffix("_AVRO"))
     return kind if kind in by_class.values() else "OTHER"
+
+
+def _change_mode(option: str, text: str) -> str:
+    """What change logs hold. Releases before 0.14 spell it in lower case."""
+    folded = text.strip().upper()
+    if folded not in CHANGE_MODES:
+        raise Invalid(f"option '{option}'='{text}': expected {' or '.join(CHANGE_MODES)}")
+    return folded
 
 
 def _merge_mode(text: str) -> str:

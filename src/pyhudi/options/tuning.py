@@ -93,8 +93,6 @@ _FILES: dict[str, Entry] = {
                "hoodie.metadata.max.logfile.size"),
     **harmless("a write does not fail because the metadata table waits for its compaction",
                "hoodie.metadata.max.deltacommits.when_pending"),
-    **harmless("it counts with hoodie.table.cdc.enabled only, which is refused",
-               "hoodie.table.cdc.supplemental.logging.mode"),
 }  # fmt: skip
 
 _TIMELINE: dict[str, Entry] = {

@@ -32,13 +32,23 @@ def _workload(plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
     }
 
 
-def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, tuple[WriteStat, ...]]:
+def write_stats(
+    statuses: Sequence[WriteStatus], plan: WritePlan, *, keeps_changes: bool
+) -> dict[str, tuple[WriteStat, ...]]:
     """The commit's statement of each file. Spec: format/actions.md section 1.1.
 
-    Seen: up to version 6 a log's statement names the base file and the logs beside which it lies; later ones do not.
+    `keeps_changes`: the table has change data. Seen: up to version 6 a log's statement names the base file and the logs
+    beside which it lies. Later ones do so on tables with change data alone, for readers find the rows before by them.
     """
     stats: dict[str, list[WriteStat]] = {}
     slices = {task.number: (task.base_file or "", task.log.beside) for task in plan.tasks if task.log is not None}
+    if keeps_changes:
+        slices = {
+            task.number: (task.base_file or "", tuple(reversed(task.slice_logs)))
+            for task in plan.tasks
+            if task.base_instant is not None
+        } | slices
+    base_instants = {task.number: task.base_instant for task in plan.tasks if keeps_changes and task.log is None}
     for status in sorted(statuses, key=lambda s: (s.partition, s.file_id, s.log_version or 0)):
         stat = WriteStat(
             file_id=status.file_id, path=join(status.partition, status.file_name),
@@ -46,14 +56,23 @@ def write_stats(statuses: Sequence[WriteStatus], plan: WritePlan) -> dict[str, t
             num_update_writes=status.updates, num_inserts=status.inserts, total_write_bytes=status.size_bytes,
             partition_path=status.partition, file_size_in_bytes=status.size_bytes,
             prev_base_file=status.previous_file,
+            cdc_stats=_change_stats(status),
         )  # fmt: skip
         if status.log_version is not None:
             name = LogFileName.parse(status.file_name)
             assert name is not None
             base_file, beside = slices.get(status.task_number, ("", ()))
             stat = replace(
-                stat, prev_commit=name.instant, log_version=name.version, log_offset=0, base_file=base_file,
+                stat, prev_commit=base_instants.get(status.task_number) or name.instant,
+                log_version=name.version, log_offset=0, base_file=base_file,
                 log_files=(*beside, status.file_name),
             )  # fmt: skip
         stats.setdefault(status.partition, []).append(stat)
     return {partition: tuple(of) for partition, of in stats.items()}
+
+
+def _change_stats(status: WriteStatus) -> dict[str, int] | None:
+    """The path and the bytes of a file's change log."""
+    if status.change_log is None:
+        return None
+    return {join(status.partition, status.change_log): status.change_log_bytes}

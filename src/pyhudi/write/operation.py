@@ -24,7 +24,7 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import RunningWrite, Turns, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.early import refuse_groups_of_others
 from pyhudi.txn.conflicts.verdict import Judge, Mine, Refused, TableState, Verdict
-from pyhudi.txn.conflicts.writes import WriteRules, judge_write
+from pyhudi.txn.conflicts.writes import WriteRules, compacted_since, judge_write, refuse_revived
 from pyhudi.txn.undo.pending_services import take_off_dead
 from pyhudi.versions import LogNaming
 from pyhudi.write.commit_content import inflight_content, write_stats
@@ -41,6 +41,7 @@ from pyhudi.write.place.placement import place_rows
 from pyhudi.write.place.plan import WritePlan
 from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
+from pyhudi.write.revived_keys import find_revived
 from pyhudi.write.settings import WriteSettings
 
 AfterCommit: TypeAlias = Callable[[WriteSession], None]
@@ -204,14 +205,20 @@ def _judge(session: WriteSession, prepared: PreparedWrite, settings: WriteSettin
     """Judges by file groups, and where these alone do not decide, by the keys that both wrote."""
     rules, storage = _conflict_rules(session, prepared, settings, plan), session.access.storage
     logs = log_reading(session.snapshot)
+    finds_keys = prepared.operation is Operation.UPSERT and prepared.buckets is None
 
     def judge(mine: Mine, now: TableState) -> Verdict:
         verdict = judge_write(mine, now, rules)
-        if not isinstance(verdict, Refused) or not verdict.by_keys:
+        if isinstance(verdict, Refused) and verdict.by_keys:
+            others = [other for other in now.changes if other.requested in verdict.by_keys]
+            apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
+            verdict = judge_write(mine, now, rules, apart)
+        if isinstance(verdict, Refused) or not finds_keys:
             return verdict
-        others = [other for other in now.changes if other.requested in verdict.by_keys]
-        apart = find_apart(storage, mine.change, others, logs, is_global=rules.is_global)
-        return judge_write(mine, now, rules, apart)
+
+        compacted = compacted_since(mine, now)
+        revived = find_revived(session.access.snapshot(), mine.change, compacted) if compacted else None
+        return verdict if revived is None else refuse_revived(mine, now, revived)
 
     return judge
 
@@ -284,8 +291,9 @@ def _carry_out(
         statuses = work.write() if work.plan.tasks else []
 
     metadata = CommitMetadata(
-        write_stats(statuses, work.plan), operation.value, extra, partition_to_replace_file_ids=replaced
-    )
+        write_stats(statuses, work.plan, keeps_changes=write.session.snapshot.config.change_mode is not None),
+        operation.value, extra, partition_to_replace_file_ids=replaced,
+    )  # fmt: skip
     with phase("complete"), write.completing(metadata, judge) as (session, completed):
         then(session)
 
@@ -335,6 +343,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
         reading=log_reading(session.snapshot),
+        change_mode=config.change_mode,
     )
 
 

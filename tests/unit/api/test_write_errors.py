@@ -236,7 +236,6 @@ FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["PartialUpdateAvroPayload", "on a table of version 6"],
     ),
-    "change capture": ({"hoodie.table.cdc.enabled": "true"}, ["hoodie.table.cdc.enabled='true'"]),
     "no meta fields": ({"hoodie.populate.meta.fields": "false"}, ["hoodie.populate.meta.fields='false'"]),
     "a merger that nobody registered": (
         {

@@ -35,6 +35,7 @@ EXCEPTIONS = {
     "metadata/derive/changes_files.py": "encodes records of the listing",
     "metadata/store/files_partition.py": "decodes records of the listing",
     "metrics/names.py": "'files' is a number of an event, how many files a commit has written",
+    "spark/indexes.py": "Apache Hudi's dialect gives two kinds an expression, and no name to another",
     "versions.py": "a table version's row says which kinds it has, and how they are called there",
     "table/facts/config.py": "by the listing the table's properties tell whether there is a metadata table",
 }

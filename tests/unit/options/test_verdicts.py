@@ -21,6 +21,7 @@ from pyhudi.options.read_options import read_request_from_options
 from pyhudi.options.resolve import merge_options
 from pyhudi.options.verdicts import ENTRIES, OPEN_ENDED, find_entry, option_verdicts
 from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.sql.insert_settings import InsertSettings
 from pyhudi.table.facts import key_properties
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.write import settings as settings_module
@@ -108,7 +109,7 @@ def test_every_setting_is_read() -> None:
     read = names_in_source() | {text for text in vars(key_properties).values() if isinstance(text, str)}
     for given in ASKING:
         asked = Asked(given)
-        for settings in (WriteSettings, AfterCommitSettings, KeySettings, CommitCallback):
+        for settings in (WriteSettings, AfterCommitSettings, KeySettings, CommitCallback, InsertSettings):
             settings.from_options(asked)
         read |= asked.names
 

@@ -5,6 +5,7 @@ Not in the package's `__init__`, which every task imports: tasks need little of 
 
 from pyhudi.engine.spark.compaction import SparkSliceWork
 from pyhudi.engine.spark.executor import SparkExecutor
+from pyhudi.engine.spark.read.changes import changes_to_dataframe
 from pyhudi.engine.spark.read.scan import plan_to_dataframe
 from pyhudi.engine.spark.session import session_access, session_of, spark_access
 from pyhudi.engine.spark.write.staged_source import source_of
@@ -13,6 +14,7 @@ from pyhudi.engine.spark.write.staging import runs_on_this_machine
 __all__ = [
     "SparkExecutor",
     "SparkSliceWork",
+    "changes_to_dataframe",
     "plan_to_dataframe",
     "runs_on_this_machine",
     "session_access",

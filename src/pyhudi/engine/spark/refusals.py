@@ -53,12 +53,16 @@ def refuse_catalog(writer: type, writer_of_tables: type, stated: Callable[[Any],
     _refuse(writer_of_tables, ("using",), _NO_CATALOG)
 
 
-def refuse_sql(session: type, catalog: type) -> None:
-    """Refuse catalog tables of the format, in SQL texts and in calls.
+def refuse_creation(catalog: type) -> None:
+    """Refuse calls that make catalog tables of the format."""
+    _refuse(catalog, ("createTable", "createExternalTable"), _NO_CATALOG)
+
+
+def refuse_sql(session: type) -> None:
+    """Refuse tables of the format in SQL texts.
 
     Spark itself parses an SQL text. Only its error that the format is unknown is replaced by ours.
     """
-    _refuse(catalog, ("createTable", "createExternalTable"), _NO_CATALOG)
     if "sql" in session.__dict__:
         session.sql = _told_otherwise(session.__dict__["sql"], _NO_CATALOG)  # type: ignore[attr-defined]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_sql, refuse_streams
+from pyhudi.engine.spark.refusals import is_hudi, refuse_catalog, refuse_creation, refuse_sql, refuse_streams
 from pyhudi.errors import Invalid
 from pyhudi.table.facts.key_properties import bare_name
 
@@ -34,11 +34,13 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
 
     if not module.DataFrameWriter.__dict__.get(_MARK):
         refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
-        refuse_sql(
-            importlib.import_module(f"{package}.session").SparkSession,
-            importlib.import_module(f"{package}.catalog").Catalog,
-        )
-        refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: _state(writer)["format"])
+        if is_connect:
+            refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
+            refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
+        if is_connect:
+            refuse_catalog(
+                module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"]
+            )
 
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
@@ -52,7 +54,7 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
         setattr(kind, _MARK, True)
 
 
-def _state(builder: Any) -> dict[str, Any]:
+def writer_state(builder: Any) -> dict[str, Any]:
     """The format, options, mode and partition columns that one reader or writer was given so far."""
     return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})
 
@@ -100,7 +102,7 @@ def _note_calls(kind: type) -> None:
 def _noting(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        note(_state(self), *args, **kwargs)
+        note(writer_state(self), *args, **kwargs)
         return original(self, *args, **kwargs)
 
     return call
@@ -111,7 +113,7 @@ def _end_load(kind: type, load: Load) -> None:
 
     @functools.wraps(original)
     def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> Any:
-        state = _state(self)
+        state = writer_state(self)
         if not is_hudi(format or state["format"]):
             return original(self, path, format, schema, **options)
 
@@ -135,7 +137,7 @@ def _end_save(kind: type, save: Save) -> None:
         partitionBy: Any = None,  # noqa: N803  # PySpark's own name
         **options: object,
     ) -> Any:
-        state = _state(self)
+        state = writer_state(self)
         if not is_hudi(format or state["format"]):
             return original(self, path, format, mode, partitionBy, **options)
 

@@ -39,15 +39,30 @@ def encode_avro_block(rows: Rows, header: Mapping[HeaderKey, str]) -> bytes:
     Raises: Invalid for columns that are not those of the schema, and for record positions that are not one a row.
     Memory: the block, twice.
     """
-    encoder = row_encoder(_schema_text(header))
+    content, count = _avro_content(rows, _schema_text(header))
+    check_positions(header, count)
+    return encode_block(BlockType.AVRO_DATA, header, content)
+
+
+def encode_change_block(rows: Rows, *, instant_time: str, schema_text: str) -> bytes:
+    """A block of change data. `schema_text`: as `changes.change_schema` makes it.
+
+    Seen: the header holds the schema first. Raises, memory: as `encode_avro_block`.
+    """
+    header = {HeaderKey.SCHEMA: schema_text, HeaderKey.INSTANT_TIME: instant_time}
+    return encode_block(BlockType.CDC_DATA, header, _avro_content(rows, schema_text)[0])
+
+
+def _avro_content(rows: Rows, schema: str) -> tuple[bytes, int]:
+    """The content of a block of Avro rows, and the number of rows."""
+    encoder = row_encoder(schema)
     parts, count = [b""], 0
     for batch in rows:
         if batch.num_rows:
             parts.append(encoder.encode(batch, is_framed=True).content.tobytes())
             count += batch.num_rows
     parts[0] = _HEAD.pack(DATA_VERSION, count)
-    check_positions(header, count)
-    return encode_block(BlockType.AVRO_DATA, header, b"".join(parts))
+    return b"".join(parts), count
 
 
 def encode_parquet_block(

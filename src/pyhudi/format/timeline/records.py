@@ -14,7 +14,10 @@ NEW_FILE_GROUP = "null"
 """The `prev_commit` of the first file of a file group: the text "null", not a null."""
 
 
-REWRITES = frozenset({"COMPACT", "LOG_COMPACT"})
+COMPACTION = "COMPACT"
+"""The operation that a compaction's commit states."""
+
+REWRITES = frozenset({COMPACTION, "LOG_COMPACT"})
 """Operations that write existing rows anew and change no row."""
 
 MOVES = frozenset({"CLUSTER"})

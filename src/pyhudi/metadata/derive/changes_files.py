@@ -79,6 +79,7 @@ def files_records(metadata: CommitMetadata) -> dict[str, FilesRecord]:
             if stat.path:
                 files = new.setdefault(partition, {})
                 files[stat.path.rpartition("/")[2]] = stat.file_size_in_bytes or 0
+                files |= {path.rpartition("/")[2]: size_bytes for path, size_bytes in (stat.cdc_stats or {}).items()}
     return listing_records(new)
 
 

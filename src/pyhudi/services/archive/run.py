@@ -121,6 +121,16 @@ def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: Archiv
     return _Turn(ArchiveResult(archived=len(batch), metadata_archived=in_metadata, reason=plan.reason), left)
 
 
+def plan_of_archival(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> ArchivalPlan:
+    """What an archival would take off the timeline now, in all of its turns. Nothing is changed.
+
+    Requests: none where the timeline is short; else a few gets.
+    """
+    keep = _keep(snapshot, settings, now_ms=now_ms)
+    is_long = is_due(snapshot.timeline, keep)
+    return _plan(snapshot, settings, keep) if is_long else plan_archival(snapshot.timeline, keep, ())
+
+
 def _batches(instants: int) -> int:
     return -(-instants // BATCH_INSTANTS_MAX)
 

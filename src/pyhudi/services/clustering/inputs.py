@@ -182,6 +182,7 @@ def clustering_target(
     Raises: Invalid for a column that the table has not, or that has no order; NotFound for a table without a schema.
     """
     snapshot = session.snapshot
+    snapshot.refuse_renamed()
     if snapshot.schema_text is None:
         raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
 

@@ -11,7 +11,7 @@ from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.format.timeline.records import CompactionOperation, CompactionPlan
+from pyhudi.format.timeline.records import COMPACTION, CompactionOperation, CompactionPlan
 from pyhudi.services.compaction.plan import partitions_to_compact, plan_compaction, plan_log_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.services.compaction.trigger import why_logs_not_due, why_not_due
@@ -45,7 +45,7 @@ class CompactionKind(StrEnum):
 
     @property
     def operation(self) -> str:
-        return "COMPACT" if self is CompactionKind.BASE else "LOG_COMPACT"
+        return COMPACTION if self is CompactionKind.BASE else "LOG_COMPACT"
 
     @property
     def handle(self) -> SliceHandle[CompactionTarget, SliceTask]:
@@ -183,6 +183,7 @@ def compaction_target(
     Raises: Unsupported for rules of merging that only Java code knows; NotFound for a table without a schema.
     """
     snapshot = session.snapshot
+    snapshot.refuse_renamed()
     if snapshot.schema_text is None:
         raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
 

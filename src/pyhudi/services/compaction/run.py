@@ -104,11 +104,11 @@ class _Begun:
     tasks: list[SliceTask]
 
 
-def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
+def run_compactions(job: CompactionJob, *, is_asked: bool, plans: bool = True) -> CompactionResult:
     """Do every pending compaction, oldest first, then schedule a new one and do it.
 
-    `is_asked`: schedule one even if the trigger says that none is due. The table is held only at the beginning and at
-    the end of each compaction.
+    `is_asked`: schedule one even if the trigger says that none is due. `plans`: whether to schedule one at all. The
+    table is held only at the beginning and at the end of each compaction.
 
     Raises: Conflict while another process runs one of them, or holds the table at the beginning.
     """
@@ -121,12 +121,13 @@ def run_compactions(job: CompactionJob, *, is_asked: bool) -> CompactionResult:
                     continue
 
                 claim = partial(_claim, session.access.guard, life)
-                scheduled = None if pending else schedule(
+                scheduled = None if pending or not plans else schedule(
                     session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claim
                 )  # fmt: skip
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
                 if instant is None:
-                    return _result(done, reason=scheduled.reason if scheduled is not None else "")
+                    nothing = "" if done else f"no {job.kind.value} is pending"
+                    return _result(done, reason=scheduled.reason if scheduled is not None else nothing)
 
                 begun = _begin(job, session, instant, life)
             done.append(_finish(job, begun, life))

@@ -54,8 +54,9 @@ class CompactionSettings:
     them. `is_inline`: a compaction that is due follows each write. `is_scheduled_inline`: only its plan follows each
     write. `deltacommits_max`, `seconds_max`: what the trigger waits for. `io_mb_max`: mebibytes that one compaction may
     read and write together. `log_size_bytes_min`, `log_files_min`: the least size or count of a slice's logs, for
-    LOG_SIZE and LOG_COUNT. `days_max`: how many partitions, or days back, for the strategies by day. `log_blocks_min`:
-    blocks that make a slice worth a log compaction. Spec: format/actions.md section 8.
+    LOG_SIZE and LOG_COUNT. `days_max`: how many partitions, or days back, for the strategies by day. `logs_enabled`:
+    service processes compact logs; with `logs_inline` writes do, too. `log_blocks_min`: blocks that make a slice worth
+    a log compaction. Spec: format/actions.md section 8.
     """
 
     is_inline: bool = flag("hoodie.compact.inline", False)
@@ -70,6 +71,7 @@ class CompactionSettings:
     log_files_min: int = count("hoodie.compaction.logfile.num.threshold", 0, least=0)
     days_max: int = count("hoodie.compaction.daybased.target.partitions", 10)
     partition_regex: str = ".*"
+    logs_enabled: bool = flag("hoodie.log.compaction.enable", False)
     logs_inline: bool = False
     log_blocks_min: int = count("hoodie.log.compaction.blocks.threshold", 5)
 
@@ -82,14 +84,15 @@ class CompactionSettings:
         o, d = OptionValues(options), cls()
 
         strategies = _strategies(options.get(STRATEGY, "")) or (d.strategy,)
+        declared = o.fields(cls)
 
         return cls(
-            **o.fields(cls),
+            **declared,
             trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
             strategy=strategies[0],
             next_strategies=strategies[1:],
             partition_regex=_pattern(options.get(REGEX, "") or d.partition_regex),
-            logs_inline=o.flag("hoodie.log.compaction.enable", False) and o.flag("hoodie.log.compaction.inline", False),
+            logs_inline=declared["logs_enabled"] and o.flag("hoodie.log.compaction.inline", False),
         )
 
 

@@ -39,14 +39,19 @@ class CommitRange:
 
 
 def commit_range(
-    snapshot: Snapshot, start: str | date | datetime | None, end: str | date | datetime | None
+    snapshot: Snapshot,
+    start: str | date | datetime | None,
+    end: str | date | datetime | None,
+    *,
+    query: str = "incremental",
 ) -> CommitRange:
-    """The range that a caller's bounds stand for. Raises: Invalid for a text that is no time."""
+    """The range that a caller's bounds stand for. `query`: names it in errors. Raises: Invalid for a text that is no
+    time."""
     is_earliest = start is None or (isinstance(start, str) and start.lower() in EARLIEST_WORDS)
     first = None if is_earliest else instant_from_user(start, snapshot.zone, what="start")  # type: ignore[arg-type]
     last = None if end is None else instant_from_user(end, snapshot.zone, what="end")
     if first is not None and last is not None and first > last:
-        raise Invalid(f"incremental: expected a start at or before the end, found start='{start}', end='{end}'")
+        raise Invalid(f"{query}: expected a start at or before the end, found start='{start}', end='{end}'")
     return CommitRange(first, last)
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pyhudi.by_content import ByContent
 from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.format.log.changes import ChangeMode, parse_change_mode
 from pyhudi.format.metadata.groups import FILES
 from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, PARTIAL_UPDATE_MODE, UNAVAILABLE, merge_property
 from pyhudi.merge.rules import MergeMode
@@ -17,6 +18,8 @@ from pyhudi.versions import LAYOUT_VERSION, TableVersion, table_version
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
+CDC_ENABLED = "hoodie.table.cdc.enabled"
+CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 
@@ -104,6 +107,16 @@ class TableConfig:
         """Whether the metadata table has anything, complete or being built, beside the listing."""
         return not self.metadata_partitions_named <= {FILES}
 
+    @property
+    def change_mode(self) -> ChangeMode | None:
+        """What the change logs hold that writers keep. None for a table without change data.
+
+        Raises: Invalid for a mode that no release knows.
+        """
+        if not _flag(self.properties, CDC_ENABLED):
+            return None
+        return parse_change_mode(self.properties.get(CDC_MODE, ""))
+
     def zone(self, process_zone: tzinfo) -> tzinfo:
         """The time zone of instants: UTC, or `process_zone` if the table says LOCAL."""
         return UTC if self.is_utc else process_zone
@@ -124,7 +137,8 @@ class TableConfig:
             timezone="UTC" if self.is_utc else "LOCAL",
             database=self.properties.get("hoodie.database.name", ""),
             has_meta_fields=self.has_meta_fields,
-            is_cdc_enabled=_flag(self.properties, "hoodie.table.cdc.enabled"),
+            is_cdc_enabled=_flag(self.properties, CDC_ENABLED),
+            change_mode=(self.change_mode or parse_change_mode("")).value,
             payload=short_class_name(
                 self.properties.get("hoodie.table.legacy.payload.class")
                 or self.properties.get("hoodie.compaction.payload.class", "")

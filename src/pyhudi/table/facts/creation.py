@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never, cast, get_args
 
 from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import HOODIE, PROPERTIES
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.merge.mergers import PAYLOAD_ID
@@ -25,7 +26,7 @@ from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_
 from pyhudi.options.verdicts import fact_names, find_entry
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import new_bucket_properties
-from pyhudi.table.facts.config import TableType
+from pyhudi.table.facts.config import CDC_ENABLED, CDC_MODE, TableType
 from pyhudi.table.facts.key_properties import SPELLED_ANEW, bare_name, key_properties
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
@@ -101,7 +102,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.version": str(version),
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.base.file.format": "PARQUET",
-        "hoodie.table.cdc.enabled": "false",
+        **_change_data(new),
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
         "hoodie.datasource.write.hive_style_partitioning": "false",
@@ -123,7 +124,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         properties["hoodie.table.create.schema"] = new.create_schema
 
     # These options have been written above, under the one name that the version stores.
-    anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW)
+    anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
     if version.merging is Merging.MODE:
         anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     given = {name: text for name, text in new.properties.items() if name not in anew}
@@ -154,6 +155,17 @@ def _refuse_contradictions(new: NewTable) -> None:
             raise Invalid(
                 f"{argument}={show_fact(value)}: contradicts the options, which say '{said}'; give one of them"
             )
+
+
+def _change_data(new: NewTable) -> dict[str, str]:
+    """Whether writers keep change logs, and what these hold. Seen: Apache Hudi stores the latter with the former only.
+
+    Raises: Invalid for a value that is none.
+    """
+    if not find_fact(new.properties, Fact.IS_CDC_ENABLED):
+        return {CDC_ENABLED: "false"}
+    mode = find_fact(new.properties, Fact.CHANGE_MODE) or ChangeMode.BEFORE_AFTER.value
+    return {CDC_ENABLED: "true", CDC_MODE: str(mode)}
 
 
 def _merge_mode(new: NewTable, version: TableVersion) -> str:

@@ -35,8 +35,8 @@ def without_unmatched_files(storage: Storage, plan: ReadPlan, executor: Executor
         return plan
 
     def is_read(file: PlannedFile) -> bool:
-        if file.logs:
-            return True
+        if file.logs or (plan.evolution is not None and plan.evolution.of_file(file.path, ()) is not None):
+            return True  # statistics of a file whose columns had other names may be of other columns
         with closing(open_parquet(storage, file.path)) as opened:
             return bool(matching_row_groups(opened, plan))
 

@@ -70,19 +70,24 @@ def read_planned(
         files, schema = file.slice_files, plan.stored_schema
         read = partial(read_touched, on_positions=on_positions) if touched_only else read_merged
         batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
-    elif 0 < len(asked := _columns_asked(plan)) < len(columns):
+    elif not _had_other_names(plan, file) and 0 < len(asked := _columns_asked(plan)) < len(columns):
         yield from _read_matching(storage, plan, file, asked, use_threads=use_threads)
         return
     else:
         batches = read_stored_batches(
-            storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan)
-        )
+            storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan),
+            evolution=plan.evolution,
+        )  # fmt: skip
 
     keep = _keeper(plan)
     for batch in batches:
         kept = keep(shown_batch(plan, file, batch, stored))
         if len(kept):
             yield kept.select(plan.schema.names)
+
+
+def _had_other_names(plan: ReadPlan, file: PlannedFile) -> bool:
+    return plan.evolution is not None and plan.evolution.of_file(file.path, plan.columns_read) is not None
 
 
 def _columns_asked(plan: ReadPlan) -> list[str]:

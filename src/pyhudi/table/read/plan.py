@@ -18,6 +18,7 @@ from pyhudi.table.prune.index_pruning import PrunedQuery
 from pyhudi.table.prune.partition_values import PathValues, known_values
 from pyhudi.table.prune.pruning import PrunedBy
 from pyhudi.table.read.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.view.file_system_view import FileSlice
@@ -109,7 +110,8 @@ class ReadPlan:
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
     the answer and the predicate see otherwise than they are stored. `log_reading`: how logs are merged, where there
-    are any. `keys`: how partition paths are spelled.
+    are any. `keys`: how partition paths are spelled. `evolution`: how base files are read whose columns had other
+    names; None if none had.
     """
 
     files: tuple[PlannedFile, ...]
@@ -121,6 +123,7 @@ class ReadPlan:
     explanation: Explanation = field(compare=False)
     shown: ShownColumns = AS_STORED
     log_reading: LogReading | None = None
+    evolution: Evolution | None = None
 
     @property
     def columns_read(self) -> list[str]:
@@ -161,7 +164,8 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
     if not config.is_merge_on_read:
         return None
     rules = table_rules(snapshot, snapshot.schema)
-    return LogReading.of(rules, as_of or snapshot.timeline, None if config.has_meta_fields else snapshot.key_spec)
+    keys = None if config.has_meta_fields else snapshot.key_spec
+    return LogReading.of(rules, as_of or snapshot.timeline, keys, snapshot.evolution)
 
 
 def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
@@ -309,6 +313,7 @@ def make_plan(
         explanation=explanation,
         shown=shown,
         log_reading=merges,
+        evolution=snapshot.evolution,
     )
 
 

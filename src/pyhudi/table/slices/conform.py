@@ -36,11 +36,11 @@ def conform_array(array: pa.Array, target: pa.DataType, *, path: str, name: str)
         return _conform_struct(array, target, path=path, name=name)
     if pa.types.is_list(kind) and pa.types.is_list(target):
         values = conform_array(array.values, target.value_type, path=path, name=f"{name}[]")
-        return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_null_mask(array))
+        return pa.ListArray.from_arrays(list_offsets(array), values, type=target, mask=null_mask(array))
     if pa.types.is_map(kind) and pa.types.is_map(target):
         keys = conform_array(array.keys, target.key_type, path=path, name=f"{name}.key")
         items = conform_array(array.items, target.item_type, path=path, name=f"{name}.value")
-        return pa.MapArray.from_arrays(_offsets(array), keys, items, type=target, mask=_null_mask(array))
+        return pa.MapArray.from_arrays(list_offsets(array), keys, items, type=target, mask=null_mask(array))
     try:
         return _promoted(array, target, name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -72,14 +72,15 @@ def _conform_struct(array: pa.StructArray, target: pa.StructType, *, path: str, 
         at = array.type.get_field_index(field.name)
         child = pa.nulls(len(array), field.type) if at < 0 else array.field(at)
         children.append(conform_array(child, field.type, path=path, name=f"{name}.{field.name}"))
-    return pa.StructArray.from_arrays(children, fields=list(target), mask=_null_mask(array))
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=null_mask(array))
 
 
-def _null_mask(array: pa.Array) -> pa.Array | None:
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """The mask that `from_arrays` of nested arrays takes. None without a null."""
     return array.is_null() if array.null_count else None
 
 
-def _offsets(array: pa.Array) -> pa.Array:
+def list_offsets(array: pa.Array) -> pa.Array:
     """The offsets of a list or map array. With a mask, Arrow takes only offsets that are no slice of a larger array."""
     if array.offset == 0:
         return array.offsets

@@ -12,7 +12,7 @@ from pyhudi.format.keys.record_keys import KeySpec, record_keys
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.format.log.data import held_if_small, read_batches, read_counted_batches
 from pyhudi.format.log.delete import read_deletes
-from pyhudi.format.log.headers import is_partial, positions_base_instant, record_positions, schema_text
+from pyhudi.format.log.headers import instant_time, is_partial, positions_base_instant, record_positions, schema_text
 from pyhudi.format.log.joined import is_small_avro, join_avro
 from pyhudi.format.log.ordering import unwrap_ordering
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -20,6 +20,7 @@ from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.rules import MergeRules
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.evolved import Evolution, FileColumns
 from pyhudi.table.slices.key_parts import ALL_KEYS, KeyPart
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
 
@@ -39,15 +40,17 @@ def merge_blocks(
     schema: pa.Schema,
     part: KeyPart = ALL_KEYS,
     tally: LogTally | None = None,
+    *,
+    evolution: Evolution | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice: first the base rows as the log leaves them, then the log's rows whose keys are new.
 
     `base`: all rows of the base file in order, with the columns of `schema`. `blocks`: in the order in which they
     count. `keys`: how to compute record keys that the rows do not store. `part`: only rows with keys of this part are
-    given.
+    given. `evolution`: how blocks are read of a time when columns had other names.
     """
     found = tally if tally is not None else LogTally()
-    folded = fold_blocks(blocks, files, rules, keys, schema, part, found)
+    folded = fold_blocks(blocks, files, rules, keys, schema, part, found, evolution=evolution)
     merge = BaseMerge(folded)
 
     position = 0
@@ -73,13 +76,15 @@ def fold_blocks(
     schema: pa.Schema,
     part: KeyPart,
     tally: LogTally,
+    *,
+    evolution: Evolution | None = None,
 ) -> Folded:
     """The log folded to one record for each key. Arguments: as for `merge_blocks`."""
     with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
 
-    taking = _Taking(fold, schema, keys, files, part)
-    for run in _runs(blocks):
+    taking = _Taking(fold, schema, keys, files, part, evolution)
+    for run in _runs(blocks, evolution):
         tally.records += taking.take(run)
     taking.hand_over()
 
@@ -95,9 +100,16 @@ class _Taking:
     """
 
     def __init__(
-        self, fold: LogFold, schema: pa.Schema, keys: KeySpec | None, files: SliceFiles, part: KeyPart
+        self,
+        fold: LogFold,
+        schema: pa.Schema,
+        keys: KeySpec | None,
+        files: SliceFiles,
+        part: KeyPart,
+        evolution: Evolution | None,
     ) -> None:
         self._fold, self._schema, self._keys, self._files, self._part = fold, schema, keys, files, part
+        self._evolution = evolution
         self._waiting: list[pa.RecordBatch] = []
         self._held_positions: list[np.ndarray] = []
         self._is_partial = False
@@ -118,15 +130,23 @@ class _Taking:
             self.hand_over()
             return self._take_deletes(block)
 
-        row_count, batches = read_counted_batches(held_if_small(block), self._schema.names)
+        then = self._columns_then(block)
+        asked = self._schema.names if then is None else then.stored
+        row_count, batches = read_counted_batches(held_if_small(block), asked)
         positions = record_positions(block, row_count) if self._has_positions(block) else None
 
         start = taken = 0
         for batch in batches:
             batch_positions = None if positions is None else positions[start : start + len(batch)]
             start += len(batch)
-            taken += self._add(self._conformed(batch, block), batch_positions, is_partial(block))
+            rows = self._conformed(batch if then is None else then.named(batch), block)
+            taken += self._add(rows, batch_positions, is_partial(block))
         return taken
+
+    def _columns_then(self, block: LogBlock) -> FileColumns | None:
+        if self._evolution is None:
+            return None
+        return self._evolution.of_instant(instant_time(block), self._schema.names)
 
     def _take_joined(self, run: Sequence[LogBlock]) -> int | None:
         """As `_take_block` for each block.
@@ -142,8 +162,9 @@ class _Taking:
             if self._has_positions(block):
                 found = [record_positions(one, count) for one, count in zip(run, counts, strict=True)]
                 positions = np.concatenate([at for at in found if at is not None])
-            batches = list(read_batches(block, columns=self._schema.names))
-            rows = [self._conformed(batch, block) for batch in batches]
+            then = self._columns_then(block)
+            batches = list(read_batches(block, columns=self._schema.names if then is None else then.stored))
+            rows = [self._conformed(batch if then is None else then.named(batch), block) for batch in batches]
         except CorruptFile:
             return None
 
@@ -219,7 +240,7 @@ class _Taking:
         return len(deletes)
 
 
-def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
+def _runs(blocks: Sequence[LogBlock], evolution: Evolution | None) -> Iterator[list[LogBlock]]:
     """The blocks in order, as runs. Small Avro blocks that differ only in their rows form one run.
 
     Any other block is a run of its own.
@@ -227,7 +248,7 @@ def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
     run: list[LogBlock] = []
     size_bytes = 0
     for block in blocks:
-        if run and not (size_bytes + block.content_size <= JOINED_BYTES and _are_alike(run[0], block)):
+        if run and not (size_bytes + block.content_size <= JOINED_BYTES and _are_alike(run[0], block, evolution)):
             yield run
             run, size_bytes = [], 0
         run.append(block)
@@ -236,7 +257,7 @@ def _runs(blocks: Sequence[LogBlock]) -> Iterator[list[LogBlock]]:
         yield run
 
 
-def _are_alike(one: LogBlock, other: LogBlock) -> bool:
+def _are_alike(one: LogBlock, other: LogBlock, evolution: Evolution | None) -> bool:
     """Whether the rows of both blocks may be decoded together, as the rows of one block."""
     return (
         is_small_avro(one)
@@ -244,6 +265,7 @@ def _are_alike(one: LogBlock, other: LogBlock) -> bool:
         and schema_text(one) == schema_text(other)
         and is_partial(one) == is_partial(other)
         and positions_base_instant(one) == positions_base_instant(other)
+        and (evolution is None or evolution.schema_of(instant_time(one)) == evolution.schema_of(instant_time(other)))
     )
 
 

@@ -66,12 +66,14 @@ def read_merged(
     if choose is not None:
         files = replace(files, base_instant="")  # filtering shifts the rows: stored positions no longer apply
     if not blocks:
-        yield from _base_batches(storage, files, schema, choose, use_threads=use_threads)
+        yield from _base_batches(storage, files, schema, choose, reading, use_threads=use_threads)
         return
 
     for part in key_parts(blocks, reading):
-        base = _base_batches(storage, files, schema, choose, use_threads=use_threads)
-        yield from merge_blocks(base, blocks, files, reading.rules, reading.keys, schema, part, tally)
+        base = _base_batches(storage, files, schema, choose, reading, use_threads=use_threads)
+        yield from merge_blocks(
+            base, blocks, files, reading.rules, reading.keys, schema, part, tally, evolution=reading.evolution
+        )
 
 
 def stored_blocks(
@@ -92,10 +94,18 @@ def key_parts(blocks: Sequence[LogBlock], reading: LogReading) -> list[KeyPart]:
 
 
 def _base_batches(
-    storage: Storage, files: SliceFiles, schema: pa.Schema, choose: ChooseRows | None, *, use_threads: bool
+    storage: Storage,
+    files: SliceFiles,
+    schema: pa.Schema,
+    choose: ChooseRows | None,
+    reading: LogReading,
+    *,
+    use_threads: bool,
 ) -> Iterator[pa.RecordBatch]:
     if files.base_path is None:
         return
-    for batch in read_stored_batches(storage, files.base_path, schema.names, use_threads=use_threads):
+    for batch in read_stored_batches(
+        storage, files.base_path, schema.names, use_threads=use_threads, evolution=reading.evolution
+    ):
         rows = conform_batch(batch, schema, path=files.base_path)
         yield rows if choose is None else choose(rows)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile, HudiError
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.missing_files import told_as_missing
 
 BATCH_ROWS = 65_536
@@ -77,16 +78,22 @@ def read_stored_batches(
     *,
     use_threads: bool,
     choose: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
+    evolution: Evolution | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file in order, as they are stored, with those of the columns that the file has.
 
-    `choose`: picks the row groups to read from the open file. None: all are read.
+    `choose`: picks the row groups to read from the open file. None: all are read. `evolution`: columns that had other
+    names when the file was written get those of the query; then all row groups are read.
     Memory: one row group of these columns. Raises: CorruptFile.
     """
+    then = None if evolution is None else evolution.of_file(path, columns)
     with closing(open_parquet(storage, path)) as file:
-        present = [name for name in columns if name in file.schema_arrow.names]
-        groups = range(file.metadata.num_row_groups) if choose is None else choose(file)
-        yield from read_row_groups(file, groups, present, use_threads=use_threads)
+        asked = columns if then is None else then.stored
+        present = [name for name in asked if name in file.schema_arrow.names]
+        is_chosen = choose is not None and then is None
+        groups = choose(file) if choose is not None and is_chosen else range(file.metadata.num_row_groups)
+        for batch in read_row_groups(file, groups, present, use_threads=use_threads):
+            yield batch if then is None else then.named(batch)
 
 
 def read_row_groups(

@@ -6,6 +6,7 @@ untouched rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +38,7 @@ def find_touched(storage: Storage, files: SliceFiles, reading: LogReading, store
     if says_positions(blocks, files):
         return np.unique(np.concatenate([logged_positions(LogRecords.of(block)) for block in blocks]))
 
-    by_key = LogReading(MergeRules(key=reading.rules.key), reading.timeline, reading.keys, reading.log_size_bytes_max)
+    by_key = replace(reading, rules=MergeRules(key=reading.rules.key))
     found = []
     for part in key_parts(blocks, by_key):
         touched = _TouchedRows(storage, files, by_key, stored, (), blocks, part)
@@ -93,7 +94,11 @@ class _TouchedRows:
         deciding = {rules.key, *own, *ordering}
         self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
 
-        self._merge = BaseMerge(fold_blocks(blocks, files, rules, reading.keys, self._schema, part, LogTally()))
+        folded = fold_blocks(
+            blocks, files, rules, reading.keys, self._schema, part, LogTally(), evolution=reading.evolution
+        )
+        self._evolution = reading.evolution
+        self._merge = BaseMerge(folded)
         self._group_ends = np.zeros(1, np.int64)
         self.met = self._find()
 
@@ -148,6 +153,8 @@ class _TouchedRows:
         path = self._files.base_path
         if path is None:
             return
-        batches = read_stored_batches(self._storage, path, schema.names, use_threads=self._use_threads, choose=choose)
+        batches = read_stored_batches(
+            self._storage, path, schema.names, use_threads=self._use_threads, choose=choose, evolution=self._evolution
+        )
         for batch in batches:
             yield keyed(conform_batch(batch, schema, path=path), self._keys)

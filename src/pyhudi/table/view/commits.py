@@ -10,7 +10,7 @@ from pyhudi.format.timeline.action_files import decode_clean_metadata, decode_co
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.schema_on_read import LATEST_SCHEMA, refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.timeline.active import Timeline
 
 T = TypeVar("T")
@@ -42,20 +42,28 @@ def _archived(error: NotFound, read: Callable[[], T]) -> T:
         raise error from None
 
 
-def read_schema_text(storage: Storage, timeline: Timeline, create_schema: str | None) -> str | None:
-    """The Avro schema of the table's rows, without meta fields, as of this timeline.
+@dataclass(frozen=True, slots=True)
+class StatedSchema:
+    """The Avro schema of a table's rows, without meta fields; None if nothing states one. `has_history`: the write that
+    states it belongs to a table of schema-on-read evolution.
+    """
+
+    text: str | None
+    has_history: bool
+
+
+def read_stated_schema(storage: Storage, timeline: Timeline, create_schema: str | None) -> StatedSchema:
+    """The schema of the table as of this timeline.
 
     The schema is the one of the newest completed write that states one, archived writes included. If no write does, it
     is the schema that the table was created with, or None. Spec: format/actions.md section 1.2.
-    Usually one get. Raises: Unsupported for a table whose columns were renamed by schema-on-read evolution.
+    Usually one get.
     """
     for instant in _newest_first(timeline):
         extra = read_commit(storage, timeline, instant).extra_metadata
         if text := extra.get(SCHEMA):
-            if extra.get(LATEST_SCHEMA):
-                refuse_renamed_columns(storage)
-            return without_meta_fields(text)
-    return create_schema
+            return StatedSchema(without_meta_fields(text), bool(extra.get(LATEST_SCHEMA)))
+    return StatedSchema(create_schema, has_history=False)
 
 
 def _newest_first(timeline: Timeline) -> Iterator[Instant]:

@@ -3,12 +3,9 @@
 Their older files hold columns under the names of that time. Only the history of the schema tells which column is which.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.names import HOODIE, join
+from pyhudi.format.schema.history import SchemaHistory, parse_history
 from pyhudi.storage.protocol import Storage
 
 LATEST_SCHEMA = "latest_schema"
@@ -18,38 +15,36 @@ _FOLDER = join(HOODIE, ".schema")
 _SUFFIX = ".schemacommit"
 
 
-def refuse_renamed_columns(storage: Storage) -> None:
-    """Refuse a table in which a column had two names, or a name meant two columns. One list request and one get.
+def read_history(storage: Storage) -> SchemaHistory | None:
+    """The schemas of a table. None if each column had one name at all times, and each name meant one column.
 
-    Raises: Unsupported, naming the column; CorruptFile for a history that does not read.
+    One list request and one get. Raises: CorruptFile for a history that does not read.
     """
+    found = _read_newest(storage)
+    return None if found is None or found[1].renamed() is None else found[1]
+
+
+def refuse_renamed_columns(storage: Storage) -> None:
+    """Refuse to write to a table in which a column had two names, or a name meant two columns.
+
+    Requests: as `read_history`. Raises: Unsupported, naming the column; CorruptFile for a history that does not read.
+    """
+    found = _read_newest(storage)
+    renamed = None if found is None else found[1].renamed()
+    if found is not None and renamed is not None:
+        raise Unsupported(
+            f"{storage.location.uri}/{found[0]}: column '{renamed}' was renamed, or dropped and added again, by "
+            "schema-on-read evolution: this release reads such a table and does not write it, because each write has "
+            "to carry the history on. Write with Apache Hudi"
+        )
+
+
+def _read_newest(storage: Storage) -> tuple[str, SchemaHistory] | None:
     files = [file.path for file in storage.list(_FOLDER) if file.path.endswith(_SUFFIX)]
     if not files:
-        return
-
+        return None
     path = max(files)
-    names: dict[int, str] = {}
-    columns: dict[str, int] = {}
-
     try:
-        for schema in json.loads(storage.get(path))["schemas"]:
-            for number, name in _columns(schema["fields"], ""):
-                if names.setdefault(number, name) != name or columns.setdefault(name, number) != number:
-                    raise Unsupported(
-                        f"{storage.location.uri}/{path}: column '{name}' was renamed, or dropped and added again, by "
-                        "schema-on-read evolution; expected columns that keep their names: their values in older files "
-                        "would not be found. Rewrite the table with Apache Hudi"
-                    )
+        return path, parse_history(storage.get(path))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFile(path, 0, expected="a history of schemas as JSON", found=repr(error)) from error
-
-
-def _columns(fields: Sequence[Mapping[str, Any]], prefix: str) -> list[tuple[int, str]]:
-    """Number and full name of each column, fields of structs included."""
-    found = []
-    for field in fields:
-        name = f"{prefix}{field['name']}"
-        found.append((int(field["id"]), name))
-        if isinstance(field["type"], Mapping) and "fields" in field["type"]:
-            found += _columns(field["type"]["fields"], f"{name}.")
-    return found

@@ -16,10 +16,12 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties
 from pyhudi.table.read.shown_columns import ShownColumns, shown_columns
-from pyhudi.table.view.commits import read_commit, read_replaced, read_schema_text
+from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.view.commits import StatedSchema, read_commit, read_replaced, read_stated_schema
 from pyhudi.table.view.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
 from pyhudi.table.view.listing import FileListing, ListedFile
 from pyhudi.table.view.restores import hide_undone
+from pyhudi.table.view.schema_on_read import read_history, refuse_renamed_columns
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.versions import LogNaming
 
@@ -39,10 +41,28 @@ class Snapshot:
     timeline: Timeline
     listing: FileListing
 
-    @cached_property
+    @property
     def schema_text(self) -> str | None:
         """The Avro schema of rows, without meta fields. None if neither a write nor the creation has stated one."""
-        return read_schema_text(self.storage, self.timeline, self.config.create_schema)
+        return self._stated.text
+
+    @cached_property
+    def _stated(self) -> StatedSchema:
+        return read_stated_schema(self.storage, self.timeline, self.config.create_schema)
+
+    @cached_property
+    def evolution(self) -> Evolution | None:
+        """How files are read whose columns had other names. None if no column ever had another name.
+
+        A list request and a get for a table of schema-on-read evolution.
+        """
+        history = read_history(self.storage) if self._stated.has_history else None
+        return None if history is None else Evolution(history, history.of(self.timeline.until))
+
+    def refuse_renamed(self) -> None:
+        """Refuse to write rows where columns had other names. Raises: Unsupported."""
+        if self.evolution is not None:
+            refuse_renamed_columns(self.storage)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -71,10 +91,13 @@ class Snapshot:
         """
         return shown_columns(self.config, self.key_spec, self.schema, query=query)
 
-    def slices(self, partition: str, groups: Collection[str] | None = None) -> list[FileSlice]:
+    def slices(
+        self, partition: str, groups: Collection[str] | None = None, *, even_replaced: bool = False
+    ) -> list[FileSlice]:
         """The newest visible slice of each file group of a partition, sorted by file id.
 
-        `groups`: only these groups.
+        `groups`: only these groups. `even_replaced`: groups that a write has replaced, too. Then no
+        replacecommit is read.
         """
         files = self.listing.files(partition)
         if groups is not None:
@@ -85,7 +108,7 @@ class Snapshot:
             [file for file in files if file.name not in lost],
             self.timeline,
             slicing=log_slicing(self.config),
-            replaced=self.replaced.get(partition),
+            replaced=None if even_replaced else self.replaced.get(partition),
             valid_tokens=self._valid_tokens(partition, files),
         )
 

@@ -107,10 +107,11 @@ class WriteSession:
         table, upon = self.table, run.upon
         assert upon is not None
         written = frozenset(
-            stat.path
+            path
             for partition_stats in metadata.partition_to_write_stats.values()
             for stat in partition_stats
-            if stat.path
+            for path in (stat.path, *(stat.cdc_stats or ()))
+            if path
         )
 
         def verdict(marked: frozenset[str]) -> Verdict:
@@ -239,7 +240,6 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         )
 
     wanted = {
-        "hoodie.table.cdc.enabled": ("false",),
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
         "hoodie.index.type": get_args(IndexType),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyhudi.format.schema.differences import describe_changes
 from pyhudi.format.timeline.instant import Instant
+from pyhudi.format.timeline.records import COMPACTION
 from pyhudi.table.view.pending import CLUSTERINGS, FileGroup
 from pyhudi.txn.conflicts.changes import Change
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
@@ -98,6 +99,27 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             return Refused(text, is_mendable=True)
         by_keys.add(other.requested)
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
+
+
+def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:
+    """The file groups to whose logs a write appended, and that a compaction has taken since the write was planned."""
+    planned = {
+        group
+        for group, service in now.planned.items()
+        if service.action == "compaction" and mine.upon.planned.get(group) != service
+    }
+    done = {group for other in now.changes if other.operation == COMPACTION for group in other.rewritten}
+    return mine.change.appended & (planned | done)
+
+
+def refuse_revived(mine: Mine, now: TableState, group: FileGroup) -> Refused:
+    """The verdict on a write that brought a key back into a file group, whose compaction drops that key."""
+    partition, file_id = group
+    return Refused(
+        f"{now.uri}: a compaction took file group '{file_id}' in partition '{partition}' without a key that this write "
+        f"('{mine.target.requested}') brought back there meanwhile; run the write again",
+        is_mendable=True,
+    )
 
 
 def _frozen(mine: Change, service: Instant, rules: WriteRules) -> frozenset[FileGroup]:

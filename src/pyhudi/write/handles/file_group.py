@@ -5,6 +5,7 @@ with the same result.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from typing import assert_never
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.write.handles.append import append_rows
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileWriter, without
+from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.handles.incoming_rows import IncomingRows, collect_rows, delete_mask
 from pyhudi.write.handles.key_filter import KeyFilter
 from pyhudi.write.handles.merge import BATCH_ROWS, MergeOutcome, merge_base_file
@@ -162,17 +164,20 @@ def _rewrite(
     stamp = RowStamp(target.requested, task.number, task.partition, name)
     given = without(target.schema, stamp.constants)
 
-    outcome: MergeOutcome | None = merge_base_file(
-        store,
-        old_path=join(task.partition, task.base_file),
-        rows=rows,
-        as_stored=lambda batch, start: stored_rows(stamp, batch, given, start),
-        open_writer=lambda bloom, key_range: _open_writer(
-            file, target, constants=stamp.constants, bloom=bloom, key_range=key_range
-        ),
-        schema=given,
-        target=target,
-    )
+    mode = target.change_mode
+    with ChangeLog(store, target, task, write_token, mode) if mode is not None else nullcontext() as changes:
+        outcome: MergeOutcome | None = merge_base_file(
+            store,
+            old_path=join(task.partition, task.base_file),
+            rows=rows,
+            as_stored=lambda batch, start: stored_rows(stamp, batch, given, start),
+            open_writer=lambda bloom, key_range: _open_writer(
+                file, target, constants=stamp.constants, bloom=bloom, key_range=key_range
+            ),
+            schema=given,
+            target=target,
+            changes=changes,
+        )
     if outcome is None:
         return []
 
@@ -180,7 +185,8 @@ def _rewrite(
         task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
         previous_instant=task.base_instant, previous_file=task.base_file,
         writes=outcome.writes, inserts=outcome.inserts, updates=outcome.updates, deletes=outcome.deletes,
-        size_bytes=file.shown_size(),
+        size_bytes=file.shown_size(), change_log=None if changes is None else changes.name,
+        change_log_bytes=0 if changes is None else changes.size_bytes,
     )  # fmt: skip
     return [status]
 

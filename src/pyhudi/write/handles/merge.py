@@ -19,6 +19,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_array, conform_batch
 from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
+from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.handles.incoming_rows import IncomingRows
 from pyhudi.write.handles.key_filter import KeyFilter
 from pyhudi.write.handles.target import WriteTarget
@@ -62,11 +63,13 @@ def merge_base_file(
     open_writer: OpenWriter,
     schema: pa.Schema,
     target: WriteTarget,
+    changes: ChangeLog | None = None,
 ) -> MergeOutcome | None:
     """The stored rows in their order, replaced, changed or dropped as the table's rules say; then the inserts.
 
     None if no row changes; then no file is written. `schema`: the stored columns, without those that have one value in
-    all rows of the new file. Rows that do not change keep their values of these columns.
+    all rows of the new file. Rows that do not change keep their values of these columns. `changes`: is told what
+    changes.
     Memory: key and ordering columns of the old file, the incoming rows, and one row group; the incoming rows twice
     where one row is made of two.
 
@@ -79,8 +82,8 @@ def merge_base_file(
     with closing(open_parquet(storage, old_path)) as old:
         file = _OldFile(old, old_path, schema)
         if target.matches_keys and not target.rules.wins_whole:
-            return _merge_by_rules(file, rows, as_stored, open_writer, target)
-        return _merge_whole(file, rows, as_stored, open_writer, target)
+            return _merge_by_rules(file, rows, as_stored, open_writer, target, changes)
+        return _merge_whole(file, rows, as_stored, open_writer, target, changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,12 @@ class _OldFile:
 
 
 def _merge_whole(
-    old: _OldFile, rows: IncomingRows, as_stored: AsStored, open_writer: OpenWriter, target: WriteTarget
+    old: _OldFile,
+    rows: IncomingRows,
+    as_stored: AsStored,
+    open_writer: OpenWriter,
+    target: WriteTarget,
+    changes: ChangeLog | None,
 ) -> MergeOutcome | None:
     ordering = target.ordering if target.compares_stored else ()
     settled = _settle(
@@ -124,19 +132,26 @@ def _merge_whole(
             span = slice(start, start + len(stored))
             start += len(stored)
             take, drop = settled.take[span], settled.drop[span]
-            for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken):
+            for merged in _merge_batch(stored, take, drop, incoming, as_stored, taken, changes):
                 writer.write(merged, new_keys=None if knows_old_keys else merged.column(RECORD_KEY))
             taken += int((take >= 0).sum())
 
         if len(settled.new):
             inserted = as_stored(incoming.take(pa.array(settled.new)), taken)
+            if changes is not None:
+                changes.inserted(inserted)
             writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
 
     return MergeOutcome(writer.rows, len(settled.new), updates, deletes)
 
 
 def _merge_by_rules(
-    old: _OldFile, rows: IncomingRows, as_stored: AsStored, open_writer: OpenWriter, target: WriteTarget
+    old: _OldFile,
+    rows: IncomingRows,
+    as_stored: AsStored,
+    open_writer: OpenWriter,
+    target: WriteTarget,
+    changes: ChangeLog | None,
 ) -> MergeOutcome | None:
     """Merge as a query merges a base file with its log; here the incoming rows stand in for the log.
 
@@ -144,8 +159,8 @@ def _merge_by_rules(
     """
     folded = _as_log(old, rows, as_stored, target)
 
-    changes, may_drop, inserts = _foresee(old, folded)
-    if not changes:
+    may_change, may_drop, inserts = _foresee(old, folded)
+    if not may_change:
         return None
 
     keys = old.file.metadata.num_rows + inserts
@@ -158,8 +173,12 @@ def _merge_by_rules(
         for stored in old.batches(old.schema):
             merged = merge.merge(stored, start)
             start += len(stored)
+            if changes is not None and merged is not stored:
+                changes.compared(stored, merged)
             writer.write(merged, new_keys=None if key_range is not None else merged.column(RECORD_KEY))
         for inserted in merge.remaining():
+            if changes is not None:
+                changes.inserted(inserted)
             writer.write(inserted, new_keys=inserted.column(RECORD_KEY))
 
     counts = merge.counts
@@ -251,13 +270,18 @@ def _merge_batch(
     incoming: pa.RecordBatch,
     as_stored: AsStored,
     start: int,
+    changes: ChangeLog | None,
 ) -> list[pa.RecordBatch]:
     replaced = np.flatnonzero(take >= 0)
+    if changes is not None and drop.any():
+        changes.deleted(stored.filter(pa.array(drop)))
 
     if not len(replaced):
         return [stored.filter(pa.array(~drop)) if drop.any() else stored]
 
     fresh = as_stored(incoming.take(pa.array(take[replaced])), start)
+    if changes is not None:
+        changes.updated(stored.take(pa.array(replaced)), fresh)
 
     # Few rows are replaced: cutting the batch at these rows is cheaper than building new columns.
     if not drop.any() and len(replaced) * _SPARSE <= len(stored):

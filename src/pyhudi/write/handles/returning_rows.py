@@ -21,9 +21,11 @@ from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import ChooseRows, read_merged, stored_blocks
+from pyhudi.table.slices.row_positions import LogRecords, record_keys_of
 from pyhudi.table.slices.slice_log import slice_files
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.write.handles.attempt import AttemptedFile
+from pyhudi.write.handles.change_log import ChangeLog, paired
 from pyhudi.write.handles.compaction import write_merged
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask
@@ -96,13 +98,50 @@ def rewrite_without(
         use_threads=False, more=own, choose=_without(keys),
     )  # fmt: skip
     rows = write_merged(file, name, target.schema, target.avro_schema, target.settings, batches)
+    change_log, change_log_bytes = _log_changes(storage, target, task, keys, own, write_token)
 
     inserts, updates, deletes = counts
     return WriteStatus(
         task_number=task.number, partition=task.partition, file_id=task.file_id, file_name=name,
         previous_instant=task.base_instant, previous_file=task.base_file,
         writes=rows, inserts=inserts, updates=updates, deletes=deletes, size_bytes=file.shown_size(),
+        change_log=change_log, change_log_bytes=change_log_bytes,
     )  # fmt: skip
+
+
+def _log_changes(
+    storage: Storage,
+    target: WriteTarget,
+    task: FileGroupTask,
+    back: pa.Array,
+    own: Sequence[LogBlock],
+    write_token: str,
+) -> tuple[str | None, int]:
+    """Write the change log of the new base file, if the table keeps some: the slice before is compared with it.
+
+    `back`: the keys whose base rows were left out. Memory: as `read_merged`, and the rows of the written keys, twice.
+    """
+    file_slice, reading, mode = task.file_slice, target.reading, target.change_mode
+    if mode is None:
+        return None, 0
+    assert file_slice is not None
+    assert reading is not None
+    schema = pa.schema([(RECORD_KEY, pa.string())])
+    written = [chunk for block in own for chunk in record_keys_of(LogRecords.of(block), schema, reading).chunks]
+    keys = pc.unique(one_array(pa.chunked_array(written, pa.string())))
+
+    def rows(more: Sequence[LogBlock], choose: ChooseRows) -> pa.Table:
+        batches = read_merged(
+            storage, slice_files(file_slice), reading, target.schema, target.schema.names,
+            use_threads=False, more=more, choose=choose,
+        )  # fmt: skip
+        found = (batch.filter(pc.is_in(batch.column(RECORD_KEY), keys)) for batch in batches)
+        return pa.Table.from_batches((batch.select(target.schema.names) for batch in found), target.schema)
+
+    with ChangeLog(storage, target, task, write_token, mode) as log:
+        for changes in paired(rows((), lambda batch: batch), rows(own, _without(back))):
+            log.add(changes)
+    return log.name, log.size_bytes
 
 
 def _may_return(target: WriteTarget) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import MarkerKind
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import StorageLocation
@@ -25,7 +26,8 @@ class WriteTarget:
     columns are the key. `logs`: how logs are written. `log_marker`: the kind of their markers. `is_partial`: the rows
     hold only some of the columns; a stored row keeps its values in the others. `rules`: how the table merges rows of
     one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored` say as much.
-    `reading`: how the logs of slices are read; None for a table without logs.
+    `reading`: how the logs of slices are read; None for a table without logs. `change_mode`: what the change logs of
+    rewritten files hold; None for a table that keeps none.
     """
 
     location: StorageLocation
@@ -47,6 +49,7 @@ class WriteTarget:
     is_partial: bool = False
     rules: MergeRules = field(default_factory=MergeRules)
     reading: LogReading | None = None
+    change_mode: ChangeMode | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class WriteStatus:
 
     `previous_instant`, `previous_file`: of the base file that was rewritten. `log_version`: of a log file; None for a
     base file. The `writes` of a log file are the rows in it, its `inserts` the rows that were planned as new.
+    `change_log`: the name of the change log beside a base file, of `change_log_bytes` bytes.
     """
 
     task_number: int
@@ -69,3 +73,5 @@ class WriteStatus:
     deletes: int
     size_bytes: int
     log_version: int | None = None
+    change_log: str | None = None
+    change_log_bytes: int = 0

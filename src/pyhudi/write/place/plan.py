@@ -38,7 +38,8 @@ class FileGroupTask:
     or not, however many. None where keys are looked up.
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
-    to, if it has a base file with logs upon it. `log_compaction`: a pending log compaction of the group.
+    to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
+    to, oldest first. `log_compaction`: a pending log compaction of the group.
     """
 
     number: int
@@ -54,6 +55,7 @@ class FileGroupTask:
     log: NewLog | None = None
     searched: FileSlice | None = None
     file_slice: FileSlice | None = None
+    slice_logs: tuple[str, ...] = ()
     log_compaction: str | None = None
 
 
@@ -168,6 +170,7 @@ def group_task(
         bucket_id=bucket_id,
         searched=searched,
         file_slice=_logged(file_slice, kind),
+        slice_logs=tuple(log.name.format() for log in file_slice.log_files) if kind is TaskKind.APPEND else (),
     )
 
 

@@ -246,7 +246,7 @@ def test_a_log_compaction_counts_the_delta_commits_since_the_one_before() -> Non
         ({"hoodie.log.compaction.inline": "true"}, CompactionSettings()),
         (
             {"hoodie.log.compaction.inline": "true", "hoodie.log.compaction.enable": "true"},
-            CompactionSettings(logs_inline=True),
+            CompactionSettings(logs_enabled=True, logs_inline=True),
         ),
     ],
 )

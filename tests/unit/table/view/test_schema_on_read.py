@@ -27,6 +27,14 @@ def inner(*fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "fields": list(fields)}
 
 
+def listed(number: int, element: Any) -> dict[str, Any]:
+    return {"type": "array", "element_id": number, "element": element, "element_optional": True}
+
+
+def mapped(key: int, value: int, kind: Any) -> dict[str, Any]:
+    return {"type": "map", "key_id": key, "key": "string", "value_id": value, "value": kind, "value_optional": True}
+
+
 def test_columns_that_keep_their_names_are_read() -> None:
     refuse_renamed_columns(MemoryStorage())
     refuse_renamed_columns(
@@ -44,6 +52,14 @@ def test_columns_that_keep_their_names_are_read() -> None:
         (([field(1, "a")], [field(0, "b")], [field(0, "a")]), "a"),
         (([field(2, "a")], [field(0, "a")]), "a"),
         (([field(0, "a", inner(field(1, "y")))], [field(0, "a", inner(field(1, "x")))]), "a.x"),
+        (
+            ([field(0, "a", listed(1, inner(field(2, "y"))))], [field(0, "a", listed(1, inner(field(2, "x"))))]),
+            "a.element.x",
+        ),
+        (
+            ([field(0, "a", mapped(1, 2, inner(field(3, "y"))))], [field(0, "a", mapped(1, 2, inner(field(3, "x"))))]),
+            "a.value.x",
+        ),
     ],
 )
 def test_a_renamed_column_is_named(schemas: tuple[list[dict[str, Any]], ...], name: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,16 @@ of its own at least. That costs a query of all partitions as much as merging som
 
 _SHARE_BYTES = 64 << 20
 """Bytes of base files and logs that are worth a task. Each task takes a tenth of a second before it reads anything."""
+
+
+class Sized(Protocol):
+    """What a task reads as a whole. `size_bytes`: what it may read."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+Slice = TypeVar("Slice", bound=Sized)
 
 
 def read_merged_slices(
@@ -76,8 +87,8 @@ def read_merged_slices(
 def map_slices(
     spark: SparkSession,
     location: StorageLocation,
-    slices: Sequence[PlannedFile],
-    read: Callable[[Storage, PlannedFile], Iterator[pa.RecordBatch]],
+    slices: Sequence[Slice],
+    read: Callable[[Storage, Slice], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
     *,
     tasks_max: int | None = None,
@@ -88,7 +99,7 @@ def map_slices(
     """
     use_running_interpreter(spark)
     shares = _shares(slices, tasks_max or _share_count(slices, core_count(spark)))
-    numbers = spark.range(0, len(shares), 1, len(shares))
+    numbers = spark.range(0, len(shares), 1, max(1, len(shares)))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         storage = open_storage(location)
@@ -124,15 +135,15 @@ def read_standing_rows(
     return tasks.mapInArrow(run, spark_schema(schema))
 
 
-def _share_count(slices: Sequence[PlannedFile], cores: int) -> int:
+def _share_count(slices: Sequence[Sized], cores: int) -> int:
     """The same number for each core: one to `_TASKS_A_CORE`, by the bytes that there are to read."""
     a_core = -(-sum(planned_file.size_bytes for planned_file in slices) // (cores * _SHARE_BYTES))
     return cores * min(max(1, a_core), _TASKS_A_CORE)
 
 
-def _shares(slices: Sequence[PlannedFile], most: int) -> list[list[PlannedFile]]:
+def _shares(slices: Sequence[Slice], most: int) -> list[list[Slice]]:
     """At most so many lists of slices, each with about the same number of bytes."""
-    shares: list[list[PlannedFile]] = [[] for _ in range(min(most, len(slices)))]
+    shares: list[list[Slice]] = [[] for _ in range(min(most, len(slices)))]
     sizes = [0] * len(shares)
     for planned_file in sorted(slices, key=lambda planned_file: planned_file.size_bytes, reverse=True):
         at = sizes.index(min(sizes))

@@ -46,15 +46,16 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     which stored rows are its rows, these are a native scan (`standing_scan`). If it pays (`split_by_design`), only rows
     that the log touches are merged, and the others are a native scan. Otherwise all rows are merged (`_whole`).
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
-    numbers into that column, tasks read slices without logs, too. An Arrow expression as predicate is evaluated by
-    Arrow on the executors.
+    numbers into that column, or if columns had other names in older files, tasks read slices without logs, too. An
+    Arrow expression as predicate is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
 
-    is_native = not is_overwritten(plan.schema_read.names)
+    is_native = not is_overwritten(plan.schema_read.names) and plan.evolution is None
     plain = [file for file in plan.files if is_native and not file.logs]
     logged = [file for file in plan.files if not is_native or file.logs]
-    apart, whole = ([], logged) if hides_position(plan.schema_read.names) else split_by_design(logged)
+    merges_all = hides_position(plan.schema_read.names) or plan.evolution is not None
+    apart, whole = ([], logged) if merges_all else split_by_design(logged)
 
     standing = find_standing_slices(spark, location, plan, apart)
     apart = [file for file in apart if all(file is not one for one, _ in standing)]

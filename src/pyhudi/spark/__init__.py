@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.datasource import load_table, save_dataframe
 from pyhudi.engine.spark.register import wrap_readers_and_writers
+from pyhudi.engine.spark.session import is_classic
 from pyhudi.engine.spark.write.staging import runs_on_this_machine, scratch_folder
+from pyhudi.spark.names import register_sql
 from pyhudi.storage.scratch import sweep_once
 
 if TYPE_CHECKING:
@@ -27,5 +29,7 @@ def register(spark: "SparkSession") -> None:
         spark.read.format("hudi").option("as.of.instant", "2026-11-01").load(path)
     """
     wrap_readers_and_writers(type(spark), load=load_table, save=save_dataframe)
+    if is_classic(spark):
+        register_sql(spark)
     if runs_on_this_machine(spark):
         sweep_once(scratch_folder(spark), setting="spark.local.dir")

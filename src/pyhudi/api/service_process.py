@@ -1,0 +1,237 @@
+"""Services that run by themselves, beside the writers of tables: `pyhudi.services.run`."""
+
+import os
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pyhudi.api import frames, indexes, writes
+from pyhudi.api.clustering import clustering_job
+from pyhudi.api.handle import TableHandle
+from pyhudi.api.services import clean_job, compaction_job, slice_work
+from pyhudi.api.table import HudiTable
+from pyhudi.errors import Invalid, hide_secrets
+from pyhudi.metrics.events import Backlog
+from pyhudi.metrics.listeners import is_listening, tell
+from pyhudi.metrics.measuring import told
+from pyhudi.services.after_commit import AfterCommitSettings
+from pyhudi.services.archive.run import run_archive
+from pyhudi.services.backlog import pending_services
+from pyhudi.services.clean.run import run_cleans
+from pyhudi.services.clustering.run import run_clusterings
+from pyhudi.services.compaction.inputs import CompactionKind
+from pyhudi.services.compaction.run import run_compactions
+from pyhudi.services.rounds.due import Due, Look, Service, find_due, plans_new
+from pyhudi.services.rounds.loop import Rounds, Served, ServiceStatus, State, Told
+from pyhudi.txn.locks.life import LifeTerms
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TableLike = HudiTable | str | os.PathLike[str]
+
+INTERVAL_S = 10.0
+"""Seconds between two rounds, if nobody says otherwise."""
+
+_OF_ROWS = frozenset({Service.COMPACTION, Service.LOG_COMPACTION, Service.CLUSTERING, Service.INDEXING})
+"""Services that read all rows of file groups, or write them anew."""
+
+
+class Stop(Protocol):
+    """Ends a run: a `threading.Event`, or what acts like one."""
+
+    def is_set(self) -> bool:
+        """Whether the run is to end."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait so many seconds, or until the run is to end. Returns whether it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceReport:
+    """How a run of services ended, or, of a dry run, what it found.
+
+    `rounds`: how often it looked at the tables. `tables`: each by its address, with its services in the order of a
+    round. `has_failed`: whether a service of any table failed when it was last tried.
+    """
+
+    rounds: int
+    tables: Mapping[str, tuple[ServiceStatus, ...]]
+
+    @property
+    def has_failed(self) -> bool:
+        return any(one.state is State.FAILED for services in self.tables.values() for one in services)
+
+    def document(self) -> dict[str, Any]:
+        """The report as a JSON document holds it."""
+        return {
+            "rounds": self.rounds,
+            "has_failed": self.has_failed,
+            "tables": {uri: {one.service.value: asdict(one) for one in found} for uri, found in self.tables.items()},
+        }
+
+
+def run(
+    tables: TableLike | Iterable[TableLike],
+    *,
+    services: Collection[str] | None = None,
+    options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    interval_s: float = INTERVAL_S,
+    once: bool = False,
+    dry_run: bool = False,
+    stop: Stop | None = None,
+    on_change: Callable[[ServiceReport], None] | None = None,
+    spark: "SparkSession | None" = None,
+) -> ServiceReport:
+    """Look after tables beside their writers: carry out the services that are due, round after round.
+
+    `tables`: one table or several, opened or as paths. `services`: names out of `failed_writes`, `compaction`,
+    `log_compaction`, `clustering`, `indexing`, `expiry`, `clean`, `archive`; None: those that the tables' properties
+    and `options` have on. What is pending of a service is carried out in any case. `interval_s`: seconds between two
+    rounds. `once`: one round. `dry_run`: one round that only says what is due, and why the rest is not. `stop`: ends
+    the run when it is set; a service that is running is finished first. `on_change`: gets the report each time that a
+    service changes its state. `spark`: the session on whose cluster compactions and clusterings run.
+
+    Errors of services and tables do not end the run: they are in the report, are logged, and are tried again. Any
+    number of processes may look after one table. Without `once` and `stop` it runs until it is interrupted.
+    Raises: NotFound for a path without a table; Invalid for an unknown service or a bad option, before the first round.
+    """
+    if interval_s <= 0:
+        raise Invalid(f"interval_s={interval_s!r}: expected a number of seconds above 0")
+    chosen = _services(services)
+    served = [_Served(table, chosen, options, spark) for table in _opened(tables, storage_options)]
+    for one in served:
+        one.check_options()
+    if dry_run:
+        return ServiceReport(rounds=1, tables={one.uri: one.found() for one in served})
+
+    ends: Stop = stop if stop is not None else threading.Event()
+    return _run(served, chosen, ends, interval_s, once=once, on_change=on_change)
+
+
+def _run(
+    served: "Sequence[_Served]",
+    chosen: Collection[Service] | None,
+    ends: Stop,
+    interval_s: float,
+    *,
+    once: bool,
+    on_change: Callable[[ServiceReport], None] | None,
+) -> ServiceReport:
+    def report() -> ServiceReport:
+        found = {
+            table.uri: tuple(rounds.status[key] for one in Service if (key := (table.uri, one)) in rounds.status)
+            for table in served
+        }
+        return ServiceReport(rounds=rounds.count, tables=found)
+
+    told_of: Told = (lambda uri, status: None) if on_change is None else (lambda uri, status: on_change(report()))
+    rounds = Rounds(
+        served, tuple(Service) if chosen is None else chosen, served[0].clock,
+        interval_ms=max(1, round(interval_s * 1000)), is_stopped=ends.is_set, tell=told_of,
+    )  # fmt: skip
+    while not ends.is_set():
+        rounds.round()
+        if once or ends.wait(interval_s):
+            break
+    return report()
+
+
+def _services(names: Collection[str] | None) -> tuple[Service, ...] | None:
+    known = [one.value for one in Service]
+    if names is None:
+        return None
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise Invalid(f"services={names!r}: expected a list of names, such as ['compaction', 'clean']")
+    if unknown := [name for name in names if name not in known]:
+        raise Invalid(f"services: expected some of {', '.join(known)}; found {unknown[0]!r}")
+    return tuple(Service(name) for name in names)
+
+
+def _opened(tables: TableLike | Iterable[TableLike], storage_options: Mapping[str, str] | None) -> "list[HudiTable]":
+    given = [tables] if isinstance(tables, (HudiTable, str, os.PathLike)) else list(tables)
+    if not given:
+        raise Invalid("tables: expected at least one table or path")
+    return [t if isinstance(t, HudiTable) else HudiTable.open(t, storage_options=storage_options) for t in given]
+
+
+class _Served:
+    """A table that is looked after."""
+
+    def __init__(
+        self,
+        table: HudiTable,
+        named: tuple[Service, ...] | None,
+        options: Mapping[str, object] | None,
+        spark: "SparkSession | None",
+    ) -> None:
+        self._handle: TableHandle = table._handle
+        self._named, self._wanted = named, named or ()
+        self._options, self._spark = options, spark
+        self.clock = self._handle.access.clock
+        self.uri = hide_secrets(self._handle.access.location.uri)
+
+    def check_options(self) -> None:
+        """Raises: Invalid, Unsupported for options that no service of the table takes."""
+        _, merged, _ = self._handle.prepare(self._options)
+        AfterCommitSettings.from_options(merged)
+
+    def found(self) -> tuple[ServiceStatus, ...]:
+        """What a dry run says."""
+        verdicts = self.due(tuple(Service) if self._named is None else self._named)
+        now_ms = self._handle.access.clock.now_ms()
+        return tuple(
+            ServiceStatus(one.service, State.DUE if one.is_due else State.IDLE, one.reason, now_ms) for one in verdicts
+        )
+
+    def due(self, services: Collection[Service]) -> Sequence[Due]:
+        snapshot, merged, settings = self._handle.prepare(self._options)
+        access = self._handle.access
+        if is_listening():
+            pending = pending_services(snapshot.timeline, now_ms=access.clock.now_ms(), zone=snapshot.zone)
+            tell(Backlog(self.uri, pending))
+
+        expires_ms = settings.heartbeat_interval_ms * settings.heartbeat_misses
+        look = Look(
+            snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), index_type=settings.index_type,
+            wanted=self._wanted, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
+        )  # fmt: skip
+        return find_due(look, services)
+
+    def carry_out(self, service: Service) -> Served:
+        result = told(self.uri, service.value, lambda: self._run(service))()
+        if isinstance(result, tuple):  # of rollbacks or index builds
+            return Served(result[-1].requested if result else None, "" if result else "nothing was left to do")
+        return Served(getattr(result, "requested", None), result.reason)  # an archival has no instant
+
+    def _run(self, service: Service) -> Any:
+        """The result of the calls of the same name."""
+        handle, access = self._handle, self._handle.access_through(self._spark)
+        prepare = handle.prepare_rows if service in _OF_ROWS else handle.prepare
+        _, merged, settings = prepare(self._options)
+        after = AfterCommitSettings.from_options(merged)
+        work = slice_work(handle, access, frames.as_cluster(self._spark))
+
+        match service:
+            case Service.FAILED_WRITES:
+                with clean_job(handle, access, settings, after.clean).open_session() as session:
+                    return tuple(session.rolled_back)
+            case Service.COMPACTION | Service.LOG_COMPACTION:
+                kind = CompactionKind.BASE if service is Service.COMPACTION else CompactionKind.LOG
+                job = compaction_job(handle, kind, access, settings, after, work)
+                return run_compactions(job, is_asked=False, plans=plans_new(service, after, self._wanted))
+            case Service.CLUSTERING:
+                own = clustering_job(handle, access, settings, after, work)
+                return run_clusterings(own, is_asked=False, plans=plans_new(service, after, self._wanted))
+            case Service.INDEXING:
+                return indexes.run_planned(handle, self._options, self._spark)
+            case Service.EXPIRY:
+                return writes.expire_partitions(handle, self._options, dry_run=False)
+            case Service.CLEAN:
+                return run_cleans(clean_job(handle, handle.access, settings, after.clean), is_asked=False)
+            case Service.ARCHIVE:
+                open_session = partial(handle.session, settings, after.archive.clean, "archive")
+                return run_archive(open_session, after.archive, handle.access.clock)

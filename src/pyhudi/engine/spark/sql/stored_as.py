@@ -1,0 +1,111 @@
+"""Rows cast to the columns of a table by Spark's own rules of store assignment, with its own errors."""
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from pyhudi.engine.spark.java import java_class
+from pyhudi.engine.spark.sql.gateway import CATALYST, dataframe_of, find_class
+from pyhudi.engine.spark.write.keys import quoted
+
+_RESOLVER = f"{CATALYST}.analysis.TableOutputResolver"
+REFUSED = "pyhudi refuses: "
+"""How messages begin that Spark raises for pyhudi in the midst of a query."""
+
+
+def stored_as(rows: DataFrame, columns: Sequence[t.StructField], *, table_name: str, by_name: bool) -> DataFrame:
+    """The rows with these columns, in these types. A value that does not fit is an error when it is met.
+
+    `by_name`: columns are found by their names, otherwise by their places.
+    Raises: Spark's AnalysisException for columns that are missing, too many, or of a type that may not be stored so.
+    """
+    spark = rows.sparkSession
+    wanted = t.StructType([t.StructField(field.name, field.dataType, True) for field in columns])
+    types = java_class(spark, f"{CATALYST}.types.DataTypeUtils")
+    expected = types.toAttributes(spark._jsparkSession.parseDataType(wanted.json()))
+    plan = rows._jdf.queryExecution().analyzed()
+    conf = spark._jsparkSession.sessionState().conf()
+    resolver = java_class(spark, _RESOLVER)
+    count = next(
+        len(method.getParameterTypes())
+        for method in find_class(spark, _RESOLVER).getMethods()
+        if method.getName() == "resolveOutputColumns"
+    )
+    defaults = [getattr(resolver, f"resolveOutputColumns$default${at}")() for at in range(6, count + 1)]
+    found = resolver.resolveOutputColumns(table_name, expected, plan, by_name, conf, *defaults)
+    return dataframe_of(spark, found)
+
+
+def from_text(name: str, found: t.DataType, wanted: t.DataType, *, what: str) -> Column:
+    """A column as another type, where it holds text and store assignment would refuse that.
+
+    A text that does not fit is an error. Other columns are left as they are.
+    Seen: UPDATE and MERGE of 1.0.2 cast `'1697516137'` to a BIGINT. Texts that do not fit are NULL there.
+    """
+    column = f.col(quoted(name))
+    if not isinstance(found, t.StringType) or isinstance(wanted, t.StringType | t.BinaryType):
+        return column
+    cast = f.expr(f"try_cast({quoted(name)} AS {wanted.simpleString()})")
+    message = f.concat(f.lit(f"{REFUSED}{what}: expected {wanted.simpleString()}, found '"), column, f.lit("'"))
+    return f.when(column.isNull() | cast.isNotNull(), cast).otherwise(f.raise_error(message).cast(wanted)).alias(name)
+
+
+def without(rows: DataFrame, names: Collection[str]) -> DataFrame:
+    """The rows without some columns."""
+    return rows.drop(*(name for name in rows.columns if name in names)) if set(rows.columns) & set(names) else rows
+
+
+def with_constants(rows: DataFrame, missing: Sequence[t.StructField], columns: Sequence[t.StructField]) -> DataFrame:
+    """The rows with nulls in columns that they lack, and all of `columns` in their order."""
+    if not missing:
+        return rows
+    absent = {field.name for field in missing}
+    return rows.select(
+        *(
+            f.lit(None).cast(field.dataType).alias(field.name) if field.name in absent else f.col(quoted(field.name))
+            for field in columns
+        )
+    )
+
+
+def changed_rows(
+    rows: DataFrame,
+    columns: Sequence[t.StructField],
+    others: Sequence[str],
+    ordering: Sequence[str],
+    assigned: Collection[str],
+    *,
+    table_name: str,
+) -> DataFrame:
+    """Rows with new values as rows of the table. `others`: further columns, which are kept but for old values.
+
+    `ordering`: ordering columns some of which were assigned, with their old values in `others`, whose names end alike.
+    A row that would lose against the stored one is an error when it is met.
+    """
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    plain = rows.select(
+        *(
+            from_text(field.name, types[field.name], field.dataType, what=f"UPDATE SET {field.name}")
+            if field.name in assigned
+            else f.col(quoted(field.name))
+            for field in columns
+        ),
+        *(f.col(quoted(name)) for name in others),
+    )
+    wanted = [*columns, *(rows.schema[name] for name in others)]
+    typed = stored_as(plain, wanted, table_name=table_name, by_name=False)
+    if not ordering:
+        return typed
+    old = {name: next(other for other in others if other.endswith(name)) for name in ordering}
+    loses = f.struct(*(f.col(quoted(name)).alias(name) for name in ordering)) < f.struct(
+        *(f.col(quoted(old[name])).alias(name) for name in ordering)
+    )
+    message = f.lit(
+        f"{REFUSED}UPDATE in table '{table_name}': a new value of {', '.join(ordering)} is less than the stored one, "
+        "so that the row would lose against it by event-time ordering; nothing was written"
+    )
+    first = ordering[0]
+    checked = f.when(loses, f.raise_error(message).cast(typed.schema[first].dataType)).otherwise(f.col(quoted(first)))
+    return typed.withColumn(first, checked).drop(*old.values())

@@ -1,0 +1,311 @@
+"""CREATE, REPLACE, DROP, TRUNCATE and ALTER TABLE, carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyhudi.api.dropping import delete_table
+from pyhudi.api.first_write import taken_back_on_failure
+from pyhudi.api.partitions import living_partitions
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.schema import arrow_schema
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
+from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.spark.partitions import matching_partitions
+from pyhudi.spark.queries import prime, run_query
+from pyhudi.spark.session import SqlSession
+from pyhudi.spark.shows import refresh_entry
+from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
+from pyhudi.sql.changes import partition_values
+from pyhudi.sql.definitions import AlterTable, CreateTable, read_alter, read_create
+from pyhudi.sql.heads import Head
+from pyhudi.sql.words import Name, quoted_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+def create_table(session: SqlSession, head: Head) -> DataFrame:
+    """`CREATE TABLE … USING hudi`, with columns, by a query, or of a table that is there.
+
+    The table and its name: both, or neither.
+    """
+    statement = read_create(head)
+    if session.catalog.exists(statement.name):
+        if statement.is_lenient:
+            return session.nothing()
+        if statement.replaces:
+            return _replace_table(session, statement)
+        raise Invalid(
+            f"CREATE TABLE {'.'.join(statement.name)}: a table or view of this name is there already; write "
+            "CREATE TABLE IF NOT EXISTS, or drop it first"
+        )
+    if statement.like is not None:
+        statement = _like(session, statement)
+    if statement.query is not None:
+        rows = run_query(session, statement.query)
+        make_table(session, statement, rows)
+        return session.nothing()
+    make_table(session, statement, None)
+    return session.nothing()
+
+
+def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | None) -> None:
+    """Make a table of a statement, and store the rows of its query, if it has one."""
+    database, name = _database(session, statement.name), statement.name[-1].lower()
+    is_managed = statement.location is None
+    path = session.catalog.default_path(database, name) if is_managed else _location(statement)
+    stated = stated_facts(statement.properties)
+    columns = _columns(session, statement, rows)
+    is_there = HudiTable.exists(path)
+    if is_there and rows is not None:
+        raise Invalid(
+            f"{path}: expected no table for CREATE TABLE … AS, found one; use INSERT INTO or another LOCATION"
+        )
+    if not is_there and columns is None:
+        raise Invalid(
+            f"CREATE TABLE {'.'.join(statement.name)}: expected columns, a query, or the LOCATION of a Hudi table that "
+            f"is there, found none at '{path}'"
+        )
+
+    partition_by = _partition_columns(columns, statement.partition_by or stated.partition_by or ())
+    with ExitStack() as made:
+        if is_there:
+            table = HudiTable.open(path)
+            refuse_other_facts(table, stated, partition_by)
+            _refuse_other_columns(table, columns)
+        else:
+            assert columns is not None
+            schema = arrow_schema(reordered(columns, [one.partition(":")[0] for one in partition_by]))
+            table = new_table(
+                path, name=name, database=database, stated=stated, partition_by=partition_by, schema=schema
+            )
+            made.enter_context(taken_back_on_failure(path))
+        if rows is not None:
+            table.bulk_insert(rows.select(*_own(rows.columns)), options=session.options_of_writes(None))
+        _put_entry(session, statement, table, columns, database=database, path=path, is_managed=is_managed)
+    prime(session, (database, name))
+
+
+def _put_entry(
+    session: SqlSession,
+    statement: CreateTable,
+    table: HudiTable,
+    columns: StructType | None,
+    *,
+    database: str,
+    path: str,
+    is_managed: bool,
+) -> None:
+    partition_by = [name for name in table.partition_by if name in table.schema().names]
+    session.catalog.create(
+        NewEntry(
+            database=database,
+            name=statement.name[-1].lower(),
+            path=path,
+            columns=catalog_columns(table.schema(), partition_by, said=columns, has_meta_fields=_has_meta(table)),
+            partition_by=partition_by,
+            properties=shown_properties(table, statement.properties),
+            comment=statement.comment,
+            is_managed=is_managed,
+        )
+    )
+
+
+def _replace_table(session: SqlSession, statement: CreateTable) -> DataFrame:
+    """`CREATE OR REPLACE TABLE` of a table that is there: all or nothing, as `mode("overwrite")`."""
+    raise Unsupported(
+        f"REPLACE TABLE {'.'.join(statement.name)}: a table that is there is not replaced by SQL in this release; use "
+        "INSERT OVERWRITE for its rows, or df.write.format('hudi').mode('overwrite').save(path)"
+    )
+
+
+def _like(session: SqlSession, statement: CreateTable) -> CreateTable:
+    """`CREATE TABLE a LIKE b`: the columns of b, and its facts where it is a Hudi table."""
+    assert statement.like is not None
+    entry = session.catalog.find(statement.like)
+    if entry is None:
+        found = run_query(session, f"SELECT * FROM {quoted_name(*statement.like)} LIMIT 0")
+        return replace(statement, query=None, columns=columns_text(found.schema))
+    table = HudiTable.open(entry.path)
+    own = [field for field in entry.columns.fields if field.name not in META_FIELDS]
+    return replace(
+        statement,
+        columns=columns_text(type(entry.columns)(own)),
+        partition_by=statement.partition_by or table.partition_by,
+        properties={**entry.properties, **statement.properties},
+    )
+
+
+def columns_text(columns: StructType) -> str:
+    """Columns as they stand in `CREATE TABLE`."""
+    return ", ".join(f"{quoted_name(field.name)} {field.dataType.simpleString()}" for field in columns.fields)
+
+
+def drop_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`DROP TABLE [PURGE]`. The files of a managed table go, too, and those of any table with PURGE."""
+    purges = head.cursor.take("PURGE")
+    head.cursor.end()
+    if (entry.is_managed or purges) and HudiTable.exists(entry.path):
+        delete_table(entry.path)
+    session.catalog.drop(entry, purge=purges)
+    return session.nothing()
+
+
+def truncate_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`TRUNCATE TABLE t [PARTITION (…)]`: one commit, so that time travel still shows the rows."""
+    table = session.open(entry)
+    if not head.cursor.take("PARTITION"):
+        head.cursor.end()
+        table.insert_overwrite_table(table.schema().empty_table())
+        return session.nothing()
+    said = partition_values(head.cursor.brackets())
+    head.cursor.end()
+    table.delete_partitions(matching_partitions(session, table, said, living_partitions(table)))
+    return session.nothing()
+
+
+def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`ALTER TABLE`: what changes a name or properties, and partitions that go. Raises: Unsupported for the rest."""
+    statement = read_alter(head)
+    match statement.what:
+        case "RENAME TO":
+            return _rename(session, head, entry)
+        case "SET TBLPROPERTIES":
+            return _set_properties(session, head, statement)
+        case "UNSET TBLPROPERTIES":
+            return session.spark_sql(head.cursor.text)
+        case "DROP PARTITION":
+            return _drop_partitions(session, entry, statement)
+        case "ADD COLUMNS":
+            return _add_columns(session, entry, statement)
+        case "ADD PARTITION":
+            return session.nothing()  # partitions of a Hudi table are those of its rows
+    raise Unsupported(
+        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns are added by SQL, and not changed "
+        "otherwise in this release; a write of rows with a wider type widens a column: HudiTable.upsert, df.write"
+    )
+
+
+def _add_columns(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+    """`ADD COLUMNS (…)`: a commit without rows, whose schema has them. Stored rows have null there."""
+    table = session.open(entry)
+    added = parsed_columns(session.spark, statement.columns)
+    known = {name.lower() for name in table.schema().names}
+    for field in added.fields:
+        if field.name.lower() in known:
+            raise Invalid(f"ALTER TABLE … ADD COLUMNS: column '{field.name}' is there already in '{table.name}'")
+        if not field.nullable:
+            raise Invalid(
+                f"ALTER TABLE … ADD COLUMNS: column '{field.name}': stored rows have no value: leave out NOT NULL"
+            )
+    if not known:
+        raise Invalid(f"ALTER TABLE … ADD COLUMNS: table '{table.name}' has no columns yet; its first write gives them")
+    schema = pa.schema([*table.schema(), *arrow_schema(added)])
+    table.insert(schema.empty_table(), options={"hoodie.allow.empty.commit": "true"})
+    refresh_entry(session, entry)
+    return session.nothing()
+
+
+def _rename(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    if entry.is_managed:
+        raise Unsupported(
+            f"ALTER TABLE {'.'.join(entry.full_name)} RENAME TO: the folder of a managed table would move under its "
+            "readers and writers; create an external table, with LOCATION, to rename it"
+        )
+    return session.spark_sql(head.cursor.text)
+
+
+def _set_properties(session: SqlSession, head: Head, statement: AlterTable) -> DataFrame:
+    """Properties that later statements go by. Those that are facts of the table are refused."""
+    stated = stated_facts(statement.properties)
+    for what, said in (("primaryKey", stated.record_key), ("preCombineField", stated.ordering),
+                       ("type", stated.table_type), ("partition columns", stated.partition_by),
+                       ("table version", stated.version)):  # fmt: skip
+        if said is not None:
+            raise Invalid(f"ALTER TABLE … SET TBLPROPERTIES: {what} is a fact of the table, and stays")
+    return session.spark_sql(head.cursor.text)
+
+
+def _drop_partitions(session: SqlSession, entry: CatalogEntry, statement: AlterTable) -> DataFrame:
+    table = session.open(entry)
+    living = living_partitions(table)
+    chosen: list[str] = []
+    for said in statement.partitions:
+        found = matching_partitions(session, table, said, living)
+        if not found and not statement.is_lenient:
+            shown = ", ".join(f"{one.column}={one.value}" for one in said)
+            raise Invalid(f"DROP PARTITION ({shown}): expected a partition of '{table.name}', found none; IF EXISTS "
+                          "passes over it")  # fmt: skip
+        chosen += found
+    table.delete_partitions(tuple(dict.fromkeys(chosen)))
+    return session.nothing()
+
+
+def _database(session: SqlSession, name: Name) -> str:
+    if len(name) > 2 and name[-3].lower() != "spark_catalog":
+        raise Unsupported(
+            f"table '{'.'.join(name)}': expected a table of spark_catalog; Hudi tables have no names in other catalogs"
+        )
+    return name[-2].lower() if len(name) > 1 else session.catalog.current_database
+
+
+def _location(statement: CreateTable) -> str:
+    location = statement.location
+    assert location is not None
+    if not location.strip():
+        raise Invalid("LOCATION: expected a path, found nothing")
+    return path_of(location)
+
+
+def _columns(session: SqlSession, statement: CreateTable, rows: DataFrame | None) -> StructType | None:
+    if rows is not None:
+        if statement.columns:
+            raise Invalid("CREATE TABLE … AS: expected no columns beside a query, found some; CAST them in the query")
+        return nullable(rows.select(*_own(rows.columns)).schema)
+    if statement.columns is None or not statement.columns.strip():
+        return None
+    return parsed_columns(session.spark, statement.columns)
+
+
+def _partition_columns(columns: StructType | None, said: Sequence[str]) -> list[str]:
+    """The partition columns as the table's columns are spelled. Raises: Invalid for one that is none of them."""
+    if columns is None:
+        return list(said)
+    spelled = {name.lower(): name for name in columns.names}
+    found = []
+    for one in said:
+        name, colon, kind = one.partition(":")
+        if name.lower() not in spelled:
+            raise Invalid(f"PARTITIONED BY: no column '{name}' among {', '.join(columns.names)}")
+        found.append(f"{spelled[name.lower()]}{colon}{kind}")
+    return found
+
+
+def _refuse_other_columns(table: HudiTable, columns: StructType | None) -> None:
+    names = {name.lower() for name in table.schema().names}
+    if columns is None or not names:
+        return
+    unknown = [name for name in columns.names if name.lower() not in names and name not in META_FIELDS]
+    if unknown:
+        raise Invalid(
+            f"{table.path}: the table that is there has no column '{unknown[0]}'; it has "
+            f"{', '.join(table.schema().names)}; leave the columns out"
+        )
+
+
+def _own(names: Sequence[str]) -> list[str]:
+    """Columns without meta fields, in backticks."""
+    return [quoted_name(name) for name in names if name not in META_FIELDS]
+
+
+def _has_meta(table: HudiTable) -> bool:
+    return table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"

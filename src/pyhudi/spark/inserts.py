@@ -1,0 +1,189 @@
+"""INSERT INTO and INSERT OVERWRITE, carried out: rows of a query as rows of the table, by Spark's store assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyhudi.api.partitions import living_partitions
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.columns import table_columns
+from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.spark.partitions import matching_partitions
+from pyhudi.spark.queries import run_query
+from pyhudi.spark.session import SqlSession
+from pyhudi.sql.changes import Insert, read_insert
+from pyhudi.sql.heads import Head
+from pyhudi.sql.insert_settings import OF_SQL, InsertSettings
+from pyhudi.write.settings import WriteSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+
+def insert(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`INSERT INTO | OVERWRITE`: one commit."""
+    statement = read_insert(head)
+    table = session.open(entry)
+    rows = run_query(session, statement.query)
+    columns = table_columns(table.schema(), partition_columns(table))
+    if statement.partition:
+        rows = _with_static_partition(session, statement, rows, table, columns)
+        columns = _in_order_of_spec(statement, columns)
+    typed = typed_rows(
+        rows, columns, table, listed=statement.columns, by_name=statement.by_name, fixed=_fixed(statement)
+    )
+    write_rows(session, entry, table, typed, overwrites=statement.overwrites, statement=statement)
+    return session.nothing()
+
+
+def typed_rows(
+    rows: DataFrame,
+    columns: Sequence[StructField],
+    table: HudiTable,
+    *,
+    listed: Sequence[str] | None = None,
+    by_name: bool = False,
+    fixed: Sequence[str] = (),
+    by_place: bool = False,
+) -> DataFrame:
+    """The rows of a query as rows of the table. `columns`: the table's, as positions count. `listed`: named in the
+    statement. `fixed`: columns whose value the statement says; the rows have them last.
+
+    Columns that are not listed are null. Where the query's columns have all names of the table, names count, but for
+    `by_place`. Seen: so does 1.0.2, which tries names first.
+    """
+    rows = without(rows, META_FIELDS)
+    wanted = [field for field in columns if field.name not in fixed]
+    missing: list[StructField] = []
+    if listed is not None:
+        wanted = _listed(listed, columns, table.name)
+        missing = [field for field in columns if field not in wanted and field.name not in fixed]
+    names = [name.lower() for name in rows.columns[: len(rows.columns) - len(fixed)]]
+    if by_name:
+        missing = [field for field in wanted if field.name.lower() not in names]
+        wanted = [field for field in wanted if field.name.lower() in names]
+    has_names = len(set(names)) == len(names) and set(names) == {field.name.lower() for field in wanted}
+    is_named = by_name or (has_names and listed is None and not by_place)
+    last = [field for name in fixed for field in columns if field.name == name]
+    typed = stored_as(rows, [*wanted, *last], table_name=table.name, by_name=is_named)
+    return with_constants(typed, missing, columns)
+
+
+def write_rows(
+    session: SqlSession,
+    entry: CatalogEntry | None,
+    table: HudiTable,
+    rows: DataFrame,
+    *,
+    overwrites: bool,
+    statement: Insert | None = None,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Write rows in one commit, by the operation that the session's options and the table choose."""
+    stated = {**session.write_options(entry), **(options or {})}
+    settings = InsertSettings.from_options(stated)
+    given = {name: text for name, text in stated.items() if name not in OF_SQL}
+    if not overwrites:
+        given = {**settings.duplicates(), **given}
+        drops = WriteSettings.from_options(given).insert_duplicates != "none"
+        operation = settings.operation_for(
+            has_keys=bool(table.record_key), has_ordering=bool(table.ordering), drops=drops
+        )
+        getattr(table, operation)(rows, options=given)
+        return
+    said = () if statement is None else statement.partition
+    static = [one for one in said if one.value is not None]
+    if not table.partition_by or (not static and _overwrites_all(session, settings.overwrite_mode, said)):
+        table.insert_overwrite_table(rows, options=given)
+        return
+    if static:
+        _overwrite_static(session, table, rows, statement, given)
+        return
+    table.insert_overwrite(rows, options=given)
+
+
+def partition_columns(table: HudiTable) -> list[str]:
+    """The partition columns that are columns of the table."""
+    names = set(table.schema().names)
+    return [name for name in table.partition_by if name in names]
+
+
+def _overwrites_all(session: SqlSession, mode: str, said: Sequence[object]) -> bool:
+    """Whether an overwrite without values for partitions replaces all rows, or the partitions of its rows.
+
+    Seen: 1.0.2 goes by its own option, and without it by Spark's.
+    """
+    found = mode or str(session.spark.conf.get("spark.sql.sources.partitionOverwriteMode", "STATIC")).upper()
+    return found == "STATIC" and not said
+
+
+def _overwrite_static(
+    session: SqlSession, table: HudiTable, rows: DataFrame, statement: Insert | None, options: dict[str, str]
+) -> None:
+    """Replace the partitions that the statement names."""
+    assert statement is not None
+    living = matching_partitions(session, table, statement.partition, living_partitions(table))
+    is_whole = all(one.value is not None for one in statement.partition)
+    if is_whole and len(statement.partition) == len(table.partition_by):
+        if rows.isEmpty():
+            table.delete_partitions(living, options=options)
+        else:
+            table.insert_overwrite(rows, options=options)
+        return
+    if living and set(living) - set(table.partitions_of(rows, options=options)):
+        raise Unsupported(
+            f"INSERT OVERWRITE {table.name} PARTITION: expected rows for each of the partitions "
+            f"{', '.join(living[:5])}, found some without; name all partition columns with their values, or drop the "
+            "partitions first"
+        )
+    table.insert_overwrite(rows, options=options)
+
+
+def _fixed(statement: Insert) -> tuple[str, ...]:
+    return tuple(one.column for one in statement.partition if one.value is not None)
+
+
+def _with_static_partition(
+    session: SqlSession, statement: Insert, rows: DataFrame, table: HudiTable, columns: Sequence[StructField]
+) -> DataFrame:
+    """The rows with the values of `PARTITION (column = value)` as columns at the end."""
+    known = {field.name.lower() for field in columns}
+    own = {name.lower() for name in table.partition_by}
+    for one in statement.partition:
+        if one.column.lower() not in own & known:
+            raise Invalid(
+                f"INSERT … PARTITION: '{one.column}' is no partition column of table '{table.name}', which has "
+                f"{', '.join(table.partition_by) or 'none'}"
+            )
+    fixed = [one for one in statement.partition if one.value is not None]
+    rows = without(rows, META_FIELDS)
+    with session.view(rows, session.new_view("rows")) as view:
+        added = ", ".join(f"{one.value} AS `{one.column}`" for one in fixed)
+        return session.spark_sql(f"SELECT *, {added} FROM {view}") if fixed else rows
+
+
+def _in_order_of_spec(statement: Insert, columns: Sequence[StructField]) -> list[StructField]:
+    """The columns as the rows have them: those of the table, then partitions without value, then those with."""
+    said = {one.column.lower(): one for one in statement.partition}
+    return [
+        *(field for field in columns if field.name.lower() not in said),
+        *(field for name in said for field in columns if field.name.lower() == name and said[name].value is None),
+        *(field for name in said for field in columns if field.name.lower() == name and said[name].value is not None),
+    ]
+
+
+def _listed(listed: Sequence[str], columns: Sequence[StructField], table_name: str) -> list[StructField]:
+    known = {field.name.lower(): field for field in columns}
+    found = []
+    for name in listed:
+        if name.lower() not in known:
+            raise Invalid(f"INSERT: no column '{name}' in table '{table_name}', which has {', '.join(known)}")
+        found.append(known[name.lower()])
+    if len(set(map(id, found))) != len(found):
+        raise Invalid(f"INSERT: expected each column once, found {', '.join(listed)}")
+    return found

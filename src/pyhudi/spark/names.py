@@ -1,0 +1,58 @@
+"""Names of Hudi tables in SQL and in PySpark's calls, after `register`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyhudi.engine.spark.register import writer_state
+from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
+from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
+from pyhudi.errors import Invalid
+from pyhudi.spark.functions import register_functions
+from pyhudi.spark.queries import prime
+from pyhudi.spark.session import SqlSession
+from pyhudi.spark.shows import refresh_entry
+from pyhudi.spark.statements import run_sql
+from pyhudi.spark.writers import TableCalls
+from pyhudi.sql.words import Cursor, Name
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def register_sql(spark: SparkSession) -> None:
+    """Let SQL of this session know Hudi tables. Calling it twice is harmless."""
+    leave_catalog_of_hudi(spark)
+    own_sql = wrap_sql(run=_run, prime=_prime, refresh=_refresh)
+    register_functions(spark, lambda found: SqlSession(found, own_sql(found)))
+    wrap_table_writers(TableCalls(lambda found: SqlSession(found, own_sql(found))), writer_state)
+
+
+def _run(
+    spark: SparkSession, spark_sql: Callable[..., DataFrame], text: str, args: Any = None, **frames: Any
+) -> DataFrame:
+    return run_sql(SqlSession(spark, spark_sql), text, args, **frames)
+
+
+def _prime(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> None:
+    prime(SqlSession(spark, spark_sql), _parts(name))
+
+
+def _refresh(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> bool:
+    session = SqlSession(spark, spark_sql)
+    entry = session.catalog.find(_parts(name))
+    if entry is None:
+        return False
+    refresh_entry(session, entry)
+    return True
+
+
+def _parts(name: str) -> Name:
+    """The parts of a name; none where it is no name, which Spark says itself."""
+    try:
+        return Cursor(name).name()
+    except Invalid:
+        return ()

@@ -1,0 +1,100 @@
+"""Queries: names of Hudi tables are made known to Spark, moments and paths are put as calls of a table function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.engine.spark.sql.catalog import SCAN
+from pyhudi.engine.spark.sql.gateway import relation_names
+from pyhudi.engine.spark.sql.table_functions import failure_in
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.session import SqlSession
+from pyhudi.sql.relations import Relation, find_relations
+from pyhudi.sql.words import Name, quoted_name, quoted_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MAY_NAME_OTHERS = re.compile(r"\b(as\s+of)\b|\bhudi\b", re.IGNORECASE)
+_UNKNOWN = re.compile(r"DATA_SOURCE_NOT_FOUND\].*?\bhudi\b|Failed to find data source: hudi", re.IGNORECASE | re.DOTALL)
+
+_NO_FORMAT = (
+    "SQL names the format hudi where only Spark could read it: use CREATE TABLE … USING hudi, hudi.`path`, or a view "
+    "of spark.read.format('hudi').load(path).createOrReplaceTempView(name)"
+)
+
+
+def run_query(
+    session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
+) -> DataFrame:
+    """The answer of Spark to a text that changes no Hudi table. `args`, `frames`: as of `SparkSession.sql`."""
+    if _MAY_NAME_OTHERS.search(text):
+        text = with_scans(session, text)
+    prime_names(session, text)
+    given = {} if args is None else {"args": args}
+    try:
+        return session.spark_sql(text, **given, **frames)
+    except Exception as error:
+        failure = failure_in(str(error))
+        if failure is not None:
+            raise failure from error
+        if not _UNKNOWN.search(str(error)):
+            raise
+        _prime_all(session)  # a view names a table that the text does not name
+    try:
+        return session.spark_sql(text, **given, **frames)
+    except Exception as error:
+        if _UNKNOWN.search(str(error)):
+            raise Unsupported(_NO_FORMAT) from error
+        raise
+
+
+def with_scans(session: SqlSession, text: str) -> str:
+    """The text with a call of `hudi_scan` in place of each table of a moment or of a path."""
+    try:
+        relations = find_relations(text)
+    except Invalid:
+        return text
+    pieces, start = [], 0
+    for relation in relations:
+        path = relation.path if relation.path is not None else _path(session, relation.name)
+        if path is None:
+            continue
+        pieces += [text[start : relation.start], _scan(path, relation)]
+        start = relation.end
+    return "".join(pieces) + text[start:]
+
+
+def prime_names(session: SqlSession, text: str) -> None:
+    """Let Spark find the Hudi tables that a text names."""
+    for name in relation_names(session.spark, text):
+        entry = session.catalog.find(name)
+        if entry is not None:
+            session.catalog.prime(entry)
+
+
+def prime(session: SqlSession, name: Name) -> None:
+    """Let Spark find a table by its name, if it is one of Hudi."""
+    entry = session.catalog.find(name)
+    if entry is not None:
+        session.catalog.prime(entry)
+
+
+def _prime_all(session: SqlSession) -> None:
+    """Let Spark find every Hudi table of the catalog."""
+    for database in session.spark.catalog.listDatabases():
+        for entry in session.catalog.hudi_tables(database.name):
+            session.catalog.prime(entry)
+
+
+def _path(session: SqlSession, name: Name) -> str | None:
+    entry = session.catalog.find(name)
+    return None if entry is None else entry.path
+
+
+def _scan(path: str, relation: Relation) -> str:
+    moment = "" if relation.as_of is None else f", CAST({relation.as_of} AS STRING)"
+    alias = "" if relation.has_alias or relation.path is not None else f" AS {quoted_name(relation.name[-1])}"
+    return f"{SCAN}({quoted_text(path)}{moment}){alias}"

@@ -1,0 +1,188 @@
+"""UPDATE and DELETE, carried out: Spark finds the rows and their new values, in one commit of one snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from pyhudi.api.frame_changes import FrameChange, ReadRows, change_by_frame
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.columns import table_columns
+from pyhudi.engine.spark.sql.stored_as import REFUSED, changed_rows
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.format.schema.conversion import RECORD_KEY
+from pyhudi.merge.rules import MergeMode
+from pyhudi.spark.queries import run_query
+from pyhudi.spark.session import SqlSession
+from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_update
+from pyhudi.sql.heads import Head
+from pyhudi.sql.plain_conditions import Plain, plain_conditions
+from pyhudi.sql.relations import with_table_as
+from pyhudi.sql.words import Cursor, quoted_name
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.write.input.source import Operation
+from pyhudi.write.rows.changes import identity_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_REFUSAL: Final = re.compile(re.escape(REFUSED) + r"(.*?)(?:\s+SQLSTATE|\n|$)")
+_OLD: Final = "__pyhudi_old_"
+
+
+def delete_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`DELETE FROM t [WHERE …]`."""
+    whole = session.new_view("whole")
+    statement = read_delete(of_one_snapshot(session, head, entry, whole))
+    table = session.open(entry)
+
+    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
+        names = ", ".join(f"{quoted_name(statement.alias)}.{quoted_name(n)}" for n in identity_columns(snapshot))
+        with _views(session, statement, snapshot, read, whole) as view:
+            return run_query(session, _select(names, statement, view))
+
+    with told_refusals():
+        change_by_frame(table, FrameChange(Operation.DELETE, rows, "DELETE"), session.spark)
+    return session.nothing()
+
+
+def update_rows(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`UPDATE t SET … [WHERE …]`."""
+    whole = session.new_view("whole")
+    statement = read_update(of_one_snapshot(session, head, entry, whole))
+    table = session.open(entry)
+    assigned = assigned_columns(statement.assigned, table, what="UPDATE")
+    refuse_moving(assigned, table, what="UPDATE")
+
+    def rows(snapshot: Snapshot, read: ReadRows) -> DataFrame:
+        with _views(session, statement, snapshot, read, whole) as view:
+            return _updated(session, statement, assigned, snapshot, view)
+
+    with told_refusals():
+        change_by_frame(table, FrameChange(Operation.UPSERT, rows, "UPDATE"), session.spark)
+    return session.nothing()
+
+
+def _updated(
+    session: SqlSession, statement: Update, assigned: dict[str, str], snapshot: Snapshot, view: str
+) -> DataFrame:
+    """The changed rows. `view`: the rows of the snapshot."""
+    alias, config = quoted_name(statement.alias), snapshot.config
+    keys = [] if config.record_key else [RECORD_KEY]
+    ordering = list(config.ordering) if config.merge_mode is MergeMode.EVENT_TIME else []
+    ordering = ordering if any(name in assigned for name in ordering) else []
+    columns = table_columns(snapshot.schema, [])
+    values = [
+        *(f"{assigned.get(c.name, f'{alias}.{quoted_name(c.name)}')} AS {quoted_name(c.name)}" for c in columns),
+        *(f"{alias}.{quoted_name(name)}" for name in keys),
+        *(f"{alias}.{quoted_name(name)} AS {quoted_name(_OLD + name)}" for name in ordering),
+    ]
+    found = run_query(session, _select(", ".join(values), statement, view))
+    return changed_rows(
+        found, columns, [*keys, *(_OLD + name for name in ordering)], ordering, assigned, table_name=config.name
+    )
+
+
+@contextmanager
+def _views(
+    session: SqlSession, statement: Update | Delete, snapshot: Snapshot, read: ReadRows, whole: str
+) -> Iterator[str]:
+    """A view of the rows that may change, and, where a subquery reads the table, one of all rows, named `whole`."""
+    view = session.new_view("target")
+    where = None
+    if statement.where is not None:
+        where = plain_conditions(statement.where, statement.alias, plain_types(snapshot))
+    texts = [statement.where or "", statement.ctes]
+    texts += [one.value for one in statement.assigned] if isinstance(statement, Update) else []
+    with session.view(read(where), view):
+        if not any(whole in text for text in texts):
+            yield view
+            return
+        with session.view(read(None), whole):
+            yield view
+
+
+def plain_types(snapshot: Snapshot) -> dict[str, Plain]:
+    """The columns that any engine compares alike, by their names in small letters."""
+    found: dict[str, Plain] = {}
+    for field in snapshot.schema:
+        if pa.types.is_string(field.type):
+            found[field.name.lower()] = "text"
+        elif pa.types.is_integer(field.type):
+            found[field.name.lower()] = "integer"
+    return found
+
+
+def _select(values: str, statement: Update | Delete, view: str) -> str:
+    where = "" if statement.where is None else f" WHERE {statement.where}"
+    target = f"{quoted_name(view)} AS {quoted_name(statement.alias)}"
+    return f"{statement.ctes} SELECT {values} FROM {target}{where}"
+
+
+def of_one_snapshot(session: SqlSession, head: Head, entry: CatalogEntry, view: str) -> Head:
+    """The statement with a view in place of its table wherever it reads the table, as in a subquery.
+
+    So a commit that another writer makes meanwhile is seen everywhere or nowhere.
+    """
+    names = {f"{entry.database}.{entry.name}", f"spark_catalog.{entry.database}.{entry.name}"}
+    if session.catalog.current_database == entry.database:
+        names.add(entry.name)
+    cursor = head.cursor
+    at = cursor.words[cursor.at].start if not cursor.is_done else len(cursor.text)
+    anew = Cursor(cursor.text[:at] + with_table_as(cursor.text[at:], names, view))
+    anew.at = cursor.at
+    return replace(head, cursor=anew, ctes=with_table_as(head.ctes, names, view))
+
+
+def assigned_columns(assigned: Sequence[Assigned], table: HudiTable, *, what: str) -> dict[str, str]:
+    """Column -> SQL text of its value. Raises: Invalid for a column that is not there or comes twice."""
+    spelled = {name.lower(): name for name in table.schema().names}
+    found: dict[str, str] = {}
+    for one in assigned:
+        if len(one.column) > 1 and one.column[0].lower() in spelled:
+            raise Unsupported(
+                f"{what}: SET {'.'.join(one.column)}: fields of a struct are not set one by one; assign the whole "
+                f"column '{one.column[0]}', with named_struct(…)"
+            )
+        name = spelled.get(one.column[-1].lower())
+        if name is None or len(one.column) > 1:
+            raise Invalid(
+                f"{what}: no column '{'.'.join(one.column)}' in table '{table.name}', which has "
+                f"{', '.join(table.schema().names)}"
+            )
+        if name in found:
+            raise Invalid(f"{what}: expected each column once, found '{name}' twice")
+        found[name] = one.value
+    return found
+
+
+def refuse_moving(assigned: dict[str, str], table: HudiTable, *, what: str) -> None:
+    """Raises: Invalid for a new value of a column that says which row it is, or in which partition it lies."""
+    for kind, names in (("record key", table.record_key), ("partition", table.partition_by)):
+        for name in names:
+            if name in assigned:
+                raise Invalid(
+                    f"{what}: column '{name}' is a {kind} column of table '{table.name}', and its values stay; delete "
+                    "the rows, and insert them with the new value"
+                )
+
+
+@contextmanager
+def told_refusals() -> Iterator[None]:
+    """What Spark raises for pyhudi in the midst of a query becomes the error that it is. Raises: Invalid."""
+    try:
+        yield
+    except Exception as error:
+        found = _REFUSAL.search(str(error))
+        if found is None or isinstance(error, Invalid):
+            raise
+        raise Invalid(found[1]) from error
+
+
+Change = Callable[[SqlSession, Head, CatalogEntry], "DataFrame"]

@@ -1,0 +1,93 @@
+"""What carrying out SQL statements needs of a Spark session: its catalog, its options, texts that Spark evaluates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.sql.catalog import CatalogEntry, SessionCatalog
+from pyhudi.engine.spark.sql.gateway import session_options
+from pyhudi.errors import NotFound
+from pyhudi.options.read_options import DATA_SKIPPING, METADATA
+from pyhudi.sql.insert_settings import OF_SQL
+from pyhudi.sql.words import Name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PREFIX = "hoodie."
+_READ_OPTIONS = (METADATA, DATA_SKIPPING)
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class SqlSession:
+    """A Spark session whose SQL knows Hudi tables. `spark_sql`: PySpark's own `SparkSession.sql`."""
+
+    spark: SparkSession
+    spark_sql: Callable[..., DataFrame]
+
+    @cached_property
+    def catalog(self) -> SessionCatalog:
+        return SessionCatalog(self.spark)
+
+    def value(self, text: str) -> object:
+        """The value of an expression without columns."""
+        row = self.spark_sql(f"SELECT {text}").first()
+        assert row is not None
+        return row[0]
+
+    def get_entry(self, name: Name) -> CatalogEntry:
+        """Raises: NotFound where the catalog has no Hudi table of this name."""
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise NotFound(f"table '{'.'.join(name)}': expected a Hudi table of this name in the catalog, found none")
+        return entry
+
+    def open(self, entry: CatalogEntry) -> HudiTable:
+        """The table of an entry, with the session's options and those of the entry's TBLPROPERTIES for its writes."""
+        return HudiTable.open(entry.path, options=self.options_of_writes(entry))
+
+    def options_of_writes(self, entry: CatalogEntry | None) -> dict[str, str]:
+        """As `write_options`, without the options that only SQL goes by."""
+        return {name: text for name, text in self.write_options(entry).items() if name not in OF_SQL}
+
+    def write_options(self, entry: CatalogEntry | None) -> dict[str, str]:
+        """`SET hoodie.…` of the session, and TBLPROPERTIES that begin so. The session wins."""
+        stated = {} if entry is None else entry.properties
+        own = {name: text for name, text in stated.items() if name.startswith(_PREFIX)}
+        return {**own, **self.session_options}
+
+    def read_options(self) -> dict[str, str]:
+        """Options of the session that say how tables are read."""
+        return {name: text for name, text in self.session_options.items() if name in _READ_OPTIONS}
+
+    @property
+    def session_options(self) -> Mapping[str, str]:
+        return session_options(self.spark, _PREFIX)
+
+    def nothing(self) -> DataFrame:
+        """The answer of a statement that gives no rows."""
+        return self.spark.range(0).select()
+
+    def rows(self, rows: list[tuple[Any, ...]], columns: str) -> DataFrame:
+        """A few rows as a DataFrame. `columns`: as in `CREATE TABLE`."""
+        return self.spark.createDataFrame(rows, columns)
+
+    def new_view(self, what: str) -> str:
+        """A name that no view has."""
+        return f"__pyhudi_{what}_{next(_numbers)}"
+
+    @contextmanager
+    def view(self, rows: DataFrame, name: str) -> Iterator[str]:
+        """A temporary view of rows under a name, for the length of a block."""
+        rows.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.spark.catalog.dropTempView(name)

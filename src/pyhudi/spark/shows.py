@@ -1,0 +1,67 @@
+"""SHOW PARTITIONS, REFRESH, ANALYZE and MSCK REPAIR, carried out or refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyhudi.api.partitions import living_partitions
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.columns import catalog_columns, reordered
+from pyhudi.errors import Unsupported
+from pyhudi.spark.inserts import partition_columns
+from pyhudi.spark.partitions import matching_partitions
+from pyhudi.spark.session import SqlSession
+from pyhudi.sql.changes import partition_values
+from pyhudi.sql.heads import Head
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def show_partitions(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`SHOW PARTITIONS t [PARTITION (…)]`: the paths of partitions with rows, as they are stored."""
+    table = HudiTable.open(entry.path)
+    paths = list(living_partitions(table))
+    if head.cursor.take("PARTITION"):
+        paths = matching_partitions(session, table, partition_values(head.cursor.brackets()), paths)
+    head.cursor.end()
+    return session.rows([(path,) for path in paths if path], "partition string")
+
+
+def refresh_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    """`REFRESH TABLE`, `MSCK REPAIR TABLE`: the catalog learns the table's columns. Queries are always up to date."""
+    refresh_entry(session, entry)
+    return session.nothing()
+
+
+def refresh_entry(session: SqlSession, entry: CatalogEntry) -> None:
+    """Let the catalog and the session know the table as it is."""
+    tell_columns(session, entry)
+    session.catalog.prime(entry)
+
+
+def tell_columns(session: SqlSession, entry: CatalogEntry) -> None:
+    """Tell the catalog of columns that writes have added."""
+    table = HudiTable.open(entry.path)
+    partition_by = partition_columns(table)
+    has_meta = table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
+    now = catalog_columns(table.schema(), partition_by, said=entry.columns, has_meta_fields=has_meta)
+    if [(f.name, f.dataType) for f in now.fields] == [(f.name, f.dataType) for f in entry.columns.fields]:
+        return
+    data = type(now)([field for field in reordered(now, partition_by).fields if field.name not in partition_by])
+    session.catalog.set_columns(entry, data)
+
+
+def analyze(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    raise Unsupported(
+        f"ANALYZE TABLE {'.'.join(entry.full_name)}: the catalog keeps no statistics of Hudi tables; column statistics "
+        "are an index of the table: CREATE INDEX … USING column_stats, or HudiTable.build_index('column_stats')"
+    )
+
+
+def load_data(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    raise Unsupported(
+        f"LOAD DATA INTO TABLE {'.'.join(entry.full_name)}: files are not put into a Hudi table; read them, and write "
+        "their rows with INSERT INTO … SELECT"
+    )

@@ -1,0 +1,82 @@
+"""SQL texts of a session: those about Hudi tables are carried out here, all others go to Spark as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.texts import formatted, literal
+from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
+from pyhudi.spark.procedures.registry import call_procedure
+from pyhudi.spark.queries import run_query
+from pyhudi.spark.session import SqlSession
+from pyhudi.sql.definitions import is_of_hudi, like_of
+from pyhudi.sql.heads import Head, Statement, find_head
+from pyhudi.sql.parameters import with_literals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_OnTable: TypeAlias = "Callable[[SqlSession, Head, CatalogEntry], DataFrame]"
+
+_ON_TABLES: dict[Statement, _OnTable] = {
+    Statement.INSERT: inserts.insert,
+    Statement.UPDATE: row_changes.update_rows,
+    Statement.DELETE: row_changes.delete_rows,
+    Statement.MERGE: merges.merge_rows,
+    Statement.DROP_TABLE: definitions.drop_table,
+    Statement.TRUNCATE: definitions.truncate_table,
+    Statement.ALTER_TABLE: definitions.alter_table,
+    Statement.SHOW_PARTITIONS: shows.show_partitions,
+    Statement.REFRESH_TABLE: shows.refresh_table,
+    Statement.REPAIR: shows.refresh_table,
+    Statement.ANALYZE: shows.analyze,
+    Statement.LOAD: shows.load_data,
+    Statement.CREATE_INDEX: indexes.create_index,
+    Statement.DROP_INDEX: indexes.drop_index,
+    Statement.SHOW_INDEXES: indexes.show_indexes,
+    Statement.REFRESH_INDEX: indexes.refresh_index,
+}
+"""Statements about a Hudi table that the catalog knows."""
+
+
+def run_sql(
+    session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
+) -> DataFrame:
+    """`spark.sql(text, args, **frames)`. A statement that changes a Hudi table is done when this returns."""
+    head = find_head(text)
+    if head is None:
+        return run_query(session, text, args, **frames)
+
+    with formatted(session.spark, text, frames) as plain:
+        found = find_head(with_literals(plain, args, literal)) if args or frames else head
+        answer = None if found is None else _carried_out(session, found)
+    return run_query(session, text, args, **frames) if answer is None else answer
+
+
+def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
+    """The answer of a statement about a Hudi table, or None for any other."""
+    if head.statement in (Statement.CREATE_TABLE, Statement.REPLACE_TABLE):
+        return definitions.create_table(session, head) if _makes_hudi_table(session, head) else None
+    if head.statement is Statement.CALL:
+        return call_procedure(session, head) if _is_of_hudi(head) else None
+    run = _ON_TABLES.get(head.statement)
+    entry = None if run is None else session.catalog.find(head.target)
+    return None if run is None or entry is None else run(session, head, entry)
+
+
+def _makes_hudi_table(session: SqlSession, head: Head) -> bool:
+    if is_of_hudi(head):
+        return True
+    like = like_of(head)
+    return like is not None and not _says_format(head) and session.catalog.find(like) is not None
+
+
+def _is_of_hudi(head: Head) -> bool:
+    """Whether a CALL may be of Hudi: procedures of other catalogs have the catalog's name in front."""
+    return len(head.target) == 1 or head.target[0].lower() in ("system", "spark_catalog")
+
+
+def _says_format(head: Head) -> bool:
+    return any(word.upper in ("USING", "STORED") for word in head.cursor.words)

@@ -1,0 +1,133 @@
+"""TBLPROPERTIES of a statement as the facts of a table, and the facts of a table as TBLPROPERTIES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyhudi.api.table import HudiTable
+from pyhudi.errors import Invalid
+from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.table_facts import Fact, FactValue
+from pyhudi.options.verdicts import fact_names
+from pyhudi.versions import NEW_TABLE_VERSION
+
+_KEY: Final = "hoodie.datasource.write.recordkey.field"
+_ORDERING: Final = "hoodie.table.ordering.fields"
+_TYPE: Final = "hoodie.datasource.write.table.type"
+
+_SQL_NAMES: Final = {
+    "primarykey": _KEY,
+    "precombinefield": _ORDERING,
+    "orderingfields": _ORDERING,
+    "type": _TYPE,
+    "payloadclass": "hoodie.datasource.write.payload.class",
+    "recordmergemode": "hoodie.record.merge.mode",
+    "recordmergestrategyid": "hoodie.record.merge.strategy.id",
+}
+"""Names of SQL's own for options, in small letters."""
+
+_TYPES: Final = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_SHORT: Final = {name: short for short, name in _TYPES.items()}
+
+_ARGUMENTS: Final = (Fact.NAME, Fact.RECORD_KEY, Fact.PARTITION_BY, Fact.ORDERING, Fact.TABLE_TYPE, Fact.VERSION)
+_HIVE_STYLE: Final = "hoodie.datasource.write.hive_style_partitioning"
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFacts:
+    """What properties say of a table; None where they say nothing. `others`: the options that are left."""
+
+    record_key: tuple[str, ...] | None
+    ordering: tuple[str, ...] | None
+    partition_by: tuple[str, ...] | None
+    table_type: str | None
+    version: int | None
+    others: Mapping[str, str]
+
+
+def stated_facts(properties: Mapping[str, str]) -> StatedFacts:
+    """The facts that TBLPROPERTIES state, under SQL's names or those of options. Raises: Invalid, Unsupported."""
+    options: dict[str, str] = {}
+    for name, text in properties.items():
+        known = _SQL_NAMES.get(name.lower())
+        if known is None and not name.startswith("hoodie."):
+            continue  # a property of the catalog's own
+        options[known or name] = _type_name(text) if known == _TYPE else text
+    merged = merge_options(write=options, opened=None, table={})
+    found = {fact: find_fact(merged, fact) for fact in _ARGUMENTS}
+    version = found[Fact.VERSION]
+    return StatedFacts(
+        record_key=_columns(found[Fact.RECORD_KEY]),
+        ordering=_columns(found[Fact.ORDERING]),
+        partition_by=_columns(found[Fact.PARTITION_BY]),
+        table_type=None if found[Fact.TABLE_TYPE] is None else str(found[Fact.TABLE_TYPE]),
+        version=None if version is None else int(str(version)),
+        others={name: text for name, text in merged.items() if name not in _names_of_arguments()},
+    )
+
+
+def new_table(
+    path: str, *, name: str, database: str, stated: StatedFacts, partition_by: Sequence[str], schema: object
+) -> HudiTable:
+    """Make a table as SQL makes it: partition paths in the style of Hive, unless properties say otherwise."""
+    others = {_HIVE_STYLE: "true", "hoodie.database.name": database, **stated.others}
+    return HudiTable.create(
+        path,
+        name=name,
+        record_key=stated.record_key,
+        partition_by=partition_by or None,
+        ordering=stated.ordering,
+        schema=schema,
+        table_type=stated.table_type or "COPY_ON_WRITE",
+        table_version=stated.version or NEW_TABLE_VERSION,
+        properties=others,
+    )
+
+
+def refuse_other_facts(table: HudiTable, stated: StatedFacts, partition_by: Sequence[str]) -> None:
+    """Raises: Invalid where a statement about a table that is there says otherwise than the table."""
+    pairs: list[tuple[str, object, object]] = [
+        ("primaryKey", stated.record_key, table.record_key),
+        ("preCombineField", stated.ordering, table.ordering),
+        ("type", stated.table_type, table.table_type),
+        ("PARTITIONED BY", tuple(partition_by) or None, table.partition_by),
+        ("hoodie.write.table.version", stated.version, table.table_version if stated.version else None),
+    ]
+    for what, said, stored in pairs:
+        if said is not None and said != stored:
+            raise Invalid(
+                f"{table.path}: {what}: expected {_shown(stored)}, as the table there has it, found {_shown(said)}; "
+                "leave it out, or choose another LOCATION"
+            )
+
+
+def shown_properties(table: HudiTable, given: Mapping[str, str]) -> dict[str, str]:
+    """What the catalog keeps of a table: the properties as they were given, with the table's own facts."""
+    facts = {"type": _SHORT[table.table_type]}
+    if table.record_key:
+        facts["primaryKey"] = ",".join(table.record_key)
+    if table.ordering:
+        facts["preCombineField"] = ",".join(table.ordering)
+    others = {name: text for name, text in given.items() if name.lower() not in _SQL_NAMES}
+    return {**others, **facts}
+
+
+def _type_name(text: str) -> str:
+    found = _TYPES.get(text.lower(), text.upper())
+    if found not in _SHORT:
+        raise Invalid(f"TBLPROPERTIES type='{text}': expected 'cow' or 'mor'")
+    return found
+
+
+def _columns(fact: FactValue | None) -> tuple[str, ...] | None:
+    return fact if isinstance(fact, tuple) else None
+
+
+def _names_of_arguments() -> set[str]:
+    return {name for fact in _ARGUMENTS for name in fact_names(fact)}
+
+
+def _shown(value: object) -> str:
+    return f"'{','.join(value)}'" if isinstance(value, tuple) else f"'{value}'"

@@ -1,0 +1,196 @@
+"""`saveAsTable`, `insertInto` and `writeTo`, carried out for Hudi tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.api.datasource import save_dataframe
+from pyhudi.api.table import HudiTable
+from pyhudi.engine.spark.refusals import is_hudi
+from pyhudi.engine.spark.sql.catalog import CatalogEntry
+from pyhudi.engine.spark.sql.columns import table_columns
+from pyhudi.errors import Invalid, Unsupported
+from pyhudi.spark.definitions import columns_text, make_table
+from pyhudi.spark.inserts import partition_columns, typed_rows, write_rows
+from pyhudi.spark.session import SqlSession
+from pyhudi.spark.shows import refresh_entry
+from pyhudi.sql.definitions import CreateTable
+from pyhudi.sql.words import Cursor, Name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pyhudi.engine.spark.sql.writer_hooks import StatedTable
+
+_OPERATION = "hoodie.datasource.write.operation"
+_APPENDS, _MAKES = ("append",), ("create", "createOrReplace")
+
+
+class TableCalls:
+    """Writes to Hudi tables by their names (`TableWrites`)."""
+
+    def __init__(self, session_of: Callable[[SparkSession], SqlSession]) -> None:
+        self._session_of = session_of
+
+    def save(self, rows: DataFrame, table: StatedTable) -> bool:
+        """`saveAsTable`: columns are found by their names."""
+        session, name, entry = self._found(rows, table)
+        if entry is None:
+            if not is_hudi(table.source):
+                return False
+            if session.catalog.exists(name):
+                raise Invalid(f"saveAsTable('{table.name}'): a table or view of this name is there, of another format")
+            self._make(session, rows, table, name)
+            return True
+        _refuse_other_format(entry, table)
+        match (table.mode or "error").lower():
+            case "append":
+                _append(session, entry, rows, table)
+            case "overwrite":
+                _overwrite(session, entry, rows, table)
+            case "ignore":
+                pass
+            case _:
+                raise Invalid(
+                    f"saveAsTable('{table.name}'): a table of this name is there already; write with mode('append'), "
+                    "or 'overwrite' to make it anew"
+                )
+        return True
+
+    def insert(self, rows: DataFrame, table: StatedTable, overwrites: bool) -> bool:
+        """`insertInto`: columns are found by their places, as in Spark."""
+        session, _, entry = self._found(rows, table)
+        if entry is None:
+            return False
+        _refuse_other_format(entry, table)
+        _write(session, entry, rows, table, by_name=False, overwrites=overwrites)
+        return True
+
+    def write_to(self, rows: DataFrame, table: StatedTable, action: str, condition: Any) -> bool:
+        """`writeTo(…)`: columns are found by their names."""
+        session, name, entry = self._found(rows, table)
+        if entry is None:
+            if not is_hudi(table.source) or action not in _MAKES:
+                return False
+            self._make(session, rows, table, name)
+            return True
+        match action:
+            case "append":
+                _append(session, entry, rows, table)
+            case "overwritePartitions":
+                opened = session.open(entry)
+                typed = _typed(opened, rows, by_name=True)
+                (opened.insert_overwrite if opened.partition_by else opened.insert_overwrite_table)(
+                    typed, options=_options(table)
+                )
+            case "replace" | "createOrReplace":
+                _refuse_other_format(entry, table)
+                _overwrite(session, entry, rows, table)
+            case "create":
+                raise Invalid(f"writeTo('{table.name}').create(): a table of this name is there already; use append()")
+            case _:
+                raise Unsupported(
+                    f"writeTo('{table.name}').{action}(condition): rows are not replaced by a condition; use MERGE "
+                    "INTO, or overwritePartitions()"
+                )
+        return True
+
+    def create(self, spark: SparkSession, table: StatedTable, columns: StructType | None, comment: str | None) -> bool:
+        """`catalog.createTable`."""
+        if not is_hudi(table.source):
+            return False
+        session, name = self._session_of(spark), Cursor(table.name).name()
+        if session.catalog.exists(name):
+            raise Invalid(f"createTable('{table.name}'): a table or view of this name is there already")
+        options = {key: str(value) for key, value in table.options.items()}
+        location = options.pop("path", None)
+        text = None if columns is None else columns_text(columns)
+        statement = CreateTable(
+            name=name, is_lenient=False, replaces=False, columns=text, location=location, comment=comment,
+            properties=options,
+        )  # fmt: skip
+        make_table(session, statement, None)
+        return True
+
+    def _found(self, rows: DataFrame, table: StatedTable) -> tuple[SqlSession, Name, CatalogEntry | None]:
+        session = self._session_of(rows.sparkSession)
+        try:
+            name = Cursor(table.name).name()
+        except Invalid:
+            return session, (), None  # Spark says what is wrong with it
+        return session, name, session.catalog.find(name)
+
+    def _make(self, session: SqlSession, rows: DataFrame, table: StatedTable, name: Name) -> None:
+        options = {key: str(value) for key, value in table.options.items()}
+        location = options.pop("path", None)
+        options.pop(_OPERATION, None)  # a first write has nothing to change
+        statement = CreateTable(
+            name=name,
+            is_lenient=False,
+            replaces=False,
+            partition_by=tuple(table.partition_by),
+            location=location,
+            properties={**_facts_only_once(options), **table.properties},
+            query="",
+        )
+        make_table(session, statement, rows)
+
+
+def _append(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: StatedTable) -> None:
+    if table.options.get(_OPERATION):
+        save_dataframe(rows, entry.path, "append", {**session.session_options, **_options(table)})
+    else:
+        _write(session, entry, rows, table, by_name=True, overwrites=False)
+    refresh_entry(session, entry)
+
+
+def _overwrite(session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: StatedTable) -> None:
+    """Make the table anew, all or nothing, as `mode("overwrite")`. What is not said of it stays."""
+    stored = HudiTable.open(entry.path)
+    facts: dict[str, object] = {
+        "hoodie.table.name": stored.name,
+        "hoodie.datasource.write.recordkey.field": ",".join(stored.record_key),
+        "hoodie.datasource.write.partitionpath.field": ",".join(table.partition_by or stored.partition_by),
+        "hoodie.datasource.write.precombine.field": ",".join(stored.ordering),
+        "hoodie.datasource.write.table.type": stored.table_type,
+    }
+    kept = {
+        name: stored.properties[name]
+        for name in ("hoodie.datasource.write.hive_style_partitioning", "hoodie.database.name")
+        if name in stored.properties
+    }
+    stated = {name: text for name, text in {**facts, **kept}.items() if text}
+    save_dataframe(rows, entry.path, "overwrite", {**stated, **session.session_options, **_options(table)})
+    refresh_entry(session, entry)
+
+
+def _write(
+    session: SqlSession, entry: CatalogEntry, rows: DataFrame, table: StatedTable, *, by_name: bool, overwrites: bool
+) -> None:
+    opened = session.open(entry)
+    typed = _typed(opened, rows, by_name=by_name)
+    write_rows(session, entry, opened, typed, overwrites=overwrites, options=_options(table))
+
+
+def _typed(table: HudiTable, rows: DataFrame, *, by_name: bool) -> DataFrame:
+    columns = table_columns(table.schema(), partition_columns(table))
+    return typed_rows(rows, columns, table, by_name=by_name, by_place=not by_name)
+
+
+def _options(table: StatedTable) -> dict[str, str]:
+    return {name: str(value) for name, value in table.options.items() if name != "path"}
+
+
+def _facts_only_once(options: dict[str, str]) -> dict[str, str]:
+    """Options of a first write, without the name, which the catalog says."""
+    return {name: text for name, text in options.items() if name != "hoodie.table.name"}
+
+
+def _refuse_other_format(entry: CatalogEntry, table: StatedTable) -> None:
+    if table.source is not None and not is_hudi(table.source):
+        raise Invalid(
+            f"table '{'.'.join(entry.full_name)}': is a Hudi table, and is not written as '{table.source}'; leave the "
+            "format out, or drop the table first"
+        )

@@ -1,0 +1,210 @@
+"""What a statement does, and to which table: enough to tell whether it is for Spark or for pyhudi."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+from pyhudi.errors import Invalid
+from pyhudi.sql.words import Cursor, Name
+
+
+class Statement(Enum):
+    """The statements that name a table which pyhudi may have to answer for."""
+
+    CREATE_TABLE = auto()
+    REPLACE_TABLE = auto()
+    INSERT = auto()
+    UPDATE = auto()
+    DELETE = auto()
+    MERGE = auto()
+    DROP_TABLE = auto()
+    TRUNCATE = auto()
+    ALTER_TABLE = auto()
+    SHOW_PARTITIONS = auto()
+    SHOW_CREATE = auto()
+    SHOW_INDEXES = auto()
+    REFRESH_TABLE = auto()
+    ANALYZE = auto()
+    REPAIR = auto()
+    LOAD = auto()
+    CREATE_INDEX = auto()
+    DROP_INDEX = auto()
+    REFRESH_INDEX = auto()
+    CALL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of a statement. `cursor` stands behind the table's name. `ctes`: `WITH …` in front of it.
+
+    `target`: the table's name, or that of the procedure. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
+    """
+
+    statement: Statement
+    target: Name
+    cursor: Cursor
+    ctes: str = ""
+    index: str = ""
+    is_lenient: bool = False
+    overwrites: bool = False
+
+
+_Reader: TypeAlias = Callable[[Cursor, str], Head | None]
+
+_BODIES = ("INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "VALUES", "FROM", "TABLE", "MAP", "REDUCE")
+
+
+def find_head(text: str) -> Head | None:
+    """The head of a statement, or None for one that Spark may have as it is, such as a SELECT.
+
+    A text that cannot be read is None, too: Spark says what is wrong with it.
+    """
+    try:
+        cursor = Cursor(text)
+        ctes = _ctes(cursor)
+        return _head(cursor, ctes)
+    except Invalid:
+        return None
+
+
+def _ctes(cursor: Cursor) -> str:
+    """`WITH …`, up to the statement that it belongs to."""
+    if not cursor.sees("WITH"):
+        return ""
+    return cursor.until(*((word,) for word in _BODIES))
+
+
+def _head(cursor: Cursor, ctes: str) -> Head | None:
+    match cursor.take_one(*_READERS):
+        case None:
+            return None
+        case word:
+            return _READERS[word](cursor, ctes)
+
+
+def _insert(cursor: Cursor, ctes: str) -> Head | None:
+    word = cursor.take_one("INTO", "OVERWRITE")
+    if word is None or cursor.sees("LOCAL") or cursor.sees("DIRECTORY"):
+        return None
+    _take_table(cursor)
+    return Head(Statement.INSERT, cursor.name(), cursor, ctes, overwrites=word == "OVERWRITE")
+
+
+def _take_table(cursor: Cursor) -> None:
+    """Pass over the word TABLE, where it is no name itself."""
+    following = cursor.word(1)
+    if cursor.sees("TABLE") and following is not None and following.is_name:
+        cursor.take("TABLE")
+
+
+def _update(cursor: Cursor, ctes: str) -> Head | None:
+    return Head(Statement.UPDATE, cursor.name(), cursor, ctes)
+
+
+def _delete(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.expect("FROM")
+    return Head(Statement.DELETE, cursor.name(), cursor, ctes)
+
+
+def _merge(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.take("WITH", "SCHEMA", "EVOLUTION")
+    cursor.expect("INTO")
+    return Head(Statement.MERGE, cursor.name(), cursor, ctes)
+
+
+def _create(cursor: Cursor, ctes: str) -> Head | None:
+    if cursor.take("INDEX"):
+        return _index(cursor, Statement.CREATE_INDEX, ("IF", "NOT", "EXISTS"))
+    statement = Statement.REPLACE_TABLE if cursor.take("OR", "REPLACE") else Statement.CREATE_TABLE
+    cursor.take("EXTERNAL")
+    if not cursor.take("TABLE"):
+        return None
+    is_lenient = cursor.take("IF", "NOT", "EXISTS")
+    return Head(statement, cursor.name(), cursor, is_lenient=is_lenient)
+
+
+def _replace(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.expect("TABLE")
+    return Head(Statement.REPLACE_TABLE, cursor.name(), cursor)
+
+
+def _drop(cursor: Cursor, ctes: str) -> Head | None:
+    if cursor.take("INDEX"):
+        return _index(cursor, Statement.DROP_INDEX, ("IF", "EXISTS"))
+    cursor.expect("TABLE")
+    is_lenient = cursor.take("IF", "EXISTS")
+    return Head(Statement.DROP_TABLE, cursor.name(), cursor, is_lenient=is_lenient)
+
+
+def _index(cursor: Cursor, statement: Statement, lenient: tuple[str, ...]) -> Head:
+    is_lenient = cursor.take(*lenient)
+    index = cursor.part("the index's name")
+    cursor.expect("ON")
+    _take_table(cursor)
+    return Head(statement, cursor.name(), cursor, index=index, is_lenient=is_lenient)
+
+
+def _show(cursor: Cursor, ctes: str) -> Head | None:
+    if cursor.take("PARTITIONS"):
+        return Head(Statement.SHOW_PARTITIONS, cursor.name(), cursor)
+    if cursor.take("CREATE", "TABLE"):
+        return Head(Statement.SHOW_CREATE, cursor.name(), cursor)
+    if cursor.take_one("INDEXES", "INDEX"):
+        if cursor.take_one("FROM", "IN") is None:
+            raise cursor.wrong("FROM or IN")
+        return Head(Statement.SHOW_INDEXES, cursor.name(), cursor)
+    return None
+
+
+def _refresh(cursor: Cursor, ctes: str) -> Head | None:
+    if cursor.take("INDEX"):
+        return _index(cursor, Statement.REFRESH_INDEX, ("IF", "EXISTS"))
+    if cursor.take("FUNCTION"):
+        return None
+    _take_table(cursor)
+    return Head(Statement.REFRESH_TABLE, cursor.name(), cursor)
+
+
+def _repair(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.take("REPAIR")
+    cursor.expect("TABLE")
+    return Head(Statement.REPAIR, cursor.name(), cursor)
+
+
+def _on_table(statement: Statement, *words: str) -> _Reader:
+    def read(cursor: Cursor, ctes: str) -> Head | None:
+        cursor.expect(*words)
+        return Head(statement, cursor.name(), cursor)
+
+    return read
+
+
+def _load(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.until(("INTO", "TABLE"))
+    cursor.expect("INTO", "TABLE")
+    return Head(Statement.LOAD, cursor.name(), cursor)
+
+
+def _call(cursor: Cursor, ctes: str) -> Head | None:
+    return Head(Statement.CALL, cursor.name("the procedure's name"), cursor)
+
+
+_READERS: dict[str, _Reader] = {
+    "INSERT": _insert,
+    "UPDATE": _update,
+    "DELETE": _delete,
+    "MERGE": _merge,
+    "CREATE": _create,
+    "REPLACE": _replace,
+    "DROP": _drop,
+    "TRUNCATE": _on_table(Statement.TRUNCATE, "TABLE"),
+    "ALTER": _on_table(Statement.ALTER_TABLE, "TABLE"),
+    "SHOW": _show,
+    "REFRESH": _refresh,
+    "ANALYZE": _on_table(Statement.ANALYZE, "TABLE"),
+    "MSCK": _repair,
+    "REPAIR": _repair,
+    "LOAD": _load,
+    "CALL": _call,
+}

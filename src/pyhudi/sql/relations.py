@@ -1,0 +1,127 @@
+"""Tables in a query that Spark cannot name: those of a moment (`t TIMESTAMP AS OF …`), and paths (hudi.`/path`)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from pyhudi.sql.words import Cursor, Kind, Name, Word, quoted_name
+
+_TIMES = (
+    ("TIMESTAMP", "AS", "OF"),
+    ("VERSION", "AS", "OF"),
+    ("SYSTEM_TIME", "AS", "OF"),
+    ("SYSTEM_VERSION", "AS", "OF"),
+)
+_FORMATS = ("hudi", "org.apache.hudi")
+
+_AFTER_TABLES = frozenset({
+    "WHERE", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ANTI", "SEMI", "GROUP", "ORDER", "HAVING",
+    "LIMIT", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ON", "USING", "LATERAL", "TABLESAMPLE", "PIVOT", "UNPIVOT",
+    "WINDOW", "DISTRIBUTE", "SORT", "CLUSTER", "OFFSET", "WHEN", "SET", "VALUES", "SELECT", "INSERT",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table in a query. `path`: where it is said instead of a name. `as_of`: SQL text of the moment, None for now.
+
+    `start`, `end`: its place in the text. `has_alias`: whether an alias follows.
+    """
+
+    name: Name
+    path: str | None
+    as_of: str | None
+    start: int
+    end: int
+    has_alias: bool
+
+
+def find_relations(text: str) -> list[Relation]:
+    """The tables of a moment, and those of a path, in the order of the text. Raises: Invalid for an unreadable text."""
+    cursor = Cursor(text)
+    found = []
+    while not cursor.is_done:
+        word = cursor.word()
+        if word is None or not word.is_name or _is_behind_dot(cursor):
+            cursor.at += 1
+            continue
+        relation = _relation(cursor)
+        if relation is None:
+            continue
+        found.append(relation)
+    return found
+
+
+def with_table_as(text: str, names: Collection[str], view: str) -> str:
+    """The text with the name of a view in place of a table's, behind FROM and JOIN.
+
+    `names`: how the table may be called, in small letters, with dots. A table of a moment stays as it is.
+    """
+    cursor, pieces, start = Cursor(text), [], 0
+    while not cursor.is_done:
+        is_behind = cursor.at > 0 and cursor.words[cursor.at - 1].upper in ("FROM", "JOIN")
+        word = cursor.words[cursor.at]
+        if not is_behind or not word.is_name:
+            cursor.at += 1
+            continue
+        words = _dotted(cursor)
+        following = cursor.word()
+        is_called = ".".join(one.text for one in words).lower() in names
+        if not is_called or cursor.sees("(") or cursor.sees("FOR") or any(cursor.sees(*clause) for clause in _TIMES):
+            continue
+        has_alias = following is not None and following.is_name and following.upper not in _AFTER_TABLES
+        alias = "" if has_alias else f" AS {quoted_name(words[-1].text)}"
+        pieces += [text[start : word.start], quoted_name(view), alias]
+        start = words[-1].end
+    return "".join(pieces) + text[start:]
+
+
+def _is_behind_dot(cursor: Cursor) -> bool:
+    return cursor.at > 0 and cursor.words[cursor.at - 1].upper == "."
+
+
+def _relation(cursor: Cursor) -> Relation | None:
+    """The relation that begins here, or None; the cursor stands behind what was looked at."""
+    first = cursor.words[cursor.at]
+    words = _dotted(cursor)
+    name = tuple(word.text for word in words)
+    path = name[-1] if ".".join(name[:-1]).lower() in _FORMATS and words[-1].kind is Kind.NAME else None
+    end = words[-1].end
+    as_of = None
+    at = cursor.at
+    cursor.take("FOR")
+    if any(cursor.take(*clause) for clause in _TIMES):
+        start = cursor.at
+        _take_value(cursor)
+        as_of = cursor.slice(start, cursor.at)
+        end = cursor.words[cursor.at - 1].end
+    else:
+        cursor.at = at
+    if path is None and as_of is None:
+        return None
+    following = cursor.word()
+    has_alias = following is not None and following.is_name and following.upper not in _AFTER_TABLES
+    return Relation(name, path, as_of, first.start, end, has_alias)
+
+
+def _dotted(cursor: Cursor) -> list[Word]:
+    words = [cursor.words[cursor.at]]
+    cursor.at += 1
+    while cursor.sees(".") and (word := cursor.word(1)) is not None and word.is_name:
+        words.append(word)
+        cursor.at += 2
+    return words
+
+
+def _take_value(cursor: Cursor) -> None:
+    """Pass over a literal, a parameter, or a call of a function."""
+    if cursor.sees("("):
+        cursor.brackets()
+        return
+    cursor.take("DATE")
+    cursor.take("TIMESTAMP")
+    cursor.take(":")
+    if cursor.is_done:
+        raise cursor.wrong("a moment")
+    cursor.at += 1
+    if cursor.sees("("):
+        cursor.brackets()

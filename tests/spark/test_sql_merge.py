@@ -1,0 +1,149 @@
+"""MERGE INTO could change, delete or insert other rows than its clauses say, or in more than one commit."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi import Invalid
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
+from tests.spark.test_sql_statements import sql as _sql
+
+pytestmark = pytest.mark.spark
+sql = _sql
+
+SOURCE = "(SELECT * FROM VALUES {} AS s(id, name, ts, dt, op)) s"
+
+
+@pytest.fixture(params=["cow", "mor"])
+def filled(request: pytest.FixtureRequest, sql: Sql) -> Sql:
+    sql(f"{CREATE} (type = '{request.param}', primaryKey = 'id', preCombineField = 'ts')")
+    sql(FIRST)
+    return sql
+
+
+def merge(sql: Sql, rows: str, clauses: str, on: str = "t.id = s.id") -> None:
+    sql(f"MERGE INTO t USING {SOURCE.format(rows)} ON {on} {clauses}")
+
+
+ALL = (
+    "WHEN MATCHED AND s.op = 'u' THEN UPDATE SET * "
+    "WHEN MATCHED AND op = 'd' THEN DELETE "
+    "WHEN MATCHED AND op = 'n' THEN UPDATE SET name = concat(t.name, s.name), ts = t.ts + 1 "
+    "WHEN NOT MATCHED AND op = 'i' THEN INSERT * "
+    "WHEN NOT MATCHED AND op = 'p' THEN INSERT (id, t.ts, dt) VALUES (s.id + 100, 1, 'p') "
+    "WHEN NOT MATCHED BY SOURCE AND t.ts < 0 THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'alone'"
+)
+
+
+def test_each_row_goes_to_its_clause_in_one_commit(filled: Sql) -> None:
+    sql = filled
+    sql("INSERT INTO t VALUES (4, 'd', 10, 'y'), (5, 'e', -1, 'y')")
+    commits = sql.commits("t")
+
+    merge(sql, "(1, 'new', 11L, 'x', 'u'), (2, 'gone', 11L, 'x', 'd'), (3, '+', 0L, 'y', 'n'), (6, 'f', 1L, 'z', 'i'), "
+               "(7, 'g', 1L, 'z', 'p'), (8, 'h', 1L, 'z', 'nothing')", ALL)  # fmt: skip
+
+    assert sql.rows("t") == [
+        (1, "new", 11, "x"), (107, None, 1, "p"), (3, "c+", 11, "y"), (4, "alone", 10, "y"), (6, "f", 1, "z"),
+    ]  # fmt: skip
+    assert sql.commits("t") == commits + 1
+    merge(sql, "(99, 'x', 1L, 'x', 'nothing')", "WHEN MATCHED THEN DELETE")
+    assert sql.commits("t") == commits + 1
+
+
+def test_a_source_may_be_a_table_a_query_or_a_cte(filled: Sql) -> None:
+    sql = filled
+    sql("CREATE TABLE more USING hudi TBLPROPERTIES (primaryKey = 'id') AS SELECT 1 AS id, 'one' AS name")
+    sql("MERGE INTO t USING more ON t.id = more.id WHEN MATCHED THEN UPDATE SET name = more.name")
+    assert sql.rows("t") == [(1, "one", 10, "x"), B, C]
+    sql("WITH s AS (SELECT 2 AS id) MERGE INTO t AS x USING s ON x.id = s.id WHEN MATCHED THEN DELETE")
+    assert sql.rows("t") == [(1, "one", 10, "x"), C]
+    sql(f"MERGE INTO {sql.database}.t USING (SELECT max(id) AS id FROM t) m ON t.id = m.id "
+        "WHEN MATCHED THEN UPDATE SET ts = (SELECT 1 + sum(ts) FROM t)")  # fmt: skip
+    assert sql.rows("t") == [(1, "one", 10, "x"), (3, "c", 21, "y")]
+
+
+def test_event_time_ordering_keeps_the_greater_row(filled: Sql) -> None:
+    rows = "(1, 'late', 5L, 'x', ''), (2, 'next', 11L, 'x', ''), (9, 'less', 1L, 'z', ''), (9, 'most', 2L, 'z', '')"
+    merge(filled, rows, "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+
+    assert filled.rows("t") == [A, (2, "next", 11, "x"), C, (9, "most", 2, "z")]
+
+
+def test_values_are_cast_as_they_are_stored(filled: Sql) -> None:
+    merge(filled, "(1, 5, '11', 'x', ''), (4, 6, '12', 'z', '')",
+          "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+
+    assert filled.rows("t") == [(1, "5", 11, "x"), B, C, (4, "6", 12, "z")]
+
+
+TWICE = "(1, 'p', 11L, 'x', 'u'), (1, 'q', 12L, 'x', 'n')"
+
+
+@pytest.mark.parametrize(
+    "rows,clauses,expected",
+    [
+        (TWICE, "WHEN MATCHED THEN UPDATE SET *", "at most one row of the source.*id=1, dt=x"),
+        (TWICE, "WHEN MATCHED AND s.op = 'u' THEN UPDATE SET *", "at most one row of the source"),
+        (TWICE, "WHEN MATCHED AND s.op = 'u' THEN DELETE", "at most one row of the source"),
+        ("(1, 'p', 11L, 'moved', '')", "WHEN MATCHED THEN UPDATE SET *", "column 'dt'.*stays; expected x, found moved"),
+        ("(1, 'p', 11L, 'x', '')", "WHEN MATCHED THEN UPDATE SET id = s.id + 1", "column 'id'.*stays"),
+        ("(1, 'p', 'many', 'x', '')", "WHEN MATCHED THEN UPDATE SET *", "ts.*expected bigint, found 'many'"),
+        ("(9, 'p', 11L, 'x', '')", "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)", "value for column 'ts'"),
+        ("(9, 'p', 11L, 'x', '')", "WHEN NOT MATCHED THEN INSERT (id, z) VALUES (1, 2)", "no column 'z'"),
+        ("(1, 'p', 11L, 'x', '')", "WHEN MATCHED THEN UPDATE SET name = s.nothing", "(?i)nothing"),
+    ],
+)
+def test_a_merge_that_cannot_be_changes_nothing(filled: Sql, rows: str, clauses: str, expected: str) -> None:
+    commits = filled.commits("t")
+
+    with pytest.raises(Exception, match=expected):
+        merge(filled, rows, clauses)
+
+    assert (filled.rows("t"), filled.commits("t")) == ([A, B, C], commits)
+
+
+def test_a_delete_of_all_that_matches_may_match_twice(filled: Sql) -> None:
+    merge(filled, TWICE, "WHEN MATCHED THEN DELETE")
+
+    assert filled.rows("t") == [B, C]
+
+
+def test_new_rows_have_new_keys(sql: Sql) -> None:
+    sql(f"{CREATE} (primaryKey = 'id')")
+    sql(FIRST)
+
+    merge(sql, "(4, 'a', 1L, 'x', ''), (1, 'z', 1L, 'x', '')", "WHEN NOT MATCHED AND s.id = 4 THEN INSERT *",
+          on="t.name = s.name AND t.id = -1")  # fmt: skip
+    assert len(sql.rows("t")) == 4
+    with pytest.raises(Invalid, match=r"found id=1, dt='x'|found id=1"):
+        merge(sql, "(1, 'z', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *", on="t.name = s.name")
+    with pytest.raises(Invalid, match="each new record key, found several for id=9"):
+        merge(sql, "(9, 'p', 1L, 'x', ''), (9, 'q', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *")
+    assert len(sql.rows("t")) == 4
+
+
+def test_tables_without_keys_are_merged(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt)")
+    sql(FIRST)
+    merge(sql, "(1, 'u', 1L, 'x', ''), (4, 'i', 1L, 'z', ''), (4, 'j', 1L, 'z', '')",
+          "WHEN MATCHED THEN UPDATE SET name = s.name WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+
+    assert sql.rows("t") == [(1, "u", 10, "x"), B, C, (4, "i", 1, "z"), (4, "j", 1, "z")]
+    keys = sql.table("t").scan(columns=["_hoodie_record_key"]).to_arrow()["_hoodie_record_key"].to_pylist()
+    assert len(set(keys)) == 5
+    sql("UPDATE t SET name = 'w' WHERE id = 4")
+    sql("DELETE FROM t WHERE id = 1")
+    assert sql.rows("t") == [B, C, (4, "w", 1, "z"), (4, "w", 1, "z")]
+
+
+def test_a_source_is_evaluated_once(filled: Sql, tmp_path: Path) -> None:
+    """Random rows would be others the second time."""
+    spark: Any = filled.spark
+    spark.range(3).selectExpr("CAST(id + 1 AS INT) id", "uuid() name", "99L ts").createOrReplaceTempView("random")
+    filled("MERGE INTO t USING random s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name, ts = s.ts")
+
+    names = [row[1] for row in filled.rows("t")]
+    assert len(set(names)) == 3

@@ -1,0 +1,96 @@
+"""PySpark's calls that take a table's name could write another table, other rows, or plain Parquet."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyhudi import HudiTable, Invalid, Unsupported
+from tests.spark.test_sql_statements import Sql
+from tests.spark.test_sql_statements import sql as _sql
+
+pytestmark = pytest.mark.spark
+sql = _sql
+
+OPTIONS = {
+    "hoodie.table.name": "elsewhere",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+}
+
+
+def frame(sql: Sql, *rows: tuple[int, str, int, str]) -> Any:
+    return sql.spark.createDataFrame(list(rows), "id int, name string, ts long, dt string")
+
+
+def test_save_as_table_makes_and_changes_a_table(sql: Sql) -> None:
+    rows = frame(sql, (1, "a", 10, "x"), (2, "b", 10, "y"))
+    rows.write.format("hudi").options(**OPTIONS).partitionBy("dt").saveAsTable("t")
+
+    table = sql.table("t")
+    assert (table.name, table.record_key, table.ordering, table.partition_by) == ("t", ("id",), ("ts",), ("dt",))
+    turned = frame(sql, (1, "late", 9, "x"), (3, "c", 10, "x")).select("dt", "ts", "name", "id")
+    turned.write.mode("append").saveAsTable("t")
+    assert sql.rows("t") == [(1, "a", 10, "x"), (2, "b", 10, "y"), (3, "c", 10, "x")]
+    with pytest.raises(Invalid, match="is there already"):
+        rows.write.format("hudi").saveAsTable("t")
+    rows.limit(0).write.format("hudi").mode("ignore").saveAsTable("t")
+    with pytest.raises(Invalid, match="is not written as 'parquet'"):
+        rows.write.format("parquet").mode("overwrite").saveAsTable("t")
+    rows.where("id = 1").write.format("org.apache.hudi").mode("overwrite").saveAsTable("t")
+    assert sql.rows("t") == [(1, "a", 10, "x")]
+    assert sql.table("t").partition_by == ("dt",)
+
+
+def test_save_as_table_takes_a_path(sql: Sql, tmp_path: Path) -> None:
+    frame(sql, (1, "a", 10, "x")).write.format("HUDI").option("path", str(tmp_path / "p")).saveAsTable("t")
+
+    assert HudiTable.exists(tmp_path / "p")
+    assert sql.rows("t") == [(1, "a", 10, "x")]
+
+
+def test_insert_into_goes_by_places(sql: Sql) -> None:
+    sql("CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt)")
+    rows = frame(sql, (1, "a", 10, "x")).selectExpr("id", "dt AS other", "ts", "name AS dt")
+
+    rows.write.insertInto("t")
+    assert sql.rows("t") == [(1, "x", 10, "a")]
+    rows.write.insertInto("t", overwrite=True)
+    rows.write.mode("append").insertInto(f"{sql.database}.t")
+    assert len(sql.rows("t")) == 2
+
+
+def test_write_to_makes_and_changes_a_table(sql: Sql) -> None:
+    rows = frame(sql, (1, "a", 10, "x"), (2, "b", 10, "y"))
+    rows.writeTo("t").using("hudi").tableProperty("primaryKey", "id").partitionedBy(rows.dt).create()
+
+    assert (sql.table("t").record_key, sql.table("t").partition_by) == (("id",), ("dt",))
+    frame(sql, (3, "c", 10, "y")).writeTo("t").append()
+    assert len(sql.rows("t")) == 3
+    frame(sql, (4, "d", 10, "y")).writeTo("t").overwritePartitions()
+    assert sql.rows("t") == [(1, "a", 10, "x"), (4, "d", 10, "y")]
+    with pytest.raises(Unsupported, match="overwritePartitions"):
+        rows.writeTo("t").overwrite(rows.id == 1)
+    rows.where("id = 2").writeTo("t").using("hudi").createOrReplace()
+    assert sql.rows("t") == [(2, "b", 10, "y")]
+    with pytest.raises(Invalid, match="is there already"):
+        rows.writeTo("t").using("hudi").create()
+
+
+def test_create_table_makes_one(sql: Sql, tmp_path: Path) -> None:
+    made = sql.spark.catalog.createTable("t", schema=frame(sql).schema, source="hudi", primaryKey="id")
+    assert made.columns[-4:] == ["id", "name", "ts", "dt"]
+    assert sql.table("t").record_key == ("id",)
+    sql.spark.catalog.createTable("again", path=sql.table("t").path, source="hudi")
+    assert sql.table("again").path == sql.table("t").path
+
+
+def test_other_formats_do_not_notice(sql: Sql) -> None:
+    rows = frame(sql, (1, "a", 10, "x"))
+    rows.write.saveAsTable("p")
+    rows.write.insertInto("p")
+    rows.write.mode("append").format("parquet").saveAsTable("p")
+    assert sql("SELECT count(*) FROM p") == [(3,)]
+    with pytest.raises(Invalid, match="of another format"):
+        rows.write.format("hudi").mode("append").saveAsTable("p")

@@ -1,0 +1,166 @@
+"""A procedure or table function could answer with other columns than Apache Hudi's, or do something it does not say."""
+
+from typing import Any
+
+import pytest
+
+from pyhudi import HudiTable, Invalid, NotFound, Unsupported
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
+from tests.spark.test_sql_statements import sql as _sql
+
+pytestmark = pytest.mark.spark
+sql = _sql
+
+
+@pytest.fixture
+def filled(sql: Sql) -> Sql:
+    sql(f"{CREATE} (type = 'mor', primaryKey = 'id', preCombineField = 'ts')")
+    sql(FIRST)
+    sql("UPDATE t SET name = 'new', ts = 11 WHERE dt = 'x'")
+    return sql
+
+
+def asked(sql: Sql, text: str) -> list[dict[str, Any]]:
+    return [row.asDict() for row in sql.spark.sql(text).collect()]
+
+
+def test_commits_are_shown(filled: Sql) -> None:
+    newest, first = (instant.requested for instant in reversed(filled.table("t").timeline()))
+    shown = asked(filled, "CALL show_commits(table => 't')")
+
+    assert [row["commit_time"] for row in shown] == [newest, first]
+    assert list(shown[0]) == [
+        "commit_time", "state_transition_time", "action", "total_bytes_written", "total_files_added",
+        "total_files_updated", "total_partitions_written", "total_records_written", "total_update_records_written",
+        "total_errors",
+    ]  # fmt: skip
+    assert [shown[0][name] for name in ("action", "total_files_updated", "total_update_records_written")] == [
+        "deltacommit", 1, 2,
+    ]  # fmt: skip
+    assert len(asked(filled, "CALL show_commits('t', 1)")) == 1
+    path = filled.table("t").path
+    assert len(asked(filled, f"call system.show_commits(path => '{path}', limit => 5);")) == 2
+    assert len(asked(filled, f"CALL show_commits_metadata(table => '{filled.database}.t')")) == 3
+    files = asked(filled, f"CALL show_commit_files(table => 't', instant_time => '{first}')")
+    assert sorted(row["partition_path"] for row in files) == ["dt=x", "dt=y"]
+    partitions = asked(filled, f"CALL show_commit_partitions(table => 't', instant_time => '{first}')")
+    assert sum(row["total_records_inserted"] for row in partitions) == 3
+    stats = asked(filled, f"CALL show_commit_write_stats('t', 10, '{first}')")
+    assert stats[0]["total_records_written"] == 3
+    keys = asked(filled, f"CALL show_commit_extra_metadata(table => 't', instant_time => '{first}')")
+    assert "schema" in {row["metadata_key"] for row in keys}
+    assert [row["state"] for row in asked(filled, "CALL show_timeline(table => 't')")] == ["COMPLETED"] * 2
+    assert asked(filled, "CALL show_archived_commits(table => 't')") == []
+
+
+def test_services_run(filled: Sql) -> None:
+    assert asked(filled, "CALL run_compaction(op => 'schedule', table => 't')")[0]["state"] == "REQUESTED"
+    assert asked(filled, "CALL show_compaction(table => 't')")[0]["state"] == "REQUESTED"
+    (done,) = asked(filled, "CALL run_compaction(op => 'run', table => 't')")
+    assert (done["operation_size"], done["state"]) == (1, "COMPLETED")
+    (clustered,) = asked(filled, "CALL run_clustering(table => 't', order => 'ts', show_involved_partition => true)")
+    assert (clustered["state"], clustered["involved_partitions"]) == ("COMPLETED", "dt=x,dt=y")
+    assert len(asked(filled, "CALL show_clustering('t')")) == 1
+    filled("UPDATE t SET name = 'newer' WHERE dt = 'x'")
+    filled("CALL run_compaction(op => 'run', table => 't')")
+    cleaned = asked(filled, "CALL run_clean(table => 't', retain_commits => 1)")
+    assert list(cleaned[0])[:3] == ["start_clean_time", "time_taken_in_millis", "total_files_deleted"]
+    assert len(asked(filled, "CALL show_cleans(table => 't')")) == 1
+    assert asked(filled, "CALL run_ttl(table => 't', retain_days => 1)") == []
+    assert asked(filled, "CALL archive_commits(table => 't')") == [{"result": 0}]
+    assert filled.rows("t", "id, name") == [(1, "newer"), (2, "newer"), (3, "c")]
+
+
+def test_savepoints_and_rollbacks(filled: Sql) -> None:
+    assert asked(filled, "CALL create_savepoint('t', '', 'me', 'before')") == [{"create_savepoint_result": True}]
+    (saved,) = asked(filled, "CALL show_savepoints(table => 't')")
+    filled("DELETE FROM t WHERE id = 3")
+    newest = filled.table("t").timeline()[-1].requested
+    filled("INSERT INTO t VALUES (4, 'd', 1, 'y')")
+    assert asked(filled, "CALL rollback_to_savepoint(table => 't')") == [{"rollback_savepoint_result": True}]
+    assert len(filled.rows("t")) == 3
+    time = saved["savepoint_time"]
+    filled(f"CALL delete_savepoint(table => 't', instant_time => '{time}')")
+    assert asked(filled, "CALL show_savepoints(table => 't')") == []
+    assert newest > time
+    filled("INSERT INTO t VALUES (5, 'e', 1, 'y')")
+    last = filled.table("t").timeline()[-1].requested
+    assert asked(filled, f"CALL rollback_to_instant(table => 't', instant_time => '{last}')") == [
+        {"rollback_result": True}
+    ]
+    assert last in {row["rollback_instant"] for row in asked(filled, "CALL show_rollbacks(table => 't')")}
+    assert len(filled.rows("t")) == 3
+
+
+def test_files_and_the_table_are_shown_and_copied(filled: Sql) -> None:
+    newest = asked(filled, "CALL show_fsview_latest(table => 't')")
+    assert sorted((row["partition"], row["num_delta_files"]) for row in newest) == [("dt=x", 1), ("dt=y", 0)]
+    assert len(asked(filled, "CALL show_fsview_all(table => 't', path_regex => 'dt=y')")) == 1
+    assert asked(filled, "CALL stats_file_sizes(table => 't')")[-1]["num_files"] == 2
+    assert asked(filled, "CALL stats_wa(table => 't')")[-1]["write_amplification_factor"] == "2.50"
+    properties = {row["key"]: row["value"] for row in asked(filled, "CALL show_table_properties(table => 't')")}
+    assert properties["hoodie.table.name"] == "t"
+    assert [row["partition"] for row in asked(filled, "CALL show_metadata_table_partitions('t')")] == ["dt=x", "dt=y"]
+    assert len(asked(filled, "CALL show_metadata_table_files('t', 'dt=x')")) == 2
+    assert "data_files" in {row["stat_key"] for row in asked(filled, "CALL show_metadata_table_stats('t')")}
+    filled("CALL copy_to_temp_view(table => 't', view_name => 'copied', replace => true)")
+    assert filled.rows("copied", "id") == [(1,), (2,), (3,)]
+    filled("CALL copy_to_table(table => 't', new_table => 'other', columns => 'id,name')")
+    assert filled("SELECT count(*) FROM other") == [(3,)]
+    filled("CALL drop_partition(table => 't', partition => 'dt=x')")
+    assert filled.rows("t") == [C]
+    filled("CALL truncate_table(table => 't')")
+    assert filled.rows("t") == []
+    filled("CALL delete_metadata_table(table => 't')")
+    assert HudiTable.open(filled.table("t").path).metadata.partitions_in_use == ()
+    filled("CALL create_metadata_table('t')")
+    filled.spark.catalog.dropTempView("copied")
+
+
+def test_help_lists_all_procedures(filled: Sql) -> None:
+    (text,) = filled("CALL help")[0]
+    assert all(name in text for name in ("show_commits", "run_compaction", "create_savepoint", "copy_to_table"))
+    (one,) = filled("CALL help('show_commit_files')")[0]
+    assert "instant_time: required" in one
+    assert "file_size long" in one
+
+
+@pytest.mark.parametrize(
+    "text,error,expected",
+    [
+        ("CALL nonsense('t')", Invalid, "CALL help"),
+        ("CALL show_commit()", Invalid, "nearest is 'show_commits'"),
+        ("CALL hive_sync(table => 't')", Unsupported, "CALL hive_sync: is not carried out"),
+        ("CALL show_commits()", Invalid, "table => 'name' or path"),
+        ("CALL show_commits(table => 'nothing')", NotFound, "nothing"),
+        ("CALL show_commits('t', nonsense => 1)", Invalid, "found 'nonsense'"),
+        ("CALL show_commits('t', 1, '/x', 4)", Invalid, "at most 3"),
+        ("CALL show_commit_files('t')", Invalid, "a value for 'instant_time'"),
+        ("CALL run_compaction(op => 'nonsense', table => 't')", Invalid, "scheduleAndExecute"),
+        ("SELECT * FROM hudi_table_changes('t', 'nonsense', 'earliest')", Invalid, "'latest_state' or 'cdc'"),
+        ("SELECT * FROM hudi_table_changes('t', 'latest_state')", Invalid, "third argument"),
+        ("SELECT * FROM hudi_query_timeline('nothing')", NotFound, "nothing"),
+        ("SELECT * FROM hudi_query('t', 'nonsense')", Invalid, "nonsense"),
+    ],
+)
+def test_a_call_that_cannot_be_says_why(filled: Sql, text: str, error: type, expected: str) -> None:
+    with pytest.raises(error, match=expected):
+        filled(text)
+
+
+def test_table_functions_go_by_name_and_path_and_stand_anywhere(filled: Sql) -> None:
+    sql, path = filled, filled.table("t").path
+    first = sql.table("t").timeline()[0]
+    changed = f"SELECT id FROM hudi_table_changes('{path}', 'latest_state', '{first.completed}') ORDER BY id"
+    assert sql(changed) == [(1,), (2,)]
+    assert sql("SELECT count(*) FROM t JOIN hudi_table_changes('t', 'latest_state', 'earliest') c USING (id)") == [(3,)]
+    sql("CREATE VIEW changes AS SELECT * FROM hudi_table_changes('t', 'latest_state', 'earliest') WHERE dt = 'x'")
+    assert sql("SELECT count(*) FROM changes") == [(2,)]
+    timeline = asked(sql, "SELECT * FROM hudi_query_timeline('t', 'true') ORDER BY Timestamp")
+    assert list(timeline[0])[:5] == ["Timestamp", "Action", "State", "Completion_Time", "File_Name"]
+    assert [row["Total_Records_Written"] for row in timeline] == [3, 2]
+    assert sql("SELECT sum(Log_File_Count) FROM hudi_filesystem_view('t')") == [(1,)]
+    assert sql("SELECT count(*) FROM hudi_filesystem_view('t', 'dt=y')") == [(1,)]
+    listed = dict(sql("SELECT key, size(filesystemMetadata) FROM hudi_metadata('t')"))
+    assert listed == {"__all_partitions__": 2, "dt=x": 2, "dt=y": 1}
+    assert sorted(sql("SELECT id, name FROM hudi_query('t', 'read_optimized')")) == [A[:2], B[:2], C[:2]]

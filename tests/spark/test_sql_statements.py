@@ -1,0 +1,405 @@
+"""SQL about Hudi tables could change other rows than it says, in several commits, or write plain Parquet into a table.
+
+After each statement the table is read by name, and, where it matters, by pyhudi in this process; commits are counted.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pyhudi.spark
+from pyhudi import HudiTable, Invalid, NotFound, Unsupported
+
+pytestmark = pytest.mark.spark
+
+
+class Sql:
+    """A database of its own, by name: what a statement answers, and what tables hold."""
+
+    def __init__(self, spark: Any, database: str, root: Path) -> None:
+        self.spark, self.database, self.root = spark, database, root
+
+    def __call__(self, text: str, **given: Any) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.spark.sql(text, **given).collect()]
+
+    def rows(self, name: str, columns: str = "id, name, ts, dt") -> list[tuple[Any, ...]]:
+        return sorted(self(f"SELECT {columns} FROM {name}"), key=repr)
+
+    def table(self, name: str) -> HudiTable:
+        found = {row[0]: row[1] for row in self(f"DESCRIBE EXTENDED {name}")}
+        return HudiTable.open(found["Location"].removeprefix("file:"))
+
+    def commits(self, name: str) -> int:
+        return sum(instant.completed is not None for instant in self.table(name).timeline())
+
+
+@pytest.fixture
+def sql(spark: Any, tmp_path: Path) -> Iterator[Sql]:
+    pyhudi.spark.register(spark)
+    database = f"db_{tmp_path.name.lower().replace('-', '_')}"
+    spark.sql(f"CREATE DATABASE {database} LOCATION '{tmp_path}/{database}'")
+    spark.sql(f"USE {database}")
+    for _, view, is_temporary in spark.sql("SHOW TABLES").collect():  # the session's other tests leave their views
+        if is_temporary:
+            spark.catalog.dropTempView(view)
+    yield Sql(spark, database, tmp_path)
+    spark.sql("USE default")
+    spark.sql(f"DROP DATABASE {database} CASCADE")
+
+
+CREATE = "CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt) TBLPROPERTIES "
+FIRST = "INSERT INTO t VALUES (1, 'a', 10, 'x'), (2, 'b', 10, 'x'), (3, 'c', 10, 'y')"
+A, B, C = (1, "a", 10, "x"), (2, "b", 10, "x"), (3, "c", 10, "y")
+
+
+@pytest.fixture(params=["cow", "mor"])
+def filled(request: pytest.FixtureRequest, sql: Sql) -> Sql:
+    sql(f"{CREATE} (type = '{request.param}', primaryKey = 'id', preCombineField = 'ts')")
+    sql(FIRST)
+    return sql
+
+
+def test_a_table_is_made_as_the_statement_says(sql: Sql) -> None:
+    place = f"{sql.root}/its own place"
+    sql(f"{CREATE} (type = 'mor', primaryKey = 'id', orderingFields = 'ts', 'hoodie.keep.max.commits' = '40')")
+    sql(f"CREATE TABLE IF NOT EXISTS u (Id INT COMMENT 'key', v DECIMAL(5,2)) USING hudi LOCATION 'file:{place}'")
+
+    table = sql.table("t")
+    assert (table.name, table.table_type, table.record_key) == ("t", "MERGE_ON_READ", ("id",))
+    assert (table.ordering, table.partition_by) == (("ts",), ("dt",))
+    assert table.properties["hoodie.keep.max.commits"] == "40"
+    assert table.properties["hoodie.datasource.write.hive_style_partitioning"] == "true"
+    assert table.schema().names == ["id", "name", "ts", "dt"]
+    assert sql.table("u").path == place
+    assert ("Id", "int", "key") in sql("DESCRIBE u")
+    assert {row[1] for row in sql("SHOW TABLES")} == {"t", "u"}
+    assert dict(sql("SHOW TBLPROPERTIES t"))["primaryKey"] == "id"
+    assert "USING hudi" in sql("SHOW CREATE TABLE t")[0][0]
+
+    sql("CREATE TABLE IF NOT EXISTS t (other INT) USING hudi")
+    with pytest.raises(Invalid, match="is there already"):
+        sql("CREATE TABLE t (other INT) USING hudi")
+
+
+@pytest.mark.parametrize(
+    "text,error,expected",
+    [
+        ("CREATE TABLE n (a INT) USING hudi TBLPROPERTIES (primaryKey = 'b')", Invalid, "no column 'b'"),
+        ("CREATE TABLE n (a INT) USING hudi TBLPROPERTIES (type = 'cov')", Invalid, "'cow' or 'mor'"),
+        ("CREATE TABLE n (a INT) USING hudi TBLPROPERTIES ('hoodie.nonsense' = '1')", Invalid, "hoodie.nonsense"),
+        ("CREATE TABLE n (a INT) USING hudi PARTITIONED BY (b)", Invalid, "no column 'b'"),
+        ("CREATE TABLE n (a INT DEFAULT 1) USING hudi", Exception, "DEFAULT"),
+        ("CREATE TABLE n USING hudi", Invalid, "expected columns, a query"),
+        ("CREATE TABLE other.db.n (a INT) USING hudi", Unsupported, "spark_catalog"),
+        ("CREATE TABLE n USING hudi TBLPROPERTIES (primaryKey = 'a') AS SELECT 1 b", Invalid, "no column 'a'"),
+    ],
+)
+def test_a_table_that_cannot_be_leaves_nothing(sql: Sql, text: str, error: type, expected: str) -> None:
+    with pytest.raises(error, match=expected):
+        sql(text)
+
+    assert sql("SHOW TABLES") == []
+    assert not (sql.root / sql.database / "n").exists()
+
+
+def test_a_query_makes_a_table_or_nothing(sql: Sql) -> None:
+    sql("CREATE TABLE t USING hudi PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id') AS "
+        "SELECT 'x' AS dt, id AS id, CAST(id AS STRING) AS name FROM range(3)")  # fmt: skip
+
+    assert sql("SELECT id, name, dt FROM t WHERE id > 0 ORDER BY id") == [(1, "1", "x"), (2, "2", "x")]
+    assert sql.table("t").schema().names == ["id", "name", "dt"]
+    with pytest.raises(Exception, match=r"(?i)no luck"):
+        sql("CREATE TABLE u USING hudi AS SELECT id, CAST(raise_error('no luck') AS INT) AS e FROM range(3)")
+    assert not (sql.root / sql.database / "u").exists()
+    assert [row[1] for row in sql("SHOW TABLES")] == ["t"]
+
+
+def test_a_table_that_is_there_gets_a_name(filled: Sql) -> None:
+    path = filled.table("t").path
+    filled(f"CREATE TABLE again USING hudi LOCATION '{path}'")
+
+    assert filled.rows("again") == [A, B, C]
+    filled("DELETE FROM again WHERE id = 1")
+    assert filled.rows("t") == [B, C]
+    with pytest.raises(Invalid, match="primaryKey: expected 'id'"):
+        filled(f"CREATE TABLE other USING hudi TBLPROPERTIES (primaryKey = 'name') LOCATION '{path}'")
+    filled("DROP TABLE again")
+    assert filled.rows("t") == [B, C]
+
+
+def test_a_name_is_the_newest_commit_wherever_a_table_may_stand(filled: Sql) -> None:
+    sql, spark = filled, filled.spark
+    sql("CREATE VIEW v AS SELECT id, dt FROM t WHERE ts >= 10")
+    before = spark.table("t").count(), sql("SELECT count(*) FROM v")
+    HudiTable.open(sql.table("t").path).delete(where="id = 2")
+
+    assert (before, spark.table("t").count(), spark.read.table("t").count()) == ((3, [(3,)]), 2, 2)
+    assert sql("SELECT count(*) FROM v") == [(2,)]
+    assert sql("WITH c AS (SELECT * FROM t) SELECT a.id FROM c a JOIN t b ON a.id = b.id ORDER BY 1") == [(1,), (3,)]
+    assert sql("SELECT id FROM range(5) WHERE id IN (SELECT id FROM t)") == [(1,), (3,)]
+    assert sql(f"SELECT count(*) FROM {sql.database}.t, spark_catalog.{sql.database}.t x") == [(4,)]
+    assert sql("SELECT name FROM t WHERE id = :id", args={"id": 3}) == [("c",)]
+    assert sql("SELECT count(*) FROM {rows} JOIN t USING (id)", rows=spark.range(2)) == [(1,)]
+    assert sql(f"SELECT count(*) FROM hudi.`{sql.table('t').path}`") == [(2,)]
+    spark.newSession().sql(f"SELECT * FROM {sql.database}.v").collect()
+    spark.catalog.refreshTable("t")
+    assert sql("SELECT count(*) FROM t") == [(2,)]
+
+
+def test_a_scan_by_name_is_native(sql: Sql) -> None:
+    sql(f"{CREATE} (primaryKey = 'id')")
+    sql(FIRST)
+
+    plan = sql.spark.sql("SELECT name FROM t WHERE ts > 5")._jdf.queryExecution().executedPlan().toString()
+
+    assert "FileScan parquet" in plan
+    assert "PushedFilters: [IsNotNull(ts), GreaterThan(ts,5)]" in plan
+
+
+def test_moments_are_asked_for(filled: Sql) -> None:
+    requested = filled.table("t").timeline()[-1].requested
+    filled("DELETE FROM t WHERE id = 1")
+
+    assert len(filled.rows(f"t TIMESTAMP AS OF '{requested}'")) == 3
+    joined = f"SELECT count(*) FROM t VERSION AS OF '{requested}' a LEFT ANTI JOIN t b ON a.id = b.id"
+    assert filled(joined) == [(1,)]
+    assert filled("SELECT t.id FROM t TIMESTAMP AS OF :when WHERE t.id = 1", args={"when": requested}) == [(1,)]
+    assert filled("SELECT * FROM t TIMESTAMP AS OF '2001-01-01'") == []
+
+
+def test_inserts_find_their_columns(sql: Sql) -> None:
+    sql(f"{CREATE} (primaryKey = 'id')")
+
+    sql("INSERT INTO t (dt, id) VALUES ('x', 1)")
+    sql("INSERT INTO t SELECT 2 AS id, 'y' AS dt, 20 AS ts, 'b' AS name")  # by their names
+    sql("INSERT INTO t PARTITION (dt = 'z') SELECT 3, 'c', 30")
+    sql("INSERT INTO t PARTITION (dt) SELECT 4, 'd', 40, 'w'")
+    sql("INSERT INTO t BY NAME SELECT 'v' AS dt, 5 AS id")
+    sql("WITH s AS (SELECT 6 AS n) INSERT INTO t SELECT n, 'f', n * 10, 'u' FROM s")
+    sql("INSERT INTO t SELECT * FROM t WHERE id = 99")  # meta fields are passed over
+
+    assert sql.rows("t") == [
+        (1, None, None, "x"), (2, "b", 20, "y"), (3, "c", 30, "z"), (4, "d", 40, "w"), (5, None, None, "v"),
+        (6, "f", 60, "u"),
+    ]  # fmt: skip
+    assert sql("SHOW PARTITIONS t")[:2] == [("dt=u",), ("dt=v",)]
+    assert sql("SHOW PARTITIONS t PARTITION (dt = 'z')") == [("dt=z",)]
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("INSERT INTO t VALUES (1, 'a', 10)", "NOT_ENOUGH_DATA_COLUMNS|enough data columns"),
+        ("INSERT INTO t VALUES (1, 'a', 10, 'x', 5)", "TOO_MANY_DATA_COLUMNS|too many data columns"),
+        ("INSERT INTO t VALUES ('one', 'a', 10, 'x')", "CANNOT_SAFELY_CAST"),
+        ("INSERT INTO t VALUES (3000000000, 'a', 10, 'x')", "(?i)overflow"),
+        ("INSERT INTO t (id, nonsense) VALUES (1, 2)", "no column 'nonsense'"),
+        ("INSERT INTO t (id, id) VALUES (1, 2)", "each column once"),
+        ("INSERT INTO t PARTITION (name = 'a') SELECT 1, 2, 'x'", "no partition column"),
+        ("INSERT INTO t VALUES (NULL, 'a', 10, 'x')", "null"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_whole(filled: Sql, text: str, expected: str) -> None:
+    commits = filled.commits("t")
+
+    with pytest.raises(Exception, match=expected):
+        filled(text)
+
+    assert (filled.rows("t"), filled.commits("t")) == ([A, B, C], commits)
+
+
+def test_the_operation_of_an_insert_is_as_options_say(sql: Sql) -> None:
+    sql(f"{CREATE} (primaryKey = 'id', preCombineField = 'ts')")
+    option = "hoodie.spark.sql.insert.into.operation"
+    try:
+        sql(FIRST)
+        sql("INSERT INTO t VALUES (1, 'new', 11, 'x'), (2, 'old', 9, 'x')")  # an upsert, as it has an ordering column
+        assert sql.rows("t") == [(1, "new", 11, "x"), B, C]
+        sql.spark.sql(f"SET {option} = bulk_insert")
+        sql("INSERT INTO t VALUES (1, 'twice', 1, 'x')")
+        assert len(sql.rows("t")) == 4
+        sql.spark.sql(f"SET {option} = insert")
+        sql.spark.sql("SET hoodie.datasource.insert.dup.policy = fail")
+        with pytest.raises(Invalid, match="'3'"):
+            sql("INSERT INTO t VALUES (3, 'again', 20, 'y')")
+    finally:
+        sql.spark.conf.unset(option)
+        sql.spark.conf.unset("hoodie.datasource.insert.dup.policy")
+
+
+def test_overwrites_replace_what_they_name(filled: Sql) -> None:
+    sql = filled
+    sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1")
+    assert sql.rows("t") == [C, (7, "g", 1, "x")]
+    sql("INSERT OVERWRITE TABLE t PARTITION (dt) SELECT 8, 'h', 1, 'y'")
+    assert sql.rows("t") == [(7, "g", 1, "x"), (8, "h", 1, "y")]
+    sql("INSERT OVERWRITE t PARTITION (dt = 'x') SELECT 7, 'g', 1 WHERE false")
+    assert sql.rows("t") == [(8, "h", 1, "y")]
+    sql("INSERT OVERWRITE t SELECT id + 1, name, ts, 'z' FROM t")
+    assert sql.rows("t") == [(9, "h", 1, "z")]
+    try:
+        sql.spark.sql("SET hoodie.datasource.overwrite.mode = dynamic")
+        sql("INSERT OVERWRITE t VALUES (1, 'i', 1, 'w')")
+    finally:
+        sql.spark.conf.unset("hoodie.datasource.overwrite.mode")
+    assert sql.rows("t") == [(1, "i", 1, "w"), (9, "h", 1, "z")]
+
+
+def test_updates_and_deletes_are_one_commit_each(filled: Sql) -> None:
+    sql, commits = filled, filled.commits("t")
+
+    sql("UPDATE t SET name = concat(name, ts), ts = ts + 1 WHERE id IN (SELECT id FROM t WHERE dt = 'x') AND id < 3")
+    assert sql.rows("t") == [(1, "a10", 11, "x"), (2, "b10", 11, "x"), C]
+    sql("UPDATE t AS x SET x.name = NULL, ts = '12' WHERE x.id = 1")
+    assert sql.rows("t") == [(1, None, 12, "x"), (2, "b10", 11, "x"), C]
+    sql("DELETE FROM t WHERE name IS NULL OR dt = (SELECT max(dt) FROM t)")
+    assert sql.rows("t") == [(2, "b10", 11, "x")]
+    sql("DELETE FROM t WHERE id = 99")
+    sql("UPDATE t SET name = 'none' WHERE id = 99")
+    assert sql.commits("t") == commits + 3
+    assert sql.table("t").scan(meta_fields=False).to_arrow().to_pylist() == [
+        {"id": 2, "name": "b10", "ts": 11, "dt": "x"}
+    ]
+    sql("DELETE FROM t")
+    assert sql.rows("t") == []
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("UPDATE t SET id = 5", "record key column"),
+        ("UPDATE t SET dt = 'z'", "partition column"),
+        ("UPDATE t SET nonsense = 1", "no column 'nonsense'"),
+        ("UPDATE t SET name = 'a', NAME = 'b'", "each column once"),
+        ("UPDATE t SET ts = 1 WHERE id = 1", "event-time ordering"),
+        ("UPDATE t SET ts = 'many' WHERE id = 1", "expected bigint, found 'many'"),
+        ("UPDATE t SET name = nonsense", "UNRESOLVED_COLUMN|nonsense"),
+        ("UPDATE t SET ts = array(1)", "CANNOT_SAFELY_CAST"),
+        ("DELETE FROM t WHERE nonsense = 1", "UNRESOLVED_COLUMN|nonsense"),
+    ],
+)
+def test_a_change_that_cannot_be_changes_nothing(filled: Sql, text: str, expected: str) -> None:
+    commits = filled.commits("t")
+
+    with pytest.raises(Exception, match=expected):
+        filled(text)
+
+    assert (filled.rows("t"), filled.commits("t")) == ([A, B, C], commits)
+
+
+def test_tables_go_and_are_emptied(filled: Sql) -> None:
+    sql, path, requested = filled, filled.table("t").path, filled.table("t").timeline()[-1].requested
+
+    sql("TRUNCATE TABLE t PARTITION (dt = 'y')")
+    assert sql.rows("t") == [A, B]
+    sql("ALTER TABLE t DROP PARTITION (dt = 'x')")
+    assert (sql.rows("t"), sql("SHOW PARTITIONS t")) == ([], [])
+    sql(FIRST)
+    sql("TRUNCATE TABLE t")
+    assert sql.rows("t") == []
+    assert len(sql.rows(f"t TIMESTAMP AS OF '{requested}'")) == 3
+    sql("DROP TABLE t")
+    assert not Path(path).exists()
+    with pytest.raises(Exception, match=r"TABLE_OR_VIEW_NOT_FOUND|not found"):
+        sql("SELECT * FROM t")
+    sql("DROP TABLE IF EXISTS t")
+
+
+def test_columns_are_added(filled: Sql) -> None:
+    filled("ALTER TABLE t ADD COLUMNS (note STRING COMMENT 'more', n INT)")
+    filled("INSERT INTO t (id, note, ts, dt) VALUES (4, 'd', 1, 'z')")
+
+    assert filled.rows("t", "id, note, n")[0] == (1, None, None)
+    assert filled.rows("t", "id, note, n")[3] == (4, "d", None)
+    assert {"note", "n"} <= {row[0] for row in filled("DESCRIBE t")}
+    filled("UPDATE t SET n = id + 1, ts = 20")
+    assert filled.rows("t", "id, n") == [(1, 2), (2, 3), (3, 4), (4, 5)]
+    with pytest.raises(Invalid, match="'NOTE' is there already"):
+        filled("ALTER TABLE t ADD COLUMNS (NOTE INT)")
+
+
+def test_settings_for_the_jar_do_no_harm(filled: Sql) -> None:
+    spark, name = filled.spark, "spark.sql.catalog.spark_catalog"
+    spark.conf.set(name, "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
+
+    pyhudi.spark.register(spark)
+
+    assert filled.rows("t") == [A, B, C]
+    assert spark.conf.get(name, None) is None or "hudi" not in spark.conf.get(name)
+
+
+def test_an_external_table_outlives_its_name_but_for_purge(sql: Sql) -> None:
+    place = sql.root / "outside"
+    create = f"CREATE TABLE u (id INT) USING hudi LOCATION '{place}'"
+    sql(create)
+    sql("DROP TABLE u")
+    assert HudiTable.exists(place)
+    sql(create)
+    sql("DROP TABLE u PURGE")
+    assert not HudiTable.exists(place)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "LOAD DATA INPATH '/nowhere' INTO TABLE t",
+        "ALTER TABLE t ALTER COLUMN name AFTER ts",
+        "ALTER TABLE t RENAME TO u",
+        "REPLACE TABLE t (id INT) USING hudi",
+    ],
+)
+def test_what_is_not_there_says_what_to_do(filled: Sql, text: str) -> None:
+    with pytest.raises(Unsupported, match=r"TABLE.* \(?t|\.t"):
+        filled(text)
+
+    assert filled.rows("t") == [A, B, C]
+
+
+def test_nothing_writes_plain_files_into_a_table(filled: Sql) -> None:
+    """What goes round the statements, such as a hint of a plan that Spark made before, fails instead."""
+    sql, own = filled, filled.spark._pyhudi_sql
+    stored = {path for path in Path(sql.table("t").path).rglob("*") if ".hoodie" not in path.parts}
+
+    for text in ("INSERT INTO t VALUES (9, 'z', 1, 'x')", "INSERT OVERWRITE t VALUES (9, 'z', 1, 'x')",
+                 "DELETE FROM t", "UPDATE t SET name = 'z'"):  # fmt: skip
+        with pytest.raises(Exception, match=r"(?i)unsupported|not supported|cannot|unexpected table relation|None.get"):
+            own(sql.spark, text).collect()
+
+    assert {path for path in Path(sql.table("t").path).rglob("*") if ".hoodie" not in path.parts} == stored
+    assert sql.rows("t") == [A, B, C]
+
+
+def test_statements_about_other_tables_go_to_spark(filled: Sql) -> None:
+    sql = filled
+    sql("CREATE TABLE p (id INT, name STRING) USING parquet")
+    sql("INSERT INTO p SELECT id, name FROM t WHERE id < 3")
+    assert sql("SELECT count(*) FROM p") == [(2,)]
+    sql("CREATE TABLE q USING parquet AS SELECT p.id, ts FROM p JOIN t ON p.id = t.id")
+    assert sql("SELECT sum(ts) FROM q") == [(20,)]
+    sql("DROP TABLE p")
+    with pytest.raises(Exception, match=r"TABLE_OR_VIEW_NOT_FOUND|not found"):
+        sql("DELETE FROM nothing")
+
+
+def test_a_temporary_view_hides_a_table(filled: Sql) -> None:
+    filled.spark.range(1).createOrReplaceTempView("t")
+    try:
+        assert filled("SELECT * FROM t") == [(0,)]
+        with pytest.raises(Exception, match=r"(?i)view|not support|cannot|unexpected table relation|None.get"):
+            filled("DELETE FROM t")
+    finally:
+        filled.spark.catalog.dropTempView("t")
+    assert filled.rows("t") == [A, B, C]
+
+
+def calls_of(sql: Sql) -> list[Callable[[], object]]:
+    return [lambda: sql("SELECT * FROM hudi_scan('/nowhere')"), lambda: sql("SELECT * FROM hudi.`/nowhere`")]
+
+
+def test_errors_of_a_table_keep_their_class(sql: Sql) -> None:
+    for call in calls_of(sql):
+        with pytest.raises(NotFound, match="/nowhere"):
+            call()

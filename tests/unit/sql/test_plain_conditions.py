@@ -1,0 +1,41 @@
+"""A condition could be taken for narrower than it is, so that a file with a row to change is not read."""
+
+import pytest
+
+from pyhudi.sql.plain_conditions import Plain, plain_conditions
+
+TYPES: dict[str, Plain] = {"id": "integer", "name": "text"}
+
+
+@pytest.mark.parametrize(
+    "condition,expected",
+    [
+        ("id = 1", "`id` = 1"),
+        ("t.ID >= -5 AND name < 'b'", "`id` >= -5 AND `name` < 'b'"),
+        ("id IN (1, 2) AND rand() > 0.5", "`id` IN (1, 2)"),
+        ("`name` = 'it''s' AND (id = 1 OR id = 2)", None),
+        ("name = 'a\\tb' AND id = 1", "`id` = 1"),
+        ("name = r'a'", None),
+        ("name IN ('a', 'b')", "`name` IN ('a', 'b')"),
+        ("id = 1 OR id = 2", None),
+        ("id = 1 AND id = 2 OR id = 3", None),
+        ("NOT id = 1", None),
+        ("id BETWEEN 1 AND 2", None),
+        ("id = 1 AND NOT name = 'a'", None),
+        ("id = '1'", None),
+        ("name = 1", None),
+        ("id = 1.5", None),
+        ("id = 1L", None),
+        ("id = 1 + 1", None),
+        ("id IN (SELECT 1)", None),
+        ("id IN (1, NULL)", None),
+        ("other = 1", None),
+        ("s.id = 1", None),
+        ("id <=> 1", None),
+        ("id != 1", None),
+        ("name LIKE 'a%'", None),
+        ("CASE WHEN id = 1 THEN true END", None),
+    ],
+)
+def test_only_what_the_condition_implies_is_kept(condition: str, expected: str | None) -> None:
+    assert plain_conditions(condition, "t", TYPES) == expected

@@ -1,0 +1,96 @@
+"""A table of a moment could be taken for a table of now, or a word in a text for a table."""
+
+import pytest
+
+from pyhudi.errors import Invalid
+from pyhudi.sql.calls import Argument, Call, CreateIndex, read_call, read_create_index
+from pyhudi.sql.heads import Head, find_head
+from pyhudi.sql.parameters import with_literals
+from pyhudi.sql.relations import find_relations, with_table_as
+from pyhudi.sql.words import quoted_name, quoted_text, split_list, words_of
+
+
+def head_of(text: str) -> Head:
+    head = find_head(text)
+    assert head is not None
+    return head
+
+
+def found(text: str) -> list[tuple[str, str | None, str | None, bool]]:
+    return [(text[r.start : r.end], r.path, r.as_of, r.has_alias) for r in find_relations(text)]
+
+
+def test_tables_of_a_moment_are_found() -> None:
+    text = "SELECT * FROM db.t TIMESTAMP AS OF '2026' a JOIN u VERSION AS OF 12 ON a.x = u.x WHERE 'x VERSION AS OF 1'"
+
+    assert found(text) == [
+        ("db.t TIMESTAMP AS OF '2026'", None, "'2026'", True),
+        ("u VERSION AS OF 12", None, "12", False),
+    ]
+    assert found("SELECT * FROM t FOR SYSTEM_TIME AS OF current_timestamp() AS x") == [
+        ("t FOR SYSTEM_TIME AS OF current_timestamp()", None, "current_timestamp()", True)
+    ]
+
+
+def test_paths_are_found() -> None:
+    assert found("SELECT hudi.x FROM hudi.`/a b` h, `org`.apache.hudi.`s3://c/d` TIMESTAMP AS OF :when") == [
+        ("hudi.`/a b`", "/a b", None, True),
+        ("`org`.apache.hudi.`s3://c/d` TIMESTAMP AS OF :when", "s3://c/d", ":when", False),
+    ]
+
+
+def test_a_table_is_replaced_by_a_view_where_it_is_read() -> None:
+    text = "SET a = t.b WHERE x IN (SELECT t.x FROM t JOIN DB.T u) AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
+
+    assert with_table_as(text, {"t", "db.t"}, "v") == (
+        "SET a = t.b WHERE x IN (SELECT t.x FROM `v` AS `t` JOIN `v` u) "
+        "AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
+    )
+
+
+def test_a_moment_that_is_missing_is_refused() -> None:
+    with pytest.raises(Invalid, match="expected a moment, found the end"):
+        find_relations("SELECT * FROM t TIMESTAMP AS OF")
+
+
+def test_calls_are_read() -> None:
+    call = read_call(head_of("CALL system.Run_Compaction(op => 'run, (x', table => 't', 10, m => map('a', 'b'));"))
+
+    assert call == Call(
+        "run_compaction",
+        (Argument("op", "'run, (x'"), Argument("table", "'t'"), Argument(None, "10"), Argument("m", "map('a', 'b')")),
+    )
+    assert read_call(head_of("CALL help")) == Call("help", ())
+
+
+def test_indexes_are_read() -> None:
+    text = "CREATE INDEX IF NOT EXISTS i ON db.t USING column_stats(ts) OPTIONS(expr='from_unixtime', format = 'yyyy')"
+    expected = CreateIndex(("db", "t"), "i", "column_stats", ("ts",), {"expr": "from_unixtime", "format": "yyyy"}, True)
+
+    assert read_create_index(head_of(text)) == expected
+    assert read_create_index(head_of("create index record_index on t (id, s.a)")).columns == ("id", "s.a")
+
+
+def test_parameters_become_literals() -> None:
+    assert with_literals("a = :x AND b = ':x' AND c = :y", {"x": 1, "y": "z"}, repr) == "a = 1 AND b = ':x' AND c = 'z'"
+    assert with_literals("VALUES (?, '?', ?)", [1, 2], repr) == "VALUES (1, '?', 2)"
+    assert with_literals("a::int, x ? 1", None, repr) == "a::int, x ? 1"
+    with pytest.raises(Invalid, match=":y"):
+        with_literals(":y", {"x": 1}, repr)
+    with pytest.raises(Invalid, match="found 1"):
+        with_literals("? ?", [1], repr)
+
+
+def test_lists_are_split_at_commas_of_their_own() -> None:
+    assert split_list("a < b, f(1, 2), 'x,y', c > d, m[1, 2], cast(x as map<int, int>)") == [
+        "a < b", "f(1, 2)", "'x,y'", "c > d", "m[1, 2]", "cast(x as map<int, int>)",
+    ]  # fmt: skip
+
+
+def test_names_and_texts_are_quoted() -> None:
+    assert quoted_name("a`b", "c") == "`a``b`.`c`"
+    assert quoted_text("it's \\ x") == "'it\\'s \\\\ x'"
+
+
+def test_numbers_with_a_type_are_one_word() -> None:
+    assert [word.text for word in words_of("1L + 10BD;")] == ["1L", "+", "10BD"]
