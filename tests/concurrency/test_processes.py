@@ -35,7 +35,11 @@ def run_writers(plan: Plan, writers: int) -> None:
     finish([start(write, plan, number) for number in range(writers)])
 
 
-@pytest.mark.parametrize("table_type,version,index", CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    "table_type,version,index",
+    [case if case in CASES[::2] else pytest.param(*case, marks=pytest.mark.long) for case in CASES],
+    ids=lambda value: str(value),
+)
 def test_processes_that_upsert_the_same_keys_all_finish(
     tmp_path: Path, table_type: str, version: int, index: str
 ) -> None:

@@ -53,7 +53,7 @@ def look_after(plan: Plan, stop: Path, done: Path) -> None:
     "table_type,version,index",
     [
         pytest.param("COPY_ON_WRITE", 9, "SIMPLE", marks=pytest.mark.long),
-        ("MERGE_ON_READ", 8, "SIMPLE"),
+        pytest.param("MERGE_ON_READ", 8, "SIMPLE", marks=pytest.mark.long),
         pytest.param("MERGE_ON_READ", 9, "BUCKET", marks=pytest.mark.long),
     ],
     ids=lambda value: str(value),
