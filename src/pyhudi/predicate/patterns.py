@@ -8,6 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.errors import Invalid
+
 # Java's "." matches none of these characters, and its "$" also matches before one of them at the end.
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _ANY = f"[^{_LINE_ENDS}]"
@@ -65,6 +70,17 @@ def parse_like(text: str, escape: str = "\\") -> LikePattern:
 
 def _quoted(char: str) -> str:
     return char if char.isalnum() or ord(char) >= 128 else f"\\x{{{ord(char):x}}}"
+
+
+def checked_java_regex(text: str, *, option: str) -> str:
+    """The Java regular expression that an option gives, as it is. Raises: Invalid if RE2 cannot run it as Java does."""
+    try:
+        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
+    except (PatternError, pa.ArrowInvalid) as error:
+        raise Invalid(
+            f"option '{option}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
+        ) from error
+    return text
 
 
 def parse_java_regex(text: str) -> str:

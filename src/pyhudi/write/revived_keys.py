@@ -8,19 +8,16 @@ came later.
 """
 
 from collections.abc import Iterable
-from contextlib import closing
+from dataclasses import replace
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.format.arrow_arrays import one_array
-from pyhudi.format.names import group_named, join
+from pyhudi.format.names import group_named
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.compacting import as_planned
-from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.table.slices.written_keys import WrittenFile, written_keys
 from pyhudi.table.view.pending import FileGroup, read_planned_logs
 from pyhudi.table.view.snapshot import Snapshot
@@ -43,13 +40,9 @@ def find_revived(snapshot: Snapshot, mine: Change, groups: Iterable[FileGroup]) 
     for partition, file_id in sorted(groups):
         own = written_keys(snapshot.storage, _logs_of(mine, partition, file_id), mine.requested, logs)
         for file_slice in snapshot.slices(partition, [file_id]):
-            if (partition, file_id) in planned:
-                rows = reader.rows(snapshot.storage, as_planned(file_slice, planned), [RECORD_KEY])
-                held = one_array(rows.column(RECORD_KEY))
-            elif file_slice.base_file is not None:
-                held = _stored_keys(snapshot.storage, join(partition, file_slice.base_file.name.format()))
-            else:
-                held = pa.array([], pa.string())
+            base = replace(file_slice, log_files=())
+            taken = as_planned(file_slice, planned) if (partition, file_id) in planned else base
+            held = one_array(reader.rows(snapshot.storage, taken, [RECORD_KEY]).column(RECORD_KEY))
             if not pc.all(pc.is_in(own, value_set=held), min_count=0).as_py():
                 return partition, file_id
     return None
@@ -58,8 +51,3 @@ def find_revived(snapshot: Snapshot, mine: Change, groups: Iterable[FileGroup]) 
 def _logs_of(mine: Change, partition: str, file_id: str) -> list[WrittenFile]:
     files = mine.files.get(partition, ())
     return [file for file in files if file.is_log and group_named(file.path.rpartition("/")[2]) == file_id]
-
-
-def _stored_keys(storage: Storage, path: str) -> pa.Array:
-    with closing(open_parquet(storage, path)) as file:
-        return one_array(file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY)).cast(pa.string())

@@ -106,9 +106,8 @@ def _archive_batch(session: WriteSession, settings: ArchiveSettings, due: Archiv
     access, confirm = session.access, session.hold.confirm
     snapshot = access.snapshot()
     keep = _keep(snapshot, due, now_ms=access.clock.now_ms())
-    is_first, may_go = due is settings, is_due(snapshot.timeline, keep)
-    plan = _plan(snapshot, settings, keep) if may_go else plan_archival(snapshot.timeline, keep, ())
-    if is_first and not may_go:
+    plan = _plan(snapshot, settings, keep)
+    if due is settings and not is_due(snapshot.timeline, keep):
         return _Turn(ArchiveResult(archived=0, metadata_archived=0, reason=plan.reason), 0)
 
     batch = plan.instants[:BATCH_INSTANTS_MAX]
@@ -126,9 +125,7 @@ def plan_of_archival(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: i
 
     Requests: none where the timeline is short; else a few gets.
     """
-    keep = _keep(snapshot, settings, now_ms=now_ms)
-    is_long = is_due(snapshot.timeline, keep)
-    return _plan(snapshot, settings, keep) if is_long else plan_archival(snapshot.timeline, keep, ())
+    return _plan(snapshot, settings, _keep(snapshot, settings, now_ms=now_ms))
 
 
 def _batches(instants: int) -> int:
@@ -143,6 +140,9 @@ def _keep(snapshot: Snapshot, settings: ArchiveSettings, *, now_ms: int) -> Keep
 
 def _plan(snapshot: Snapshot, settings: ArchiveSettings, keep: Keep) -> ArchivalPlan:
     storage, timeline = snapshot.storage, snapshot.timeline
+    if not is_due(timeline, keep):
+        return plan_archival(timeline, keep, ())
+
     clean = read_newest_clean(storage, timeline)
     barriers = [
         archive_plan.pending_barrier(timeline),

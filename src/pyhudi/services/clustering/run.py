@@ -36,6 +36,7 @@ from pyhudi.txn.action.service_action import (
     OpenSession,
     awaited_session,
     begin_attempt,
+    claim,
     given_back_on_failure,
     refuse_running,
     show_life,
@@ -43,8 +44,6 @@ from pyhudi.txn.action.service_action import (
 )
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import PlanOutdated, judge_clustering
-from pyhudi.txn.locks.guard import Guard
-from pyhudi.txn.locks.running import running
 from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, cluster_group
@@ -133,9 +132,14 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
 
                 instant, reason = pending[0] if pending else None, ""
                 if not pending and plans:
-                    claim = partial(_claim, session.access.guard, life)
+                    claims = partial(claim, session, life=life)
                     scheduled = schedule(
-                        session, job.settings, job.base_files, partitions=job.partitions, is_asked=is_asked, claim=claim
+                        session,
+                        job.settings,
+                        job.base_files,
+                        partitions=job.partitions,
+                        is_asked=is_asked,
+                        claim=claims,
                     )
                     instant, reason = scheduled.instant, scheduled.reason
                 if instant is None:
@@ -201,11 +205,6 @@ def _begin(job: ClusteringJob, session: WriteSession, instant: Instant, life: Ex
     run = begin_attempt(session, instant, groups_of(plan))
     show_life(session, instant.requested, life)
     return _Begun(run, plan, work, tasks)
-
-
-def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
-    """Take the lock that tells others at once when this process dies. Taken before the clustering's plan is put."""
-    life.enter_context(running(guard, requested))
 
 
 def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:

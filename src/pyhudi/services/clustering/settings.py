@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self, get_args
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, count, flag
-from pyhudi.predicate.patterns import PatternError, parse_java_regex
+from pyhudi.predicate.patterns import checked_java_regex
 from pyhudi.write.place.curves import Curve
 
 STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
@@ -121,7 +117,7 @@ class ClusteringSettings:
             begin_partition=options.get(BEGIN_PARTITION, "").strip() or None,
             end_partition=options.get(END_PARTITION, "").strip() or None,
             selected=_names(options.get(SELECTED, "")),
-            partition_regex=_pattern(options.get(REGEX, "").strip()),
+            partition_regex=checked_java_regex(options.get(REGEX, "").strip(), option=REGEX),
         )
 
 
@@ -132,14 +128,3 @@ def _names(text: str) -> tuple[str, ...]:
 def _orders(text: str) -> tuple[SliceOrder, ...]:
     known = tuple(order.value for order in SliceOrder)
     return tuple(SliceOrder(OptionValues({ORDER: name}).choice(ORDER, "", known)) for name in _names(text))
-
-
-def _pattern(text: str) -> str:
-    """The pattern. Raises: Invalid for one that RE2 cannot run as Java does."""
-    try:
-        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
-    except (PatternError, pa.ArrowInvalid) as error:
-        raise Invalid(
-            f"option '{REGEX}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
-        ) from error
-    return text

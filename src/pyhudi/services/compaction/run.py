@@ -34,6 +34,7 @@ from pyhudi.txn.action.service_action import (
     OpenSession,
     awaited_session,
     begin_attempt,
+    claim,
     given_back_on_failure,
     refuse_running,
     show_life,
@@ -41,8 +42,6 @@ from pyhudi.txn.action.service_action import (
 )
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import Judge, judge_log_compaction, judge_service
-from pyhudi.txn.locks.guard import Guard
-from pyhudi.txn.locks.running import running
 from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
@@ -120,9 +119,9 @@ def run_compactions(job: CompactionJob, *, is_asked: bool, plans: bool = True) -
                 if pending and _give_up_overtaken(session, pending[0]):
                     continue
 
-                claim = partial(_claim, session.access.guard, life)
+                claims = partial(claim, session, life=life)
                 scheduled = None if pending or not plans else schedule(
-                    session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claim
+                    session, job.kind, job.settings, job.base_files, is_asked=is_asked, claim=claims
                 )  # fmt: skip
                 instant = pending[0] if pending else scheduled.instant if scheduled is not None else None
                 if instant is None:
@@ -195,11 +194,6 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
     run = begin_attempt(session, instant, frozenset(plan.file_groups))
     show_life(session, instant.requested, life)
     return _Begun(run, plan, work, tasks)
-
-
-def _claim(guard: Guard, life: ExitStack, requested: str) -> None:
-    """Take the lock that tells others at once when this process dies. Taken before the compaction's plan is put."""
-    life.enter_context(running(guard, requested))
 
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:

@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from pyhudi.errors import Invalid
 from pyhudi.options.table_facts import short_class_name
 from pyhudi.options.values import OptionValues, count, flag
-from pyhudi.predicate.patterns import PatternError, parse_java_regex
+from pyhudi.predicate.patterns import checked_java_regex
 
 TRIGGER = "hoodie.compact.inline.trigger.strategy"
 STRATEGY = "hoodie.compaction.strategy"
@@ -91,7 +87,7 @@ class CompactionSettings:
             trigger=CompactionTrigger(o.choice(TRIGGER, d.trigger.value, tuple(t.value for t in CompactionTrigger))),
             strategy=strategies[0],
             next_strategies=strategies[1:],
-            partition_regex=_pattern(options.get(REGEX, "") or d.partition_regex),
+            partition_regex=checked_java_regex(options.get(REGEX, "") or d.partition_regex, option=REGEX),
             logs_inline=declared["logs_enabled"] and o.flag("hoodie.log.compaction.inline", False),
         )
 
@@ -104,14 +100,3 @@ def _strategies(text: str) -> tuple[CompactionStrategy, ...]:
     known = tuple(strategy.value for strategy in CompactionStrategy)
     named = [short_class_name(name) for name in text.split(",") if name.strip()]
     return tuple(CompactionStrategy(OptionValues({STRATEGY: name}).choice(STRATEGY, "", known)) for name in named)
-
-
-def _pattern(text: str) -> str:
-    """The pattern. Raises: Invalid for one that RE2 cannot run as Java does."""
-    try:
-        pc.match_substring_regex(pa.array([""]), parse_java_regex(text))
-    except (PatternError, pa.ArrowInvalid) as error:
-        raise Invalid(
-            f"option '{REGEX}'='{text}': expected a regular expression that Java and RE2 read alike; {error}"
-        ) from error
-    return text

@@ -62,9 +62,17 @@ def begin_attempt(session: WriteSession, instant: Instant, groups: Collection[Fi
     return session.table.begin(requested, instant.action, upon=session.state)
 
 
+def claim(session: WriteSession, requested: str, *, life: ExitStack) -> None:
+    """Take the lock that tells others at once when this process dies, until `life` ends.
+
+    A new service takes it before its plan is put, so that its plan is never seen without it.
+    """
+    life.enter_context(running(session.access.guard, requested))
+
+
 def show_life(session: WriteSession, requested: str, life: ExitStack) -> None:
     """Give signs of life for a service until `life` ends: a heartbeat and, where the guard knows processes, a lock."""
-    life.enter_context(running(session.access.guard, requested))
+    claim(session, requested, life=life)
     life.enter_context(beating(session.access.storage, requested, interval_ms=session.heartbeat.interval_ms))
 
 
