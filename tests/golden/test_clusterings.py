@@ -4,12 +4,10 @@ Every table that Apache Hudi wrote and that this release can write is clustered 
 planned again, to the byte, and what it left planned is carried out.
 """
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable
@@ -22,8 +20,8 @@ from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.table.view.commits import read_commit
 from tests.support.compare import assert_same_rows
-from tests.support.golden_tables import GoldenTables, golden_names
-from tests.support.merge_on_read import without_file_names
+from tests.support.golden_tables import GoldenTables, golden_names, with_long
+from tests.support.merge_on_read import rows, without_file_names
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 BY_KEY = {SORT: "_hoodie_record_key"}
@@ -50,25 +48,7 @@ CLUSTERED = ("cow_cluster_v6_h0150", "cow_cluster_v9_h120", "mor_cluster_v9_h120
 SYNC_MARKER_BYTES = 16
 
 
-def with_long(names: Sequence[str]) -> list[object]:
-    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in names]
-
-
-@pytest.fixture
-def unpacked(golden: GoldenTables, tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of a golden table that a test may change."""
-
-    def unpack(name: str) -> Path:
-        return Path(shutil.copytree(golden.get(name).path, tmp_path / name))
-
-    return unpack
-
-
-def rows(table: HudiTable, **options: str) -> pa.Table:
-    return without_file_names(table.scan(**options).to_arrow())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", with_long(golden_names()))
+@pytest.mark.parametrize("name", with_long(golden_names(), QUICK))
 def test_a_clustering_changes_no_answer(unpacked: Callable[[str], Path], name: str) -> None:
     refusal = next((text for part, text in REFUSED.items() if part in f"{name}_"), None)
     path = unpacked(name)

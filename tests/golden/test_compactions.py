@@ -4,11 +4,9 @@ Every merge-on-read table that Apache Hudi wrote and that this release can write
 Apache Hudi did is taken back and done again, and must state what Apache Hudi stated.
 """
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable, Unsupported
@@ -20,8 +18,8 @@ from pyhudi.services.compaction.plan import plan_compaction
 from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.table.view.snapshot import Snapshot
 from tests.support.compare import assert_same_rows
-from tests.support.golden_tables import GoldenTables, golden_names
-from tests.support.merge_on_read import without_file_names
+from tests.support.golden_tables import golden_names, with_long
+from tests.support.merge_on_read import rows, without_file_names
 
 REFUSED = ("mor_no_meta_v9_h120", "mor_schema_on_read_v9_h120")
 """Tables that this release reads only, each for a reason that it names."""
@@ -45,25 +43,7 @@ DONE_BY_HUDI = (
 )
 
 
-def with_long(names: Sequence[str]) -> list[object]:
-    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in names]
-
-
-@pytest.fixture
-def unpacked(golden: GoldenTables, tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of a golden table that a test may change."""
-
-    def unpack(name: str) -> Path:
-        return Path(shutil.copytree(golden.get(name).path, tmp_path / name))
-
-    return unpack
-
-
-def rows(table: HudiTable, **options: str) -> pa.Table:
-    return without_file_names(table.scan(**options).to_arrow())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", with_long(NAMES))
+@pytest.mark.parametrize("name", with_long(NAMES, QUICK))
 def test_a_compaction_changes_no_answer(unpacked: Callable[[str], Path], name: str) -> None:
     table = HudiTable.open(unpacked(name))
     before, changes = rows(table), without_file_names(table.incremental().to_arrow())
@@ -100,7 +80,9 @@ def test_logs_whose_records_make_one_of_several_are_not_compacted_into_logs(
 
 @pytest.mark.parametrize(
     "name",
-    with_long([n for n in NAMES if not any(of in n for of in ("partial_update", "nondefaults", "partial_payload"))]),
+    with_long(
+        [n for n in NAMES if not any(of in n for of in ("partial_update", "nondefaults", "partial_payload"))], QUICK
+    ),
 )
 def test_a_log_compaction_changes_no_answer(unpacked: Callable[[str], Path], name: str) -> None:
     table = HudiTable.open(unpacked(name))

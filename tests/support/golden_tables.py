@@ -3,6 +3,7 @@
 import json
 import re
 import zipfile
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import TableConfig
@@ -91,6 +93,11 @@ def golden_names() -> tuple[str, ...]:
 def evolved_names() -> tuple[str, ...]:
     """The tables whose columns Apache Hudi changed by ALTER TABLE, with schema on read."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*_evo_*.zip")))
+
+
+def with_long(names: Iterable[str], quick: Container[str]) -> list[object]:
+    """Names as parameters of a test. Those that are not quick ones go to the long tests."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 @cache

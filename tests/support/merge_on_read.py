@@ -31,5 +31,10 @@ def handle(storage: Storage, *, later_ms: int = 0) -> HudiTable:
     return Handles(storage, StepClock(AFTER_ALL_MS + later_ms), seeded_uuids(later_ms), SerialExecutor()).open()
 
 
+def rows(table: HudiTable, **options: str) -> pa.Table:
+    """The rows of a scan, without the one column that services may change."""
+    return without_file_names(table.scan(**options).to_arrow())  # type: ignore[arg-type]
+
+
 def without_file_names(rows: pa.Table) -> pa.Table:
     return rows.drop_columns([name for name in (OWN_COLUMN,) if name in rows.column_names])
