@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable, Invalid, NotFound, Unavailable
-from pyhudi.api.services import asked_job
+from pyhudi.api.service_calls.jobs import asked_job
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.executor import Executor
 from pyhudi.format.timeline.action_files import decode_compaction_plan, encode_compaction_plan

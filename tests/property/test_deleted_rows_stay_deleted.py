@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import Conflict, HudiTable
-from pyhudi.api.services import asked_job
+from pyhudi.api.service_calls.jobs import asked_job
 from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.compaction.run import schedule_compaction

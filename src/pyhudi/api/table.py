@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from pyhudi.api import indexes, queries, savepoints, services, writes
+from pyhudi.api import queries, writes
 from pyhudi.api.access import list_storage, table_access
 from pyhudi.api.changes import ChangeCalls
-from pyhudi.api.clustering import ClusteringCalls
 from pyhudi.api.creation import make_table
-from pyhudi.api.expiry import ExpiryCalls
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.indexes import IndexCall
 from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
-from pyhudi.api.row_calls import RowCalls
+from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
+from pyhudi.api.service_calls import indexes, jobs, savepoints
+from pyhudi.api.service_calls.clustering import ClusteringCalls
+from pyhudi.api.service_calls.expiry import ExpiryCalls
+from pyhudi.api.service_calls.indexes import IndexCall
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import hide_secrets
@@ -328,7 +329,7 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         It runs after writes by itself, unless `hoodie.clean.automatic` is false.
         Raises: Conflict while another writer holds the table.
         """
-        return services.clean(self._handle, options)
+        return jobs.clean(self._handle, options)
 
     def archive(self, *, options: Mapping[str, object] | None = None) -> ArchiveResult:
         """Move old instants from the active timeline into the history, the metadata table's too.
@@ -336,7 +337,7 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         How many stay is what `hoodie.keep.*` and `hoodie.archive.*` say. It runs after writes by itself, unless
         `hoodie.archive.automatic` is false. Raises: Conflict while another writer holds the table.
         """
-        return services.archive(self._handle, options)
+        return jobs.archive(self._handle, options)
 
     def compact(
         self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
@@ -350,14 +351,14 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         for None.
         Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
         """
-        return services.compact(self._handle, CompactionKind.BASE, options, spark)
+        return jobs.compact(self._handle, CompactionKind.BASE, options, spark)
 
     def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
         """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
 
         Raises: as `compact`.
         """
-        return services.schedule(self._handle, CompactionKind.BASE, options)
+        return jobs.schedule(self._handle, CompactionKind.BASE, options)
 
     def log_compact(
         self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
@@ -367,7 +368,7 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         How many is what `hoodie.log.compaction.blocks.threshold` says. Otherwise as `compact`.
         Raises: as `compact`; Unsupported where a record is made of several (custom mergers, partial-update modes).
         """
-        return services.compact(self._handle, CompactionKind.LOG, options, spark)
+        return jobs.compact(self._handle, CompactionKind.LOG, options, spark)
 
     def savepoint(
         self,

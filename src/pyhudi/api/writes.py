@@ -8,11 +8,11 @@ from typing import Any
 
 from pyhudi.api import frames
 from pyhudi.api.access import commit_texts
-from pyhudi.api.clustering import clustering_job
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.reporting import told_write
-from pyhudi.api.services import clean_job, compaction_job, slice_work
+from pyhudi.api.service_calls.clustering import clustering_job
+from pyhudi.api.service_calls.jobs import clean_job, compaction_job, slice_work
 from pyhudi.engine.local.arrow_source import ArrowSource
 from pyhudi.errors import Conflict, Invalid
 from pyhudi.executor import Executor

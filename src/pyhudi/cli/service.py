@@ -15,7 +15,7 @@ from pyhudi.cli.arguments import Json, StorageOptions, TableOptions, pairs
 from pyhudi.cli.output import DIFFERENT, Output
 
 if TYPE_CHECKING:
-    from pyhudi.api.service_process import ServiceReport
+    from pyhudi.api.service_calls.process import ServiceReport
 
 
 def service(

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyhudi.api.service_process import ServiceReport, run
+    from pyhudi.api.service_calls.process import ServiceReport, run
 
 __all__ = ["ServiceReport", "run"]
 
@@ -16,6 +16,6 @@ __all__ = ["ServiceReport", "run"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'pyhudi.services' has no attribute '{name}'")
-    value = getattr(import_module("pyhudi.api.service_process"), name)
+    value = getattr(import_module("pyhudi.api.service_calls.process"), name)
     globals()[name] = value
     return value

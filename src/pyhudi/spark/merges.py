@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyhudi.api.clock import random_uuid
-from pyhudi.api.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
+from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, change_by_frame
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns

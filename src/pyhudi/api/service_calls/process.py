@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyhudi.api import frames, indexes, writes
-from pyhudi.api.clustering import clustering_job
+from pyhudi.api import frames, writes
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.services import clean_job, compaction_job, slice_work
+from pyhudi.api.service_calls import indexes
+from pyhudi.api.service_calls.clustering import clustering_job
+from pyhudi.api.service_calls.jobs import clean_job, compaction_job, slice_work
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import Invalid, hide_secrets
 from pyhudi.metrics.events import Backlog

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pyhudi.api import frames
 from pyhudi.api.access import attempt_number
 from pyhudi.api.handle import TableHandle
-from pyhudi.api.services import slice_work
+from pyhudi.api.service_calls.jobs import slice_work
 from pyhudi.errors import Invalid
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.clustering.run import ClusteringJob, ClusteringResult, run_clusterings, schedule_clustering

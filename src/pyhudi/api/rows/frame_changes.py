@@ -10,7 +10,7 @@ from pyhudi.api import frames
 from pyhudi.api.access import data_skipping
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.reporting import told_write
-from pyhudi.api.row_changes import refuse_unfit_change
+from pyhudi.api.rows.changes import refuse_unfit_change
 from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall, WriteCourse
 from pyhudi.errors import Unsupported

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyhudi.api import row_changes, writes
+from pyhudi.api import writes
 from pyhudi.api.handle import TableHandle
 from pyhudi.api.queries import Where
+from pyhudi.api.rows import changes as row_changes
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.errors import Invalid
 from pyhudi.write.input.source import Operation
