@@ -208,3 +208,17 @@ def test_listeners_hear_of_the_backlog_and_of_what_is_done(tmp_path: Path) -> No
     backlog = next(one for one in heard if isinstance(one, Backlog))
     assert backlog.pending["compaction"].earliest == planned
     assert [(one.service, one.requested) for one in heard if isinstance(one, ServiceDone)] == [("compaction", planned)]
+
+
+def test_a_log_compaction_is_told_under_the_name_of_its_action(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", version=9)
+    heard: list[Event] = []
+    end = subscribe(heard.append)
+    try:
+        report = pyhudi.services.run(
+            table, services=["log_compaction"], options={"hoodie.log.compaction.blocks.threshold": 2}, once=True
+        )
+    finally:
+        end()
+    assert states(report) == {"log_compaction": "done"}, reasons(report)
+    assert [one.service for one in heard if isinstance(one, ServiceDone)] == ["logcompaction"]

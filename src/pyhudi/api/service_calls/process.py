@@ -36,6 +36,9 @@ TableLike = HudiTable | str | os.PathLike[str]
 INTERVAL_S = 10.0
 """Seconds between two rounds, if nobody says otherwise."""
 
+_TOLD_AS = {Service.LOG_COMPACTION: "logcompaction"}
+"""The names of services in events, where they are others: events name the actions."""
+
 _OF_ROWS = frozenset({Service.COMPACTION, Service.LOG_COMPACTION, Service.CLUSTERING, Service.INDEXING})
 """Services that read all rows of file groups, or write them anew."""
 
@@ -102,12 +105,13 @@ def run(
     """
     if interval_s <= 0:
         raise Invalid(f"interval_s={interval_s!r}: expected a number of seconds above 0")
-    chosen = _services(services)
-    served = [_Served(table, chosen, options, spark) for table in _opened(tables, storage_options)]
+    named = _services(services)
+    chosen = tuple(Service) if services is None else named
+    served = [_Served(table, named, options, spark) for table in _opened(tables, storage_options)]
     for one in served:
         one.check_options()
     if dry_run:
-        return ServiceReport(rounds=1, tables={one.uri: one.found() for one in served})
+        return ServiceReport(rounds=1, tables={one.uri: one.found(chosen) for one in served})
 
     ends: Stop = stop if stop is not None else threading.Event()
     return _run(served, chosen, ends, interval_s, once=once, on_change=on_change)
@@ -115,7 +119,7 @@ def run(
 
 def _run(
     served: "Sequence[_Served]",
-    chosen: Collection[Service] | None,
+    chosen: Collection[Service],
     ends: Stop,
     interval_s: float,
     *,
@@ -131,7 +135,7 @@ def _run(
 
     told_of: Told = (lambda uri, status: None) if on_change is None else (lambda uri, status: on_change(report()))
     rounds = Rounds(
-        served, tuple(Service) if chosen is None else chosen, served[0].clock,
+        served, chosen, served[0].clock,
         interval_ms=max(1, round(interval_s * 1000)), is_stopped=ends.is_set, tell=told_of,
     )  # fmt: skip
     while not ends.is_set():
@@ -141,10 +145,10 @@ def _run(
     return report()
 
 
-def _services(names: Collection[str] | None) -> tuple[Service, ...] | None:
+def _services(names: Collection[str] | None) -> tuple[Service, ...]:
     known = [one.value for one in Service]
     if names is None:
-        return None
+        return ()
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise Invalid(f"services={names!r}: expected a list of names, such as ['compaction', 'clean']")
     if unknown := [name for name in names if name not in known]:
@@ -165,13 +169,12 @@ class _Served:
     def __init__(
         self,
         table: HudiTable,
-        named: tuple[Service, ...] | None,
+        named: tuple[Service, ...],
         options: Mapping[str, object] | None,
         spark: "SparkSession | None",
     ) -> None:
         self._handle: TableHandle = table._handle
-        self._named, self._wanted = named, named or ()
-        self._options, self._spark = options, spark
+        self._named, self._options, self._spark = named, options, spark
         self.clock = self._handle.access.clock
         self.uri = hide_secrets(self._handle.access.location.uri)
 
@@ -180,9 +183,9 @@ class _Served:
         _, merged, _ = self._handle.prepare(self._options)
         AfterCommitSettings.from_options(merged)
 
-    def found(self) -> tuple[ServiceStatus, ...]:
+    def found(self, services: Collection[Service]) -> tuple[ServiceStatus, ...]:
         """What a dry run says."""
-        verdicts = self.due(tuple(Service) if self._named is None else self._named)
+        verdicts = self.due(services)
         now_ms = self._handle.access.clock.now_ms()
         return tuple(
             ServiceStatus(one.service, State.DUE if one.is_due else State.IDLE, one.reason, now_ms) for one in verdicts
@@ -198,12 +201,12 @@ class _Served:
         expires_ms = settings.heartbeat_interval_ms * settings.heartbeat_misses
         look = Look(
             snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), index_type=settings.index_type,
-            wanted=self._wanted, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
+            wanted=self._named, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
         )  # fmt: skip
         return find_due(look, services)
 
     def carry_out(self, service: Service) -> Served:
-        result = told(self.uri, service.value, lambda: self._run(service))()
+        result = told(self.uri, _TOLD_AS.get(service, service.value), lambda: self._run(service))()
         if isinstance(result, tuple):  # of rollbacks or index builds
             return Served(result[-1].requested if result else None, "" if result else "nothing was left to do")
         return Served(getattr(result, "requested", None), result.reason)  # an archival has no instant
@@ -223,10 +226,10 @@ class _Served:
             case Service.COMPACTION | Service.LOG_COMPACTION:
                 kind = CompactionKind.BASE if service is Service.COMPACTION else CompactionKind.LOG
                 job = compaction_job(handle, kind, access, settings, after, work)
-                return run_compactions(job, is_asked=False, plans=plans_new(service, after, self._wanted))
+                return run_compactions(job, is_asked=False, plans=plans_new(service, after, self._named))
             case Service.CLUSTERING:
                 own = clustering_job(handle, access, settings, after, work)
-                return run_clusterings(own, is_asked=False, plans=plans_new(service, after, self._wanted))
+                return run_clusterings(own, is_asked=False, plans=plans_new(service, after, self._named))
             case Service.INDEXING:
                 return indexes.run_planned(handle, self._options, self._spark)
             case Service.EXPIRY:
