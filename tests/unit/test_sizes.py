@@ -17,9 +17,7 @@ MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 
 # path (and function, after "::") -> its lines today. Lower a count when the code shrinks; never raise one.
-TOLERATED_MODULES: dict[str, int] = {
-    "src/pyhudi/api/table.py": 486,  # the class that users hold: a signature and a docstring a call, no logic
-}
+TOLERATED_MODULES: dict[str, int] = {}
 TOLERATED_FUNCTIONS: dict[str, int] = {}
 
 

@@ -16,10 +16,11 @@ from pyhudi.api.metadata import TableMetadata
 from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
-from pyhudi.api.service_calls import indexes, jobs, savepoints
+from pyhudi.api.service_calls import savepoints
 from pyhudi.api.service_calls.clustering import ClusteringCalls
 from pyhudi.api.service_calls.expiry import ExpiryCalls
-from pyhudi.api.service_calls.indexes import IndexCall
+from pyhudi.api.service_calls.indexes import IndexCalls
+from pyhudi.api.service_calls.jobs import ServiceCalls
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import hide_secrets
@@ -28,12 +29,6 @@ from pyhudi.format.names import PROPERTIES
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
-from pyhudi.services.archive.run import ArchiveResult
-from pyhudi.services.clean.run import CleanResult
-from pyhudi.services.compaction.inputs import CompactionKind
-from pyhudi.services.compaction.run import CompactionResult
-from pyhudi.services.indexing.drop import DroppedIndexes
-from pyhudi.services.indexing.work import IndexResult
 from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
 from pyhudi.services.undo.savepoint import Savepoint, read_savepoint_list
@@ -49,10 +44,10 @@ from pyhudi.write.operation import WriteResult
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
-class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
+class HudiTable(ServiceCalls, IndexCalls, ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to
@@ -322,54 +317,6 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         """The partition paths that rows, or their key and partition columns, lie in, stored or not."""
         return writes.partitions_of(self._handle, data, options)
 
-    def clean(self, *, options: Mapping[str, object] | None = None) -> CleanResult:
-        """Delete the files that neither a retained commit nor a savepoint nor a pending action needs any more.
-
-        What is retained is what `hoodie.clean.*` says. A clean of any writer that was left pending is finished first.
-        It runs after writes by itself, unless `hoodie.clean.automatic` is false.
-        Raises: Conflict while another writer holds the table.
-        """
-        return jobs.clean(self._handle, options)
-
-    def archive(self, *, options: Mapping[str, object] | None = None) -> ArchiveResult:
-        """Move old instants from the active timeline into the history, the metadata table's too.
-
-        How many stay is what `hoodie.keep.*` and `hoodie.archive.*` say. It runs after writes by itself, unless
-        `hoodie.archive.automatic` is false. Raises: Conflict while another writer holds the table.
-        """
-        return jobs.archive(self._handle, options)
-
-    def compact(
-        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
-    ) -> CompactionResult:
-        """Merge the logs of a merge-on-read table into base files: what is pending first, then what is there now.
-
-        Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
-        readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
-        pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
-        true. `spark`: the session whose cluster it runs on; in this process where that runs on this machine only, or
-        for None.
-        Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
-        """
-        return jobs.compact(self._handle, CompactionKind.BASE, options, spark)
-
-    def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
-        """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
-
-        Raises: as `compact`.
-        """
-        return jobs.schedule(self._handle, CompactionKind.BASE, options)
-
-    def log_compact(
-        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
-    ) -> CompactionResult:
-        """Merge the log files of slices that have many into one each; base files stay as they are.
-
-        How many is what `hoodie.log.compaction.blocks.threshold` says. Otherwise as `compact`.
-        Raises: as `compact`; Unsupported where a record is made of several (custom mergers, partial-update modes).
-        """
-        return jobs.compact(self._handle, CompactionKind.LOG, options, spark)
-
     def savepoint(
         self,
         instant: str | None = None,
@@ -420,67 +367,6 @@ class HudiTable(ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
         changed no row; Conflict while another writer, compaction or indexing runs.
         """
         return savepoints.rollback(self._handle, instant, options)
-
-    def build_index(
-        self,
-        kind: str,
-        *,
-        columns: str | Sequence[str] | None = None,
-        name: str | None = None,
-        expression: str | None = None,
-        options: Mapping[str, object] | None = None,
-        spark: "SparkSession | None" = None,
-    ) -> IndexResult:
-        """Build an index, while readers and writers go on: the table is held at the beginning and the end only.
-
-        `kind`: `column_stats` (`columns`: of which; None: the first 32), `partition_stats`, `bloom_filters`,
-        `record_index` (keys unique in the table), `partitioned_record_index` (within partitions), `secondary_index`
-        (of one column of `columns`; `name`: the column's unless given). With an `expression`, a function of one column
-        in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
-        values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
-        true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
-        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose cluster's tasks read the data
-        files; without one, or where it runs on this machine, threads of this process do.
-        Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that
-        cannot be indexed; Conflict while another process builds it, holds the table, or drops the index meanwhile.
-        """
-        request = IndexCall(kind, columns, name, expression)
-        return indexes.build(self._handle, request, options, spark)
-
-    def schedule_index(
-        self,
-        kind: str,
-        *,
-        columns: str | Sequence[str] | None = None,
-        name: str | None = None,
-        expression: str | None = None,
-        options: Mapping[str, object] | None = None,
-    ) -> IndexResult:
-        """Plan an index and leave it pending, for whoever runs indexings next: `run_indexes`, a `build_index` of the
-        same, or Apache Hudi. Until it is run nothing is built, and writers know nothing of it.
-
-        Raises: as `build_index`.
-        """
-        request = IndexCall(kind, columns, name, expression)
-        return indexes.schedule(self._handle, request, options)
-
-    def run_indexes(
-        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
-    ) -> tuple[IndexResult, ...]:
-        """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
-
-        Raises: as `build_index`.
-        """
-        return indexes.run_planned(self._handle, options, spark)
-
-    def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
-        """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
-        `hoodie.table.metadata.partitions`, or the name of a secondary index, or one on an expression, alone.
-
-        Raises: NotFound for an index that is not there; Invalid where the table's options ask for it; Conflict while
-        another process builds it or holds the table.
-        """
-        return indexes.drop(self._handle, name, options)
 
     def __repr__(self) -> str:
         path, version = hide_secrets(self.path), self._facts.version

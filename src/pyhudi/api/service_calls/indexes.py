@@ -31,6 +31,73 @@ class IndexCall:
     expression: str | None
 
 
+class IndexCalls:
+    """The calls about indexes that a table has."""
+
+    _handle: TableHandle
+
+    def build_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
+    ) -> IndexResult:
+        """Build an index, while readers and writers go on: the table is held at the beginning and the end only.
+
+        `kind`: `column_stats` (`columns`: of which; None: the first 32), `partition_stats`, `bloom_filters`,
+        `record_index` (keys unique in the table), `partitioned_record_index` (within partitions), `secondary_index`
+        (of one column of `columns`; `name`: the column's unless given). With an `expression`, a function of one column
+        in Spark SQL such as `from_unixtime(ts, 'yyyy-MM-dd')`: `expr_index` or `column_stats`, statistics of its
+        values, `bloom_filters`, filters of them; `name`: the column's of `columns` unless given. Writes since keep it
+        true, without an option. Nothing is done where the index is there. `options`: numbers of file groups and the
+        like, `hoodie.metadata.index.check.timeout.seconds`. `spark`: the session whose cluster's tasks read the data
+        files; without one, or where it runs on this machine, threads of this process do.
+        Raises: Invalid for what cannot be built, or what an option switches off; Unsupported for an expression that
+        cannot be indexed; Conflict while another process builds it, holds the table, or drops the index meanwhile.
+        """
+        request = IndexCall(kind, columns, name, expression)
+        return build(self._handle, request, options, spark)
+
+    def schedule_index(
+        self,
+        kind: str,
+        *,
+        columns: str | Sequence[str] | None = None,
+        name: str | None = None,
+        expression: str | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> IndexResult:
+        """Plan an index and leave it pending, for whoever runs indexings next: `run_indexes`, a `build_index` of the
+        same, or Apache Hudi. Until it is run nothing is built, and writers know nothing of it.
+
+        Raises: as `build_index`.
+        """
+        request = IndexCall(kind, columns, name, expression)
+        return schedule(self._handle, request, options)
+
+    def run_indexes(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> tuple[IndexResult, ...]:
+        """Build what is planned, by pyhudi or Apache Hudi; what an indexer left that died is built anew.
+
+        Raises: as `build_index`.
+        """
+        return run_planned(self._handle, options, spark)
+
+    def drop_index(self, name: str, *, options: Mapping[str, object] | None = None) -> DroppedIndexes:
+        """Drop an index, or a plan for one, with those that cannot be without it. `name`: as in
+        `hoodie.table.metadata.partitions`, or the name of a secondary index, or one on an expression, alone.
+
+        Raises: NotFound for an index that is not there; Invalid where the table's options ask for it; Conflict while
+        another process builds it or holds the table.
+        """
+        return drop(self._handle, name, options)
+
+
 def build(
     handle: TableHandle, call: IndexCall, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> IndexResult:

@@ -24,6 +24,60 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+class ServiceCalls:
+    """The calls about services that a table has, but for those in modules of their own."""
+
+    _handle: TableHandle
+
+    def clean(self, *, options: Mapping[str, object] | None = None) -> CleanResult:
+        """Delete the files that neither a retained commit nor a savepoint nor a pending action needs any more.
+
+        What is retained is what `hoodie.clean.*` says. A clean of any writer that was left pending is finished first.
+        It runs after writes by itself, unless `hoodie.clean.automatic` is false.
+        Raises: Conflict while another writer holds the table.
+        """
+        return clean(self._handle, options)
+
+    def archive(self, *, options: Mapping[str, object] | None = None) -> ArchiveResult:
+        """Move old instants from the active timeline into the history, the metadata table's too.
+
+        How many stay is what `hoodie.keep.*` and `hoodie.archive.*` say. It runs after writes by itself, unless
+        `hoodie.archive.automatic` is false. Raises: Conflict while another writer holds the table.
+        """
+        return archive(self._handle, options)
+
+    def compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the logs of a merge-on-read table into base files: what is pending first, then what is there now.
+
+        Which file slices it takes is what `hoodie.compaction.*` says; it does not wait for a trigger. Writers and
+        readers go on meanwhile: the table is held at the beginning and the end only. A compaction that dies stays
+        pending, and is done anew by the next call. It runs after writes by itself where `hoodie.compact.inline` is
+        true. `spark`: the session whose cluster it runs on; in this process where that runs on this machine only, or
+        for None.
+        Raises: Invalid for a table without logs; Conflict while another process compacts or holds it.
+        """
+        return compact(self._handle, CompactionKind.BASE, options, spark)
+
+    def schedule_compaction(self, *, options: Mapping[str, object] | None = None) -> CompactionResult:
+        """Plan a compaction and leave it pending, for whoever runs the next one: pyhudi or Apache Hudi.
+
+        Raises: as `compact`.
+        """
+        return schedule(self._handle, CompactionKind.BASE, options)
+
+    def log_compact(
+        self, *, options: Mapping[str, object] | None = None, spark: "SparkSession | None" = None
+    ) -> CompactionResult:
+        """Merge the log files of slices that have many into one each; base files stay as they are.
+
+        How many is what `hoodie.log.compaction.blocks.threshold` says. Otherwise as `compact`.
+        Raises: as `compact`; Unsupported where a record is made of several (custom mergers, partial-update modes).
+        """
+        return compact(self._handle, CompactionKind.LOG, options, spark)
+
+
 def clean(handle: TableHandle, options: Mapping[str, object] | None) -> CleanResult:
     """As `HudiTable.clean`."""
     _, merged, settings = handle.prepare(options)
