@@ -11,7 +11,7 @@ CHANGES: dict[str, tuple[ColumnChange, ...] | None] = {
     "DROP COLUMN a": (ColumnChange(Verb.DROP, "a"),),
     "drop columns (a, b.c)": (ColumnChange(Verb.DROP, "a"), ColumnChange(Verb.DROP, "b.c")),
     "ALTER COLUMN a TYPE DECIMAL(10, 2)": (ColumnChange(Verb.ALTER, "a", type="DECIMAL(10, 2)"),),
-    "ALTER a COMMENT 'it''s'": (ColumnChange(Verb.ALTER, "a", comment="it's"),),
+    "ALTER a COMMENT 'it, x'": (ColumnChange(Verb.ALTER, "a", comment="it, x"),),
     "ALTER COLUMN a.b FIRST": (ColumnChange(Verb.ALTER, "a.b", is_first=True),),
     "ALTER COLUMN a AFTER b": (ColumnChange(Verb.ALTER, "a", after="b"),),
     "ALTER COLUMN a DROP NOT NULL": (ColumnChange(Verb.ALTER, "a", drops_not_null=True),),
@@ -30,7 +30,8 @@ def test_a_change_is_told_by_its_words(text: str) -> None:
 
 
 def test_added_columns_have_types_comments_and_places() -> None:
-    assert read_added_columns("a STRUCT<x: INT, y: MAP<STRING, INT>> COMMENT 'a, b', s.d STRING AFTER c, e INT FIRST") == (
+    text = "a STRUCT<x: INT, y: MAP<STRING, INT>> COMMENT 'a, b', s.d STRING AFTER c, e INT FIRST"
+    assert read_added_columns(text) == (
         ColumnChange(Verb.ADD, "a", type="STRUCT<x: INT, y: MAP<STRING, INT>>", comment="a, b"),
         ColumnChange(Verb.ADD, "s.d", type="STRING", after="c"),
         ColumnChange(Verb.ADD, "e", type="INT", is_first=True),
