@@ -205,7 +205,7 @@ REFUSED = [
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
     ("hoodie.table.base.file.format", "ORC", "parquet"),
-    ("hoodie.schema.on.read.enable", "true", "false"),
+    ("hoodie.avro.schema.external.transformation", "true", "false"),
     (
         "hoodie.datasource.write.payload.class",
         "org.apache.hudi.common.model.RewriteAvroPayload",
