@@ -113,6 +113,11 @@ def wanted_by(
     }
 
 
+def telling_of_all_columns(partitions: Collection[str]) -> set[str]:
+    """Of these partitions those that tell of columns by their names, whichever these are."""
+    return {name for name in partitions if (kind := find_kind(name)) is not None and kind.tells_of_all_columns}
+
+
 def dependents(dropped: Collection[str], present: Collection[str]) -> set[str]:
     """The indexes that cannot exist without the dropped ones."""
     return {name for name in present if (kind := find_kind(name)) is not None and kind.falls_with(dropped, present)}
