@@ -20,12 +20,16 @@ from pyhudi.format.avro.types import parse_schema
 from pyhudi.format.hfile.block import decode_block, encode_block
 from pyhudi.format.hfile.trailer import Codec
 from pyhudi.format.timeline.action_files import decode_commit, decode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.view.schema_on_read import refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import read_history
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.layout import timeline_layout
 
 MEMORY_BYTES = 3 << 30
 DATA_MAGIC = b"DATABLK*"
 SECONDS = 20
+LATEST = '{"version_id":1,"fields":[{"id":0,"name":"a","type":"int"}]}'
 
 
 def record(name: str, fields: object) -> dict[str, object]:
@@ -184,7 +188,7 @@ def test_json_that_breaks_a_parser_is_told(content: bytes) -> None:
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
     with pytest.raises(CorruptFile, match="1_2"):
-        refuse_renamed_columns(storage)
+        read_history(storage, Timeline(timeline_layout({}), (Instant("1", "commit", "COMPLETED", "2"),)), LATEST)
 
 
 def test_what_takes_no_bytes_is_refused_in_schemas_of_logs_too() -> None:

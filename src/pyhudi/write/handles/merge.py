@@ -232,7 +232,7 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
 def _settle(
     old: _OldFile, rows: pa.Table, is_delete: np.ndarray, *, ordering: Sequence[str], matches_keys: bool
 ) -> _Settled:
-    """Ordering columns have one name for ever: `alter` refuses to rename them, and so does Apache Hudi."""
+    """Ordering columns have one name for ever: the one in the properties, which `alter` refuses to change."""
     stored_count = old.file.metadata.num_rows
     if not matches_keys:
         nothing = np.full(stored_count, -1, dtype=np.int32)
