@@ -1,4 +1,4 @@
-"""A table that we made one of another version could be one that the releases of that version read or write otherwise."""
+"""A table that we made one of another version could be one that the releases of it read or write otherwise."""
 
 from pathlib import Path
 

@@ -178,8 +178,8 @@ def _refuse_busy(snapshot: Snapshot) -> None:
             for file_slice in snapshot.slices(partition):
                 if file_slice.log_files:
                     raise Conflict(
-                        f"{uri}: file group '{file_slice.file_id}' in partition '{partition}' has logs: another writer wrote "
-                        "them after the table was compacted; run this again"
+                        f"{uri}: file group '{file_slice.file_id}' in partition '{partition}' has logs: another writer "
+                        "wrote them after the table was compacted; run this again"
                     )
 
 

@@ -55,7 +55,7 @@ def _partition_fields(properties: Properties, config: TableConfig) -> dict[str, 
     if config.key_kind is KeyKind.CUSTOM and not all(":" in field for field in fields):
         raise Invalid(
             f"table '{config.name}': its custom key generator's partition columns ({', '.join(fields)}) need their "
-            "kinds in version 8, which this table does not state; upgrade it with Apache Hudi, whose writer is told them by "
-            "hoodie.datasource.write.partitionpath.field"
+            "kinds in version 8, which this table does not state; upgrade it with Apache Hudi, whose writer is told "
+            "them by hoodie.datasource.write.partitionpath.field"
         )
     return {}
