@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,13 +14,13 @@ from pyhudi import HudiTable
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 
-EVOLVES = {"hoodie.schema.on.read.enable": True}
+EVOLVES: dict[str, Any] = {"hoodie.schema.on.read.enable": True}
 HOME = pa.struct([("street", pa.string()), ("number", pa.int32())])
 
 
 def first_rows(keys: str, ts: int) -> pa.Table:
     count = len(keys)
-    columns = {
+    columns: dict[str, Any] = {
         "id": list(keys), "ts": [ts] * count, "part": ["p1", "p2"] * (count // 2) + ["p1"] * (count % 2),
         "name": [f"name of {key}" for key in keys], "count": pa.array([ts + n for n in range(count)], pa.int32()),
         "gone": [f"old {key}" for key in keys],
@@ -31,7 +32,7 @@ def first_rows(keys: str, ts: int) -> pa.Table:
 def later_rows(table: HudiTable, keys: str, ts: int) -> pa.Table:
     """Rows with the columns that the table has after the changes."""
     count = len(keys)
-    values: dict[str, list[object]] = {
+    values: dict[str, list[Any]] = {
         "id": list(keys), "ts": [ts] * count, "part": ["p1", "p2"] * (count // 2) + ["p1"] * (count % 2),
         "label": [f"label of {key}" for key in keys], "caption": [f"caption of {key}" for key in keys],
         "count": [str(ts)] * count, "gone": [f"new {key}" for key in keys], "more": [ts / 4] * count,
@@ -118,13 +119,13 @@ def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str)
         assert table.compact().completed
         same()
         table.upsert(later_rows(table, "ax", 60))
-        hudi.write(
-            path, later_rows(table, "b", 70), **EVOLVES,
-            **{"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "part",
-               "hoodie.datasource.write.precombine.field": "ts", "hoodie.compact.inline": True,
-               "hoodie.compact.inline.max.delta.commits": 1, "hoodie.write.auto.upgrade": False,
-               "hoodie.metadata.enable": False, "hoodie.write.table.version": version},
-        )  # fmt: skip
+        options = {
+            **EVOLVES, "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "part", "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1,
+            "hoodie.write.auto.upgrade": False, "hoodie.metadata.enable": False, "hoodie.write.table.version": version,
+        }  # fmt: skip
+        hudi.write(path, later_rows(table, "b", 70), **options)
         same()
     table.bulk_insert(later_rows(table, "z", 75))
     table.alter().rename("caption", "title").commit()
