@@ -76,6 +76,13 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             is_mendable=True,
         )
 
+    # Two drivers of one stream ran the batch at once.
+    again = next((other for other in now.changes if other.batch and other.batch == mine.change.batch), None)
+    if again is not None:
+        return Refused(
+            f"{now.uri}: the write '{again.requested}' stored this batch of the stream meanwhile; it is not stored twice"
+        )
+
     planned = [group for group in now.planned if group not in mine.upon.planned]
     taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
