@@ -163,7 +163,9 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     merged = merge_options(write=options, opened=None, table={})
     _operation(merged)
     if HudiTable.exists(path):
-        HudiTable.open(path)._handle.prepare_rows({k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)})
+        HudiTable.open(path)._handle.prepare_rows(
+            {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
+        )
         return
     WriteSettings.from_options(merged)
     AfterCommitSettings.from_options(merged)
@@ -179,16 +181,16 @@ def _write(
 
     if operation == "delete_partition":
         named = options.get(_TO_DELETE, "")
-        chosen = table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options)
+        chosen = (
+            table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options)
+        )
         writes.delete_partitions(table._handle, chosen, said)
         return
 
     writes.write(table._handle, Operation(operation.upper()), dataframe, said)
 
 
-def _overwrite(
-    dataframe: "DataFrame", path: str, operation: str, options: Mapping[str, str], call: WriteCall
-) -> None:
+def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mapping[str, str], call: WriteCall) -> None:
     """Replace a table by what the options and the rows say, all or nothing.
 
     A table with the facts and columns of the old one is a commit that replaces every file group: history, time travel

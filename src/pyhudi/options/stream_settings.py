@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from pyhudi.errors import Invalid
-from pyhudi.options.read_options import AS_OF, BEGIN, END, QUERY_TYPE, read_request_from_options
+from pyhudi.options.read_options import AS_OF, BEGIN, END, INCREMENTAL_FORMAT, QUERY_TYPE, read_request_from_options
 from pyhudi.options.values import OptionValues, count, flag
 
 CHECKPOINT_IDENTIFIER: Final = "hoodie.datasource.write.streaming.checkpoint.identifier"
@@ -105,6 +105,8 @@ def _as_incremental(options: Mapping[str, object]) -> dict[str, object]:
     query = str(options.get(QUERY_TYPE) or "incremental")
     if query.lower() not in ("snapshot", "incremental"):
         raise Invalid(
-            f"option '{QUERY_TYPE}'='{query}': expected 'snapshot' or 'incremental', for a stream has the rows of commits"
+            f"option '{QUERY_TYPE}'='{query}': expected 'snapshot' or 'incremental'; a stream has the rows of commits"
         )
+    if query.lower() == "snapshot":  # in which the form of incremental queries means nothing
+        options = {name: value for name, value in options.items() if name != INCREMENTAL_FORMAT}
     return {**options, QUERY_TYPE: "incremental", BEGIN: "000"}

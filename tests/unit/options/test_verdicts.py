@@ -110,7 +110,14 @@ def test_every_setting_is_read() -> None:
     read = names_in_source() | {text for text in vars(key_properties).values() if isinstance(text, str)}
     for given in ASKING:
         asked = Asked(given)
-        for settings in (WriteSettings, AfterCommitSettings, KeySettings, CommitCallback, InsertSettings, StreamSinkSettings):
+        for settings in (
+            WriteSettings,
+            AfterCommitSettings,
+            KeySettings,
+            CommitCallback,
+            InsertSettings,
+            StreamSinkSettings,
+        ):
             settings.from_options(asked)
         read |= asked.names
 

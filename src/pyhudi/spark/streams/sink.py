@@ -117,8 +117,8 @@ def _refuse_unfit_operation(path: str, options: Mapping[str, str], output_mode: 
     operation = options.get(_OPERATION, "").lower()
     if output_mode == "update" and operation and operation not in _BY_KEY:
         raise Invalid(
-            f"outputMode 'update' with {_OPERATION}='{operation}': expected 'upsert', for a batch has new values of rows "
-            "that are stored; or use the output mode 'append'"
+            f"outputMode 'update' with {_OPERATION}='{operation}': expected 'upsert', for a batch has new values of "
+            "stored rows; or use the output mode 'append'"
         )
     if output_mode == "update" and HudiTable.exists(path) and not HudiTable.open(path).record_key:
         raise Invalid(f"{path}: outputMode 'update': expected a table with a record key, found one without")

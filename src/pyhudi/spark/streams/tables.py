@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.engine.spark.stream.source import stream_dataframe
+from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import META_FIELDS
 from pyhudi.spark.definitions import columns_text, make_table
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.streams.sink import TableSink
+from pyhudi.spark.streams.source import TableBatches
 from pyhudi.sql.definitions import CreateTable
 from pyhudi.sql.words import Cursor, Name
 
@@ -30,7 +32,7 @@ class TableStreams:
 
     def read(self, spark: SparkSession, path: str, options: Mapping[str, object]) -> DataFrame:
         """`readStream.load`."""
-        raise Unsupported("to come")
+        return stream_dataframe(spark, TableBatches(spark, path, options))
 
     def read_table(self, spark: SparkSession, name: str, options: Mapping[str, object]) -> DataFrame | None:
         """`readStream.table`."""

@@ -80,7 +80,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class NewestBatches:
-    """`own`: the newest batch of a stream in a table. `namesake`: the newest of its name that is not known as its own."""
+    """`own`: the newest batch of a stream. `namesake`: the newest of its name that is not known as its own."""
 
     own: SinkBatch | None = None
     namesake: SinkBatch | None = None
@@ -103,8 +103,8 @@ class NewestBatches:
             return number == self.namesake.number
         raise Invalid(
             f"{uri}: this is batch {number} of a stream with a new checkpoint, and another stream wrote batch "
-            f"{self.namesake.number} with the identifier '{self.namesake.identifier}'; each stream into a table needs its "
-            f"own: set the option '{CHECKPOINT_IDENTIFIER}' to another text"
+            f"{self.namesake.number} with the identifier '{self.namesake.identifier}'; each stream into a table needs "
+            f"its own: set the option '{CHECKPOINT_IDENTIFIER}' to another text"
         )
 
 

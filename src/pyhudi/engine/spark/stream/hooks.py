@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from pyhudi.engine.spark.refusals import is_hudi
 from pyhudi.engine.spark.register import add_partitions, note_calls, one_path, refuse_layout, writer_state
@@ -65,10 +66,12 @@ def _wrap_load(streams: Streams) -> None:
     original = DataStreamReader.__dict__["load"]
 
     @functools.wraps(original)
-    def call(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object) -> DataFrame:
+    def call(
+        self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: object
+    ) -> DataFrame:
         state = writer_state(self)
         if not is_hudi(format or state["format"]):
-            return original(self, path, format, schema, **options)  # type: ignore[no-any-return]
+            return original(self, path, format, schema, **options)
         if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
         given = {**state["options"], **options}
@@ -83,7 +86,7 @@ def _wrap_read_table(streams: Streams) -> None:
     @functools.wraps(original)
     def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's own name
         found = streams.read_table(self._spark, tableName, _others(writer_state(self)["options"]))
-        return original(self, tableName) if found is None else found  # type: ignore[no-any-return]
+        return original(self, tableName) if found is None else found
 
     DataStreamReader.table = call  # type: ignore[method-assign]
 
@@ -103,11 +106,11 @@ def _wrap_start(streams: Streams) -> None:
     ) -> StreamingQuery:
         state = writer_state(self)
         if not is_hudi(format or state["format"]):
-            return original(self, path, format, outputMode, partitionBy, queryName, **options)  # type: ignore[no-any-return]
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
         given = {**state["options"], **options}
         stream = _stated(self, given, outputMode, partitionBy)
         store = streams.write(self._df, one_path(path, given), stream)
-        return original(_anew(self, given, stream.mode, queryName, store))  # type: ignore[no-any-return]
+        return original(_anew(self, given, stream.mode, queryName, store))
 
     DataStreamWriter.start = call  # type: ignore[method-assign]
 
@@ -131,8 +134,8 @@ def _wrap_to_table(streams: Streams) -> None:
         stream = _stated(self, given, outputMode, partitionBy, is_sure=names_hudi)
         store = streams.write_table(self._df, tableName, stream, is_hudi=names_hudi)
         if store is None:
-            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)  # type: ignore[no-any-return]
-        return start(_anew(self, given, stream.mode, queryName, store))  # type: ignore[no-any-return]
+            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        return start(_anew(self, given, stream.mode, queryName, store))
 
     DataStreamWriter.toTable = call  # type: ignore[method-assign]
 

@@ -22,10 +22,16 @@ class Stopped(Exception):
 
 def query_id(spark: SparkSession) -> str:
     """The id of the query, which its checkpoint keeps over restarts."""
-    found = spark.sparkContext.getLocalProperty(_QUERY_ID)
+    found = find_query_id(spark)
     if found is None:
         raise Bug("a batch of a stream: expected Spark to say which query it belongs to, found nothing")
-    return str(found)
+    return found
+
+
+def find_query_id(spark: SparkSession) -> str | None:
+    """As `query_id`; None on a thread that runs no batch."""
+    found = spark.sparkContext.getLocalProperty(_QUERY_ID)
+    return None if found is None else str(found)
 
 
 def is_stopped(spark: SparkSession, query: str) -> bool:
