@@ -19,7 +19,7 @@ from pyhudi.table.view.sink_batches import KnownBatches, Stream
 from pyhudi.table.view.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("pyhudi")
 
@@ -39,11 +39,14 @@ class _Stored(Exception):
 class TableSink:
     """Stores the batches of one stream. Spark calls it with one batch after the other."""
 
-    def __init__(self, path: str, options: Mapping[str, object], output_mode: str) -> None:
-        """Raises: Invalid, Unsupported for options that no batch could be written with."""
+    def __init__(self, spark: SparkSession, path: str, options: Mapping[str, object], output_mode: str) -> None:
+        """`spark`: the session of the stream's own DataFrame; that of a batch is a copy, which knows no streams.
+
+        Raises: Invalid, Unsupported for options that no batch could be written with.
+        """
         merged = merge_options(write=options, opened=None, table={})
         self._settings = StreamSinkSettings.from_options(merged)
-        self._path, self._options, self._mode = path, options, _MODES.get(output_mode)
+        self._spark, self._path, self._options, self._mode = spark, path, options, _MODES.get(output_mode)
         if self._mode is None:
             raise Invalid(f"outputMode '{output_mode}': expected append, update or complete")
         refuse_bad_options(path, options)
@@ -66,14 +69,14 @@ class TableSink:
         try:
             self._try(self._known, rows, number)
         except Exception as error:
-            if is_stopped(rows.sparkSession, stream.query):
+            if is_stopped(self._spark, stream.query):
                 raise Stopped from None
             if not self._settings.passes_failed:
                 raise
             log.error("%s: batch %s of stream %s failed and is left out: %s", self._path, number, stream.query, error)
             return
         if self._compaction is not None:
-            self._compaction.start(rows.sparkSession)
+            self._compaction.start(self._spark)
 
     def _has(self, known: KnownBatches, number: int) -> bool:
         if not HudiTable.exists(self._path):
@@ -90,7 +93,7 @@ class TableSink:
             except _HOPELESS:
                 raise
             except Exception as error:
-                if not left or is_stopped(rows.sparkSession, known.stream.query):
+                if not left or is_stopped(self._spark, known.stream.query):
                     raise
                 log.warning("%s: batch %s failed, and is tried again in %s ms: %s", self._path, number, wait_ms, error)
             time.sleep(wait_ms / 1_000)

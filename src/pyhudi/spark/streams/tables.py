@@ -41,7 +41,7 @@ class TableStreams:
 
     def write(self, rows: DataFrame, path: str, stream: StatedStream) -> StoreBatch:
         """`writeStream.start`: a table that is not there is made by the first batch."""
-        return TableSink(path, stream.options, stream.mode)
+        return TableSink(rows.sparkSession, path, stream.options, stream.mode)
 
     def write_table(self, rows: DataFrame, name: str, stream: StatedStream, *, is_hudi: bool) -> StoreBatch | None:
         """`writeStream.toTable`: a table that is not there is made at once, of the columns of the rows."""
@@ -54,7 +54,8 @@ class TableStreams:
                 raise Invalid(f"toTable('{name}'): a table or view of this name is there, of another format")
             _make(session, parts, rows, stream)
             entry = session.get_entry(parts)
-        return TableSink(entry.path, {**session.options_of_writes(entry), **_written(stream)}, stream.mode)
+        options = {**session.options_of_writes(entry), **_written(stream)}
+        return TableSink(rows.sparkSession, entry.path, options, stream.mode)
 
 
 def _make(session: SqlSession, name: Name, rows: DataFrame, stream: StatedStream) -> None:

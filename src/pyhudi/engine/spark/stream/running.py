@@ -35,5 +35,8 @@ def find_query_id(spark: SparkSession) -> str | None:
 
 
 def is_stopped(spark: SparkSession, query: str) -> bool:
-    """Whether somebody has stopped the query, so that its jobs fail."""
+    """Whether somebody has stopped the query, so that its jobs fail.
+
+    `spark`: the session that the query was started in; that of a batch's rows is a copy, and knows no queries.
+    """
     return all(not (found.id == query and found.isActive) for found in spark.streams.active)
