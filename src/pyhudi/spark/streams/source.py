@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 BEGINNING = "000"
 """The time before every commit, as Apache Hudi writes it."""
 
+_BEFORE_ALL = "19700101000000000"
+"""The same, as the end of a range."""
+
 
 class TableBatches:
     """The batches of a stream (`Batches`). Times are completion times, or requested times (`stream_range`)."""
@@ -73,6 +76,8 @@ class TableBatches:
         return self._range.time(choose_batch(snapshot, commits, self._limits, is_first=is_first and start is None))
 
     def rows(self, start: str, end: str) -> DataFrame:
+        if end == BEGINNING:
+            start = end = _BEFORE_ALL
         if self._settings.wants_changes:
             return self._table.cdc(start, end, where=self._where).as_json().to_spark(self._spark)
         on_cleaned: OnCleaned = "rows" if self._settings.takes_what_is_left else "error"

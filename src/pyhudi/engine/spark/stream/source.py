@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import dataframe_of, find_class, scala_object, some, start_callbacks, value_of
 from pyhudi.engine.spark.stream.running import Stopped, find_query_id, is_stopped
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid, NotFound, Unsupported
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _READ: Final = "org.apache.spark.sql.connector.read.streaming"
@@ -141,7 +142,13 @@ class _Source:
             begin = StreamOffset.parse(str(before.json())).end
         else:
             begin = last.start if last.start is not None else self._batches.start()
-        found = _as_declared(self._batches.rows(begin, last.end), self._columns, self._batches.shown)._jdf
+        try:
+            rows = _as_declared(self._batches.rows(begin, last.end), self._columns, self._batches.shown)
+        except NotFound as error:
+            if before is not None:
+                raise
+            rows = _failing(self._columns, str(error))
+        found = rows._jdf
         session = self.spark._jsparkSession
         return session.internalCreateDataFrame(found.queryExecution().toRdd(), found.schema(), True)
 
@@ -188,6 +195,16 @@ def _as_declared(rows: DataFrame, declared: DataFrame, shown: str) -> DataFrame:
                 f"{found} now; start the query again, with the same checkpoint"
             )
     return rows if rows.columns == declared.columns else rows.select(*(rows[f"`{n}`"] for n in declared.columns))
+
+
+def _failing(declared: DataFrame, text: str) -> DataFrame:
+    """Rows of these columns, which fail with a text once somebody needs them.
+
+    After a restart Spark asks for the first batch again, and leaves it unread if it was done.
+    """
+    fields = declared.schema.fields
+    values = (f.raise_error(f.lit(text)).cast(field.dataType).alias(field.name) for field in fields)
+    return declared.sparkSession.range(1).select(*values)
 
 
 def _name(spark: SparkSession, name: str) -> str:
