@@ -3,6 +3,7 @@
 Rows are inserted without a look at keys: what is stored twice shows.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import pytest
 
 import pyhudi.spark
 from pyhudi.api import access
+from pyhudi.api.datasource import save_dataframe
 from pyhudi.spark.streams import sink as sink_module
 from pyhudi.spark.streams.sink import TableSink
 from pyhudi.storage.open import open_storage
@@ -43,7 +45,7 @@ def crashes(
     frames, start = batches(spark, tmp_path), tmp_path / "start"
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "q")
     TableSink(spark, str(start), options, "append")(frames[0], 0)
-    save, count = sink_module.save_dataframe, 0
+    save, count = save_dataframe, 0
 
     def dying(*args: Any, **kwargs: Any) -> None:
         try:
@@ -136,6 +138,12 @@ query.awaitTermination()
 """
 
 
+def end(child: "subprocess.Popen[str]") -> None:
+    """Kill a driver with its JVM, which are a process group."""
+    with child, contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_driver_that_is_killed_for_minutes_stores_each_row_once(spark: Any, tmp_path: Path, table_type: str) -> None:
@@ -174,16 +182,14 @@ def test_a_driver_that_is_killed_for_minutes_stores_each_row_once(spark: Any, tm
                 feed.add(range(feed.count * 10, feed.count * 10 + 3))
                 time.sleep(min(0.4, max(0.0, dies - time.monotonic())))
         finally:
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+            end(child)
             kills += 1
 
     last = start(ends=True)
     try:
         assert last.wait(300) == 0
     finally:
-        if last.poll() is None:
-            os.killpg(last.pid, signal.SIGKILL)
+        end(last)
     assert ids_in(table) == [at * 10 + i for at in range(feed.count) for i in range(3)]
     assert [number for _, number in stored_batches(table, history=True)] == list(range(feed.count))
     print(f"{kills} kills, {feed.count} batches")

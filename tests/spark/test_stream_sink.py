@@ -7,6 +7,7 @@ import pytest
 
 import pyhudi.spark
 from pyhudi import Conflict, HudiTable, Invalid, Unsupported
+from pyhudi.api.datasource import save_dataframe
 from pyhudi.spark.streams import sink as sink_module
 from tests.support.streams import OPTIONS, Feed, forget_last_batch, ids_in, rows, run, stored_batches, writer
 
@@ -96,7 +97,8 @@ def test_streams_into_one_table_are_told_apart(feed: Feed, tmp_path: Path) -> No
 
 
 def test_a_batch_that_fails_is_tried_again(feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, tries, save = tmp_path / "t", [], sink_module.save_dataframe
+    table, save = tmp_path / "t", save_dataframe
+    tries: list[int] = []
     feed.add(range(5, 7))
 
     def failing(*args: Any, **kwargs: Any) -> None:

@@ -10,11 +10,14 @@ import pytest
 import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound
 from pyhudi.spark.streams import source as source_module
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenTables, golden_answers
+from tests.support.spark_frames import collected
 from tests.support.streams import Feed, ids_in, rows, run, stored_batches, writer
 
 pytestmark = pytest.mark.spark
 
-Batches = list[list[tuple[int, int]]]
+Batches = list[list[tuple[Any, ...]]]
 
 
 @pytest.fixture
@@ -36,7 +39,7 @@ class Reader:
         self.spark, self.path, self.checkpoint, self.columns = spark, path, checkpoint, columns.split(", ")
 
     def __call__(self, **options: Any) -> Batches:
-        found: dict[int, list[tuple[int, int]]] = {}
+        found: dict[int, list[tuple[Any, ...]]] = {}
 
         def keep(frame: Any, number: int) -> None:
             found[number] = sorted(tuple(row) for row in frame.select(*self.columns).collect())
@@ -252,3 +255,24 @@ def test_a_stream_reads_what_a_stream_writes(registered: Any, tmp_path: Path) ->
         run(writer(feed.stream(), tmp_path / "w").start(str(tmp_path / "t")))
         assert read() == [[(at, at * 10 + at), (at + 1, (at + 1) * 10 + at)]]
     assert len(stored_batches(tmp_path / "t")) == 3
+
+
+@pytest.mark.parametrize("name", ["cow_part_v9_h120", "mor_parquet_log_v9_h120", "cow_part_v6_h0150"])
+def test_tables_of_apache_hudi(registered: Any, golden: GoldenTables, tmp_path: Path, name: str) -> None:
+    """All rows in one batch, and in as many as there are commits, of which the newest row of a key counts."""
+    table = golden.get(name)
+    (snapshot,) = (answer for answer in golden_answers(name) if answer.query == "snapshot")
+
+    def read(**options: Any) -> list[pa.Table]:
+        found: list[pa.Table] = []
+        frame = registered.readStream.format("hudi").options(**options).load(str(table.path))
+        started = frame.writeStream.foreachBatch(lambda batch, _: found.append(collected(batch)))
+        run(started.option("checkpointLocation", str(tmp_path / str(options))).trigger(availableNow=True).start())
+        return found
+
+    (whole,) = read()
+    assert_same_rows(whole, table.expected(snapshot))
+    pieces = read(maxCommitsPerTrigger=1)
+    assert len(pieces) > 1
+    times = {row["_hoodie_commit_time"] for piece in pieces for row in piece.to_pylist()}
+    assert times >= set(whole.column("_hoodie_commit_time").to_pylist())

@@ -162,13 +162,13 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     """
     merged = merge_options(write=options, opened=None, table={})
     _operation(merged)
+    AfterCommitSettings.from_options(merged)
     if HudiTable.exists(path):
         HudiTable.open(path)._handle.prepare_rows(
             {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
         )
         return
     WriteSettings.from_options(merged)
-    AfterCommitSettings.from_options(merged)
     refuse_unwritable_keys(new_table_properties(_new_table(merged)), None)
 
 

@@ -108,6 +108,7 @@ def _wrap_start(streams: Streams) -> None:
         if not is_hudi(format or state["format"]):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
         given = {**state["options"], **options}
+        _refuse_unfit(self, given)
         stream = _stated(self, given, outputMode, partitionBy)
         store = streams.write(self._df, one_path(path, given), stream)
         return original(_anew(self, given, stream.mode, queryName, store))
@@ -131,34 +132,33 @@ def _wrap_to_table(streams: Streams) -> None:
         state = writer_state(self)
         given = {**state["options"], **options}
         names_hudi = is_hudi(format or state["format"])
-        stream = _stated(self, given, outputMode, partitionBy, is_sure=names_hudi)
+        if names_hudi:
+            _refuse_unfit(self, given)  # before a table is made
+        stream = _stated(self, given, outputMode, partitionBy)
         store = streams.write_table(self._df, tableName, stream, is_hudi=names_hudi)
         if store is None:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        _refuse_unfit(self, given)
         return start(_anew(self, given, stream.mode, queryName, store))
 
     DataStreamWriter.toTable = call  # type: ignore[method-assign]
 
 
-def _stated(
-    writer: Any, given: dict[str, object], mode: str | None, partition_by: Any, *, is_sure: bool = True
-) -> StatedStream:
-    """What a writer was told. Raises: Invalid for what means nothing to a stream into a Hudi table.
-
-    `is_sure`: the stream is known to go into a Hudi table.
-    """
+def _stated(writer: Any, given: Mapping[str, object], mode: str | None, partition_by: Any) -> StatedStream:
+    """What a writer was told. Raises: Invalid for partition columns that options contradict."""
     state = writer_state(writer)
     options = _others(given)
-    if is_sure:
-        refuse_layout(state)
-        _refuse_without_checkpoint(writer, given)
-        add_partitions(options, partition_by or state["partition_by"])
+    add_partitions(options, partition_by or state["partition_by"])
     location = next((str(value) for name, value in given.items() if name.lower() == "path"), None)
     return StatedStream((mode or state.get("output_mode") or "append").lower(), options, location)
 
 
-def _refuse_without_checkpoint(writer: Any, given: Mapping[str, object]) -> None:
-    """Raises: Invalid. Spark would take a temporary folder, and the stream would begin anew after a restart."""
+def _refuse_unfit(writer: Any, given: Mapping[str, object]) -> None:
+    """Raises: Invalid for what means nothing to a stream into a Hudi table, and for a stream without a checkpoint.
+
+    Spark would take a temporary folder, and the stream would begin anew after a restart.
+    """
+    refuse_layout(writer_state(writer))
     if not any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items()):
         if not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
             raise Invalid(f"option '{_CHECKPOINT}': expected a folder for the stream's checkpoint, found none")
