@@ -91,7 +91,7 @@ def test_streams_into_one_table_are_told_apart(feed: Feed, tmp_path: Path) -> No
     assert stored_batches(table)[3:] == [(SHARED, 0), (SHARED, 0), (SHARED, 1)]
     assert ids_in(table) == sorted([*range(5), *range(10, 14)] * 2)
 
-    with pytest.raises(Exception, match=r"identifier 'a'.*needs its own"):
+    with pytest.raises(Exception, match=r"identifier 'a'.*needs its own identifier"):
         go(feed, "new", **{IDENTIFIER: "a"})
     assert len(stored_batches(table)) == 6
 

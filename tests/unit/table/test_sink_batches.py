@@ -56,20 +56,39 @@ def has(number: int, stream: Stream, own: int | None, namesake: SinkBatch | None
 
 
 def test_a_table_has_the_batches_up_to_the_streams_newest() -> None:
-    other = SinkBatch("default_single_writer", 9, None)
-
     assert [has(number, OURS, 3, None) for number in (2, 3, 4)] == [True, True, False]
-    assert [has(number, OURS, 3, other) for number in (3, 4, 9)] == [True, False, False]
     assert not has(0, OURS, None, None)
+    assert not has(4, NAMED, 3, SinkBatch("trips", 9, "q2"))
 
 
 def test_a_stream_of_apache_hudi_goes_on() -> None:
-    of_apache_hudi = SinkBatch("default_single_writer", 9, None)
+    theirs, named = SinkBatch("default_single_writer", 9, None), SinkBatch("trips", 9, None)
 
-    assert has(9, OURS, None, of_apache_hudi)
-    assert not has(10, OURS, None, of_apache_hudi)
-    with pytest.raises(Invalid, match=r"batch 8 of a stream.*wrote batch 9.*checkpoint\.identifier"):
-        has(8, OURS, None, of_apache_hudi)
+    assert not has(10, OURS, None, theirs)
+    assert not has(10, OURS, 3, theirs)
+    assert has(3, OURS, 3, theirs)
+    assert [has(number, NAMED, None, named) for number in (9, 10)] == [True, False]
+    assert [has(number, NAMED, 3, named) for number in (3, 9, 10)] == [True, True, False]
+
+
+@pytest.mark.parametrize("own", [None, 3])
+def test_a_batch_that_may_be_stored_already_or_not_is_refused(own: int | None) -> None:
+    """Apache Hudi's own rule passes it over: the first batch of a new stream is lost."""
+    theirs, named = SinkBatch("default_single_writer", 9, None), SinkBatch("trips", 9, None)
+
+    with pytest.raises(Invalid, match=r"batch 9 of a stream.*if that is this stream.*'default_single_writer'"):
+        has(9, OURS, own, theirs)
+    for stream, other in ((OURS, theirs), (NAMED, named)):
+        with pytest.raises(Invalid, match=r"batch 8 of a stream.*is stored; each stream.*checkpoint\.identifier"):
+            has(8, stream, own, other)
+
+
+def test_only_what_is_newer_than_the_streams_own_counts() -> None:
+    own, namesake = OURS.batch(3), SinkBatch("default_single_writer", 9, None)
+
+    assert NewestBatches(own).upon(NewestBatches(None, namesake)) == NewestBatches(own)
+    assert NewestBatches(None, namesake).upon(NewestBatches(own)) == NewestBatches(own, namesake)
+    assert NewestBatches().upon(NewestBatches(own, namesake)) == NewestBatches(own, namesake)
 
 
 def test_an_identifier_is_of_one_stream() -> None:

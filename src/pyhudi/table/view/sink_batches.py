@@ -80,31 +80,41 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class NewestBatches:
-    """`own`: the newest batch of a stream. `namesake`: the newest of its name that is not known as its own."""
+    """`own`: the newest batch of a stream. `namesake`: the newest after it that bears the stream's name only."""
 
     own: SinkBatch | None = None
     namesake: SinkBatch | None = None
 
     def upon(self, older: "NewestBatches") -> "NewestBatches":
-        """These, and where one is missing that of older commits."""
-        return NewestBatches(self.own or older.own, self.namesake or older.namesake)
+        """These, and where they say nothing those of older commits."""
+        if self.own is not None:
+            return self
+        return NewestBatches(older.own, self.namesake or older.namesake)
 
     def has(self, number: int, stream: Stream, *, uri: str) -> bool:
-        """Whether the table has a batch of the stream.
+        """Whether a table has a batch of the stream.
 
-        Only the last batch of a stream is ever run again. So an earlier number belongs to another stream.
-        Raises: Invalid where another stream has written under the stream's name.
+        Only the last batch of a stream is ever run again. Where Apache Hudi wrote batches of the stream's name, they
+        are the stream's if the user has stated the name. Otherwise nobody knows.
+        Raises: Invalid where storing the batch may store it twice, and leaving it out may lose it.
         """
-        if self.own is not None:
-            return number <= self.own.number
-        if self.namesake is None:
+        if self.own is not None and number <= self.own.number:
+            return True
+        other = self.namesake
+        if other is None or (other.query is not None and self.own is not None):
             return False
-        if self.namesake.query is None and number >= self.namesake.number:
-            return number == self.namesake.number
+        if other.query is None:
+            if number > other.number:
+                return False
+            if stream.identifier and number == other.number:
+                return True
+
+        is_open = other.query is None and not stream.identifier and number == other.number
+        same = f"if that is this stream, set the option '{CHECKPOINT_IDENTIFIER}' to '{other.identifier}'; if not, "
         raise Invalid(
-            f"{uri}: this is batch {number} of a stream with a new checkpoint, and another stream wrote batch "
-            f"{self.namesake.number} with the identifier '{self.namesake.identifier}'; each stream into a table needs "
-            f"its own: set the option '{CHECKPOINT_IDENTIFIER}' to another text"
+            f"{uri}: batch {number} of a stream, and batch {other.number} with the identifier '{other.identifier}', "
+            f"which is not known to be of this stream, is stored; {same if is_open else ''}each stream into a table "
+            f"needs its own identifier: set the option '{CHECKPOINT_IDENTIFIER}' to another text"
         )
 
 
