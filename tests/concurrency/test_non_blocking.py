@@ -416,7 +416,7 @@ def write_in_loop(path: str, writer: int) -> None:
         table.upsert(arrow([*shared, Row(f"{writer}-{turn}", "oslo", ts, ts)]))
 
 
-@VERSIONS
+@pytest.mark.parametrize("version", [pytest.param(8, marks=pytest.mark.long), 9])
 def test_four_processes_in_loops_beside_compactions_lose_nothing(version: int, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     table = HudiTable.create(

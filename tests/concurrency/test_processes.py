@@ -29,6 +29,7 @@ CASES = [
     ("MERGE_ON_READ", 8, "SIMPLE"),
     ("MERGE_ON_READ", 9, "BUCKET"),
 ]
+QUICK = (CASES[2], CASES[4])
 
 
 def run_writers(plan: Plan, writers: int) -> None:
@@ -37,7 +38,7 @@ def run_writers(plan: Plan, writers: int) -> None:
 
 @pytest.mark.parametrize(
     "table_type,version,index",
-    [case if case in CASES[::2] else pytest.param(*case, marks=pytest.mark.long) for case in CASES],
+    [case if case in QUICK else pytest.param(*case, marks=pytest.mark.long) for case in CASES],
     ids=lambda value: str(value),
 )
 def test_processes_that_upsert_the_same_keys_all_finish(
@@ -66,7 +67,11 @@ def run_mixed(plan: Plan, writers: int, stop: Path) -> None:
 
 @pytest.mark.parametrize(
     "table_type,version,index",
-    [("COPY_ON_WRITE", 8, "SIMPLE"), ("MERGE_ON_READ", 9, "SIMPLE"), ("MERGE_ON_READ", 8, "BUCKET")],
+    [
+        ("COPY_ON_WRITE", 8, "SIMPLE"),
+        pytest.param("MERGE_ON_READ", 9, "SIMPLE", marks=pytest.mark.long),
+        ("MERGE_ON_READ", 8, "BUCKET"),
+    ],
     ids=lambda value: str(value),
 )
 def test_every_operation_beside_services_and_readers(tmp_path: Path, table_type: str, version: int, index: str) -> None:
@@ -84,7 +89,11 @@ NOBODY_WAITS_LONGER_S = 60.0
 
 @pytest.mark.parametrize(
     "table_type,version,index",
-    [("COPY_ON_WRITE", 9, "BUCKET"), ("MERGE_ON_READ", 6, "SIMPLE"), ("MERGE_ON_READ", 8, "SIMPLE")],
+    [
+        ("COPY_ON_WRITE", 9, "BUCKET"),
+        pytest.param("MERGE_ON_READ", 6, "SIMPLE", marks=pytest.mark.long),
+        ("MERGE_ON_READ", 8, "SIMPLE"),
+    ],
     ids=lambda value: str(value),
 )
 def test_writers_that_are_killed_neither_lose_a_row_nor_block_the_others(

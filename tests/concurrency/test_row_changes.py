@@ -56,7 +56,10 @@ def test_additions_of_threads_all_count(kind: str, version: int) -> None:
     assert values(table) == [(writers - 1) * turns] * ROWS
 
 
-@pytest.mark.parametrize("kind,version", [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 8)])
+@pytest.mark.parametrize(
+    "kind,version",
+    [("COPY_ON_WRITE", 9), pytest.param("MERGE_ON_READ", 6, marks=pytest.mark.long), ("MERGE_ON_READ", 8)],
+)
 def test_additions_of_processes_all_count(tmp_path: Path, kind: str, version: int) -> None:
     table = make(str(tmp_path / "t"), kind, version)
     context = multiprocessing.get_context("spawn")

@@ -313,8 +313,9 @@ def test_a_writer_that_lost_its_lease_does_not_commit(
 
 
 def test_a_writer_that_failed_and_lost_its_lease_rolls_nothing_back(
-    table: HudiTable, location: StorageLocation, clock: StepClock
+    table: HudiTable, location: StorageLocation, clock: StepClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pyhudi.api.writes.TURN_WAIT_MS", 1_000)
     table.bulk_insert(arrow([Row("a", "x", 1, 1)]))
     storage = open_storage(location)
 
@@ -328,7 +329,7 @@ def test_a_writer_that_failed_and_lost_its_lease_rolls_nothing_back(
 
     writer = HudiTable.open(location.uri, storage_options=dict(location.options), clock=clock, executor=Failing())
     with pytest.raises(ValueError, match="no luck") as raised:
-        writer.upsert(arrow([Row("a", "x", 2, 2)]))
+        writer.upsert(arrow([Row("a", "x", 2, 2)]), options=AT_ONCE)
 
     assert any("could not be rolled back yet" in note for note in raised.value.__notes__)
     assert base_files(location) == 2

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.compare import assert_same_rows
+from tests.support.spark_cluster import shuffle_all
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -41,8 +42,10 @@ def rows_of(ids: range, shift: int) -> pa.Table:
     return pa.table({"id": list(ids), "part": parts, "name": [f"n{n} {shift}" for n in ids]})
 
 
-def main(master: str, folder: Path) -> None:
+def main(master: str, folder: Path, way: str) -> None:
     """The operations on the cluster, in a driver of their own."""
+    if way == "shuffle":
+        shuffle_all(pytest.MonkeyPatch())
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
@@ -112,7 +115,8 @@ def stop(process: "subprocess.Popen[Any]") -> None:
         process.wait()
 
 
-def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["gathered", "shuffle"])
+def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path: Path, way: str) -> None:
     import pyarrow.parquet as pq
 
     from pyhudi import HudiTable
@@ -128,7 +132,7 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
     }
 
     done = subprocess.run(
-        [sys.executable, __file__, master, str(tmp_path)],
+        [sys.executable, __file__, master, str(tmp_path), way],
         env=environment,
         capture_output=True,
         text=True,
@@ -143,4 +147,4 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

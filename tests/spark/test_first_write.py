@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 import pyhudi.spark
 from pyhudi import HudiError, HudiTable, NotFound
 from pyhudi.txn.locks.guard import LocalGuard
+from tests.spark.handovers import handed
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,11 @@ def save(frame: Any, path: Path, options: dict[str, str], mode: str = "append") 
     frame.write.format("hudi").options(**options).mode(mode).save(str(path))
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite", "errorifexists", "ignore"])
+@handed(
+    "mode",
+    ["append", "overwrite", "errorifexists", "ignore"],
+    [("shuffle", "append"), ("files", "overwrite"), ("files", "errorifexists"), ("files", "ignore")],
+)
 def test_a_first_write_that_fails_leaves_no_table(trips: Any, tmp_path: Path, handover: str, mode: str) -> None:
     fails = f.udf(lambda key: f"{1 / (key != 'b')}", "string")
     for frame, options in (

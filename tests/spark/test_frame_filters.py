@@ -185,7 +185,15 @@ def test_tasks_read_small_partitions_together(spark: Any, tmp_path: Path, monkey
         assert_same_rows(collected(frame.where("p = 'p1'")), table.scan(where="p = 'p1'").to_arrow())
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize(
+    "whole, name",
+    [
+        pytest.param(way, name, marks=[] if way == "driver" or at % 3 == 0 else [pytest.mark.long])
+        for way in ("driver", "tasks")
+        for at, name in enumerate(GOLDEN)
+    ],
+    indirect=["whole"],
+)
 def test_golden_tables_have_the_rows_of_this_process(spark: Any, golden: GoldenTables, whole: str, name: str) -> None:
     table = HudiTable.open(golden.get(name).path)
     frame = table.scan().to_spark(spark)

@@ -12,6 +12,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.engine.spark.write.tagging import find_candidates
 from pyhudi.errors import Unsupported
+from tests.spark.handovers import handed
 from tests.spark.test_writes import Twins
 from tests.support.compare import assert_same_rows
 
@@ -44,13 +45,14 @@ def moving_rows() -> pa.Table:
 @pytest.mark.parametrize(
     "is_ordered", [True, pytest.param(False, marks=pytest.mark.long)], ids=["event time", "commit time"]
 )
-@pytest.mark.parametrize(
+@handed(
     "index, moves",
+    [("BLOOM", "true"), ("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "true"), ("GLOBAL_SIMPLE", "false")],
     [
-        ("BLOOM", "true"),
-        ("GLOBAL_SIMPLE", "true"),
-        ("GLOBAL_BLOOM", "true"),
-        pytest.param("GLOBAL_SIMPLE", "false", marks=pytest.mark.long),
+        ("files", ("GLOBAL_SIMPLE", "true")),
+        ("gathered", ("GLOBAL_SIMPLE", "false")),
+        ("shuffle", ("GLOBAL_BLOOM", "true")),
+        ("shuffle", ("BLOOM", "true")),
     ],
 )
 def test_indexes_on_spark_find_what_they_find_in_this_process(

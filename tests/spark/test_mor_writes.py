@@ -13,6 +13,7 @@ import pytest
 
 from pyhudi import HudiTable
 from pyhudi.table.view.commits import read_commit
+from tests.spark.handovers import handed
 from tests.spark.test_indexes import SMALL, first_rows, moving_rows, rows
 from tests.spark.test_writes import Twins, rows_of_all_types
 from tests.support.compare import assert_same_rows
@@ -29,15 +30,14 @@ def assert_read_alike(spark: Any, twins: Twins) -> None:
         assert_same_rows(collected(table.scan().to_spark(spark)), table.scan().to_arrow())
 
 
-@pytest.mark.parametrize(
+@handed(
     "block_format, version, ordering",
+    [(*block, ordering) for block in (("parquet", 8), ("avro", 9), ("hfile", 6)) for ordering in ("ts", None)],
     [
-        ("parquet", 8, "ts"),
-        ("avro", 9, None),
-        ("hfile", 6, "ts"),
-        pytest.param("parquet", 8, None, marks=pytest.mark.long),
-        pytest.param("avro", 9, "ts", marks=pytest.mark.long),
-        pytest.param("hfile", 6, None, marks=pytest.mark.long),
+        ("files", ("parquet", 8, "ts")),
+        ("gathered", ("avro", 9, "ts")),
+        ("shuffle", ("avro", 9, None)),
+        ("shuffle", ("hfile", 6, "ts")),
     ],
 )
 def test_operations_on_spark_are_those_in_this_process(
@@ -64,12 +64,13 @@ def test_operations_on_spark_are_those_in_this_process(
     assert all(stat.is_log for of in stats.values() for stat in of)
 
 
-@pytest.mark.parametrize(
+@handed(
     "table_type, engine",
+    [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
     [
-        pytest.param("COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
-        ("MERGE_ON_READ", "SIMPLE"),
-        ("MERGE_ON_READ", "CONSISTENT_HASHING"),
+        ("files", ("MERGE_ON_READ", "SIMPLE")),
+        ("gathered", ("COPY_ON_WRITE", "SIMPLE")),
+        ("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING")),
     ],
 )
 def test_rows_go_to_the_same_buckets_as_in_this_process(
@@ -93,7 +94,7 @@ def test_rows_go_to_the_same_buckets_as_in_this_process(
     assert_read_alike(spark, twins)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@handed("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"], [("files", "COPY_ON_WRITE"), ("shuffle", "MERGE_ON_READ")])
 def test_rows_of_a_bucket_are_looked_up_as_they_are_written(
     spark: Any, tmp_path: Path, handover: str, table_type: str
 ) -> None:
@@ -168,7 +169,11 @@ def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
     assert_read_alike(spark, twins)
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+@handed(
+    "index",
+    ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"],
+    [("files", "SIMPLE"), ("gathered", "GLOBAL_SIMPLE"), ("shuffle", "BLOOM")],
+)
 def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
     """Its base row is still in the file group whose log deleted it."""
     twins = Twins(spark, tmp_path, **FACTS, ordering="ts", properties={"hoodie.index.type": index, **ONLY_LOGS})
@@ -184,7 +189,7 @@ def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: 
         assert_read_alike(spark, twins)
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+@handed("index", ["SIMPLE", "BUCKET"], [("files", "BUCKET"), ("shuffle", "SIMPLE")])
 def test_a_deleted_row_stays_deleted_when_an_older_one_comes(
     spark: Any, tmp_path: Path, handover: str, index: str
 ) -> None:

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize(
     "index, table_type, moves",
     [
-        ("GLOBAL_RECORD_LEVEL_INDEX", "COPY_ON_WRITE", "true"),
-        pytest.param("GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ", "true", marks=pytest.mark.long),
+        pytest.param("GLOBAL_RECORD_LEVEL_INDEX", "COPY_ON_WRITE", "true", marks=pytest.mark.long),
+        ("GLOBAL_RECORD_LEVEL_INDEX", "MERGE_ON_READ", "true"),
         pytest.param("RECORD_INDEX", "COPY_ON_WRITE", "false", marks=pytest.mark.long),
-        ("RECORD_LEVEL_INDEX", "MERGE_ON_READ", "false"),
+        pytest.param("RECORD_LEVEL_INDEX", "MERGE_ON_READ", "false", marks=pytest.mark.long),
     ],
 )
 def test_record_indexes_on_a_cluster_find_what_they_find_in_this_process(

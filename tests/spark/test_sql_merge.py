@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from pyhudi import Invalid
-from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql, used
 from tests.spark.test_sql_statements import sql as _sql
+from tests.spark.test_sql_statements import standing as _standing
 
 pytestmark = pytest.mark.spark
-sql = _sql
+sql, standing = _sql, _standing
 
 SOURCE = "(SELECT * FROM VALUES {} AS s(id, name, ts, dt, op)) s"
 
@@ -96,13 +97,12 @@ TWICE = "(1, 'p', 11L, 'x', 'u'), (1, 'q', 12L, 'x', 'n')"
         ("(1, 'p', 11L, 'x', '')", "WHEN MATCHED THEN UPDATE SET name = s.nothing", "(?i)nothing"),
     ],
 )
-def test_a_merge_that_cannot_be_changes_nothing(filled: Sql, rows: str, clauses: str, expected: str) -> None:
-    commits = filled.commits("t")
+def test_a_merge_that_cannot_be_changes_nothing(standing: Sql, rows: str, clauses: str, expected: str) -> None:
+    with used(standing):
+        with pytest.raises(Exception, match=expected):
+            merge(standing, rows, clauses)
 
-    with pytest.raises(Exception, match=expected):
-        merge(filled, rows, clauses)
-
-    assert (filled.rows("t"), filled.commits("t")) == ([A, B, C], commits)
+        assert (standing.rows("t"), standing.commits("t")) == ([A, B, C], 1)
 
 
 def test_a_delete_of_all_that_matches_may_match_twice(filled: Sql) -> None:

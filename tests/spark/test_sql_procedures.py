@@ -1,15 +1,26 @@
 """A procedure or table function could answer with other columns than Apache Hudi's, or do something it does not say."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pyhudi import HudiTable, Invalid, NotFound, Unsupported
-from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql, own_database, used
 from tests.spark.test_sql_statements import sql as _sql
 
 pytestmark = pytest.mark.spark
 sql = _sql
+
+
+@pytest.fixture(scope="module")
+def standing(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
+    """A table of the module's, for calls that change nothing."""
+    with own_database(spark, tmp_path_factory.mktemp("standing")) as sql:
+        with used(sql):
+            sql(f"{CREATE} (type = 'mor', primaryKey = 'id', preCombineField = 'ts')")
+            sql(FIRST)
+        yield sql
 
 
 @pytest.fixture
@@ -143,9 +154,9 @@ def test_help_lists_all_procedures(filled: Sql) -> None:
         ("SELECT * FROM hudi_query('t', 'nonsense')", Invalid, "nonsense"),
     ],
 )
-def test_a_call_that_cannot_be_says_why(filled: Sql, text: str, error: type, expected: str) -> None:
-    with pytest.raises(error, match=expected):
-        filled(text)
+def test_a_call_that_cannot_be_says_why(standing: Sql, text: str, error: type, expected: str) -> None:
+    with used(standing), pytest.raises(error, match=expected):
+        standing(text)
 
 
 def test_table_functions_go_by_name_and_path_and_stand_anywhere(filled: Sql) -> None:

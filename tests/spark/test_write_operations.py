@@ -14,6 +14,7 @@ import pyhudi.spark
 from pyhudi import HudiTable, Invalid, NotFound
 from pyhudi.engine.spark.write.key_ranges import bounds_of
 from pyhudi.format.names import BaseFileName
+from tests.spark.handovers import handed
 from tests.spark.test_writes import Twins, rows_of_all_types
 from tests.support.spark_frames import on_spark
 
@@ -78,9 +79,15 @@ UNTAGGED = pytest.mark.parametrize("handover", ["files", "shuffle"], indirect=Tr
 """The ways of rows whose keys are not looked up."""
 
 
-@UNTAGGED
-@pytest.mark.parametrize("combines", ["false", "true"])
-@pytest.mark.parametrize("mode", ["GLOBAL_SORT", "PARTITION_SORT"])
+@handed(
+    "mode, combines",
+    [(mode, combines) for mode in ("GLOBAL_SORT", "PARTITION_SORT") for combines in ("false", "true")],
+    [
+        ("files", ("GLOBAL_SORT", "true")), ("files", ("PARTITION_SORT", "false")),
+        ("shuffle", ("GLOBAL_SORT", "false")), ("shuffle", ("PARTITION_SORT", "true")),
+        ("gathered", ("GLOBAL_SORT", "false")),
+    ],
+)  # fmt: skip
 def test_a_sorted_bulk_insert_lays_keys_down_in_order(
     spark: Any, tmp_path: Path, handover: str, mode: str, combines: str
 ) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pyhudi import HudiTable, Invalid
 from pyhudi.engine.spark.session import parse_java_zone
 from pyhudi.table.view.commits import read_commit
+from tests.spark.handovers import handed
 from tests.support.compare import assert_same_rows
 from tests.support.spark_frames import collected, on_spark
 
@@ -116,30 +117,31 @@ def rows_of_all_types(start: int, end: int, *, version: int, parts: tuple[Any, .
     return pa.Table.from_pylist(rows, ALL_TYPES)
 
 
-@pytest.mark.parametrize(
-    "facts, parts",
-    [
-        ({"record_key": "id", "partition_by": "part", "ordering": "ts"}, ("p1", "p2", "p3")),
-        (
-            {"record_key": "id", "partition_by": "part", "properties": HIVE_STYLE, "table_version": 6},
-            ("p1", "p2", None),
-        ),
-        (
-            {"record_key": ["id", "i"], "partition_by": "part", "ordering": "ts", "properties": URL_ENCODED},
-            ("a/b c", "100%:ü", "x=[1]^"),
-        ),
-        pytest.param({"record_key": "id"}, ("p1",), marks=pytest.mark.long),
-        pytest.param(
-            {"record_key": "id", "partition_by": ["part", "ts"], "properties": HIVE_STYLE | URL_ENCODED},
-            ("a/b", None),
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=["partitioned", "hive, version 6", "url-encoded composite", "unpartitioned", "two levels"],
+LAYOUTS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
+    "partitioned": ({"record_key": "id", "partition_by": "part", "ordering": "ts"}, ("p1", "p2", "p3")),
+    "hive, version 6": (
+        {"record_key": "id", "partition_by": "part", "properties": HIVE_STYLE, "table_version": 6},
+        ("p1", "p2", None),
+    ),
+    "url-encoded composite": (
+        {"record_key": ["id", "i"], "partition_by": "part", "ordering": "ts", "properties": URL_ENCODED},
+        ("a/b c", "100%:ü", "x=[1]^"),
+    ),
+    "unpartitioned": ({"record_key": "id"}, ("p1",)),
+    "two levels": (
+        {"record_key": "id", "partition_by": ["part", "ts"], "properties": HIVE_STYLE | URL_ENCODED},
+        ("a/b", None),
+    ),
+}
+
+
+@handed(
+    "layout",
+    LAYOUTS,
+    [("files", "hive, version 6"), ("gathered", "partitioned"), ("shuffle", "url-encoded composite")],
 )
-def test_operations_on_spark_are_those_in_this_process(
-    spark: Any, tmp_path: Path, handover: str, facts: dict[str, Any], parts: tuple[Any, ...]
-) -> None:
+def test_operations_on_spark_are_those_in_this_process(spark: Any, tmp_path: Path, handover: str, layout: str) -> None:
+    facts, parts = LAYOUTS[layout]
     twins = Twins(spark, tmp_path, **facts)
 
     twins.write("bulk_insert", rows_of_all_types(0, 120, version=1, parts=parts))
