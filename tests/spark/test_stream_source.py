@@ -194,9 +194,27 @@ def test_queries_over_a_stream(registered: Any, tmp_path: Path) -> None:
         registered.sql("DROP TABLE streamed")
     assert [query.exception() for query in queries] == [None, None]
 
+
+def test_the_quick_start_of_apache_hudi_runs(registered: Any, tmp_path: Path) -> None:
+    """From a table to a table, as its documentation shows it."""
+    table = table_at(tmp_path / "t")
+    table.upsert(rows(range(0, 6), 1))
+    options = {
+        "hoodie.table.name": "copy",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.table.name": "copy",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.upsert.shuffle.parallelism": 2,
+        "hoodie.insert.shuffle.parallelism": 2,
+    }
+
     for _ in range(2):
-        copy = registered.readStream.format("hudi").option("pyhudi.where", "id < 5").load(str(tmp_path / "t"))
-        run(writer(copy, tmp_path / "c").start(str(tmp_path / "copy")))
+        frame = registered.readStream.format("hudi").option("pyhudi.where", "id < 5").load(str(tmp_path / "t"))
+        started = frame.writeStream.format("hudi").options(**options).outputMode("append")
+        started = started.option("path", str(tmp_path / "copy")).option("checkpointLocation", str(tmp_path / "c"))
+        run(started.trigger(once=True).start())
         table.upsert(rows(range(0, 1), 3))
     assert ids_in(tmp_path / "copy") == list(range(5))
     assert HudiTable.open(tmp_path / "copy").lookup(["0"]).column("n").to_pylist() == [3]
@@ -245,6 +263,21 @@ def test_a_schema_that_grows(registered: Any, tmp_path: Path) -> None:
     finally:
         query.stop()
     assert "more" in registered.readStream.format("hudi").load(str(tmp_path / "t")).columns
+
+    def wider(kind: pa.DataType, key: int) -> None:
+        more = rows(range(key, key + 1)).append_column("k", pa.array([key], kind))
+        table.upsert(more, options={"hoodie.write.set.null.for.missing.columns": "true"})
+
+    wider(pa.int32(), 3)
+    frame = registered.readStream.format("hudi").load(str(tmp_path / "t"))
+    query = frame.writeStream.format("noop").start()
+    try:
+        query.processAllAvailable()
+        wider(pa.int64(), 4)
+        with pytest.raises(Exception, match="column 'k' was int when the query began, and is bigint now"):
+            query.processAllAvailable()
+    finally:
+        query.stop()
 
 
 def test_a_stream_reads_what_a_stream_writes(registered: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, instant_from_use
 from pyhudi.options.read_options import METADATA, WHERE
 from pyhudi.options.stream_settings import EARLIEST, LATEST, START_OFFSET, StreamSourceSettings
 from pyhudi.table.changes.incremental import OnCleaned
-from pyhudi.table.changes.stream_range import BatchLimits, choose_batch, stream_range
+from pyhudi.table.changes.stream_range import BatchLimits, KnownArchive, choose_batch, stream_range
 from pyhudi.table.view.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class TableBatches:
         self._table = HudiTable.open(path, options={METADATA: self._settings.metadata_enabled})
         snapshot = self._snapshot()
         self._range = stream_range(snapshot, has_changes=self._settings.wants_changes)
-        self._first_active: str | None = None
+        self._archive = KnownArchive()
         if not snapshot.schema.names:
             raise Invalid(f"{path}: expected a table with columns, found one without; a stream needs its first write")
         if self._settings.start not in (EARLIEST, LATEST):
@@ -66,9 +66,7 @@ class TableBatches:
     def end(self, after: str, until: str | None, *, is_first: bool, is_limited: bool) -> str | None:
         snapshot = self._snapshot()
         start = None if after == BEGINNING else after
-        # What is archived was active at an earlier look, unless the first active commit is another one now.
-        is_new_start, self._first_active = snapshot.timeline.start != self._first_active, snapshot.timeline.start
-        commits = self._range.new(snapshot, start, until, with_archive=is_new_start)
+        commits = self._range.new(snapshot, start, until, self._archive)
         if not commits:
             return None
         if not is_limited:

@@ -41,20 +41,11 @@ class StreamRange:
         """The newest time that a batch may end at; None where the table has no commit."""
         return max(map(self.time, self._visible(snapshot)), default=None)
 
-    def new(
-        self, snapshot: Snapshot, after: str | None, until: str | None, *, with_archive: bool = True
-    ) -> list[Instant]:
-        """The commits in `(after, until]`, in the order of the stream. Of the beginning, None, the active ones only.
-
-        `with_archive`: commits may have been archived that the stream has not seen.
-        """
+    def new(self, snapshot: Snapshot, after: str | None, until: str | None, archive: "KnownArchive") -> list[Instant]:
+        """The commits in `(after, until]`, in the order of the stream. Of the beginning, None, the active ones only."""
         commits = set(self._visible(snapshot))
-        timeline = snapshot.timeline
-        if with_archive and after is not None and timeline.start is not None:
-            if not self.by_requested:  # a slow write may be archived that completed after active ones
-                commits |= set(timeline.archived_writes(completed_after=after))
-            elif after < timeline.start:
-                commits |= set(timeline.archived_writes(requested_from=after))
+        if after is not None:
+            commits |= set(archive.commits(snapshot, after, by_requested=self.by_requested))
         span = CommitRange(after, until)
         return sorted((i for i in commits if span.covers(self.time(i))), key=self.time)
 
@@ -69,6 +60,29 @@ class StreamRange:
             return commits
         running = [i.requested for i in snapshot.timeline.pending if i.action in _HOLDS_ROWS]
         return [i for i in commits if i.requested < min(running, default="9")]
+
+
+class KnownArchive:
+    """Archived commits, read again only where some may have been archived since.
+
+    A stream looks at its table many times a second. What is archived was the first of the active timeline.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[str | None, str, tuple[Instant, ...]] = (None, "", ())
+
+    def commits(self, snapshot: Snapshot, after: str, *, by_requested: bool) -> tuple[Instant, ...]:
+        """The archived commits after a time, and maybe some before it. Memory: an instant for each of them."""
+        timeline = snapshot.timeline
+        if timeline.start is None or (by_requested and after >= timeline.start):
+            return ()
+        start, since, found = self._known
+        if start != timeline.start or after < since:
+            # A slow write may be archived that completed after active ones.
+            bound = {"requested_from": after} if by_requested else {"completed_after": after}
+            found = timeline.archived_writes(**bound)
+            self._known = (timeline.start, after, found)
+        return found
 
 
 def stream_range(snapshot: Snapshot, *, has_changes: bool) -> StreamRange:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from pyhudi.engine.spark.java import java_class
 from pyhudi.engine.spark.sql.gateway import dataframe_of, find_class, scala_object, some, start_callbacks, value_of
 from pyhudi.engine.spark.stream.running import Stopped, find_query_id, is_stopped
+from pyhudi.engine.spark.write.keys import quoted
 from pyhudi.errors import Invalid, NotFound, Unsupported
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
@@ -186,15 +187,15 @@ class _Source:
 
 def _as_declared(rows: DataFrame, declared: DataFrame, shown: str) -> DataFrame:
     """The rows with the columns that the stream began with. Raises: Unsupported where a column has another type now."""
-    now = {field.name: field.dataType for field in rows.schema.fields}
+    now = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     for field in declared.schema.fields:
-        if now.get(field.name) != field.dataType:
-            found = now[field.name].simpleString() if field.name in now else "no such column"
+        was, found = field.dataType.simpleString(), now.get(field.name, "no such column")
+        if found != was:
             raise Unsupported(
-                f"{shown}: column '{field.name}' was {field.dataType.simpleString()} when the stream began, and is "
-                f"{found} now; start the query again, with the same checkpoint"
+                f"{shown}: column '{field.name}' was {was} when the query began, and is {found} now; start the query "
+                "again, with the same checkpoint"
             )
-    return rows if rows.columns == declared.columns else rows.select(*(rows[f"`{n}`"] for n in declared.columns))
+    return rows if rows.columns == declared.columns else rows.select(*(quoted(name) for name in declared.columns))
 
 
 def _failing(declared: DataFrame, text: str) -> DataFrame:
