@@ -113,8 +113,6 @@ _TIMELINE: dict[str, Entry] = {
     **harmless("a rollback holds the table, so no other plans the same", "hoodie.rollback.avoid.duplicate.plan"),
     **harmless("it counts with hoodie.rollback.instant.backup.enabled only, which is refused",
                "hoodie.rollback.instant.backup.dir"),
-    **harmless("a compaction follows a write (hoodie.compact.inline), or is asked for",
-               "hoodie.datasource.compaction.async.enable"),
     **harmless("each service looks at the whole table, which finds what an incremental look finds",
                "hoodie.table.services.incremental.enabled"),
     **harmless("a write's instant is later than every other; a clock that stands before the newest waits",

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from pyhudi.engine.spark.register import writer_state
 from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
+from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.statements import run_sql
+from pyhudi.spark.streams.tables import TableStreams
 from pyhudi.spark.writers import TableCalls
 from pyhudi.sql.words import Cursor, Name
 
@@ -24,11 +26,16 @@ if TYPE_CHECKING:
 
 
 def register_sql(spark: SparkSession) -> None:
-    """Let SQL of this session know Hudi tables. Calling it twice is harmless."""
+    """Let SQL and streams of this session know Hudi tables. Calling it twice is harmless."""
     leave_catalog_of_hudi(spark)
     own_sql = wrap_sql(run=_run, prime=_prime, refresh=_refresh)
-    register_functions(spark, lambda found: SqlSession(found, own_sql(found)))
-    wrap_table_writers(TableCalls(lambda found: SqlSession(found, own_sql(found))), writer_state)
+
+    def session_of(found: SparkSession) -> SqlSession:
+        return SqlSession(found, own_sql(found))
+
+    register_functions(spark, session_of)
+    wrap_table_writers(TableCalls(session_of), writer_state)
+    wrap_streams(TableStreams(session_of))
 
 
 def _run(
