@@ -171,14 +171,14 @@ class _Planning:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
         if _changes_no_row(metadata):
             return
-        before, after = snapshot.at(just_before(instant.requested)), snapshot.at(instant.requested)
+        before, after = just_before(instant.requested), instant.requested
         base = ChangePiece(
             kind=PieceKind.REPLACED, requested=instant.requested, completed=instant.completed or "", partition="",
             file_id="",
         )  # fmt: skip
 
         for partition, file_ids in sorted((metadata.partition_to_replace_file_ids or {}).items()):
-            slices = _slices(before, partition, file_ids)
+            slices = _slices(snapshot, before, partition, file_ids)
             for file_id in sorted(file_ids):
                 piece = replace(base, partition=partition, file_id=file_id, before=slices.get(file_id))
                 yield piece, self._missing_of_replaced(piece)
@@ -188,7 +188,7 @@ class _Planning:
             for stat in stats:
                 if stat.path:
                     by_group.setdefault(stat.file_id or "", []).append(stat)
-            old, new = _slices(before, partition, by_group), _slices(after, partition, by_group)
+            old, new = (_slices(snapshot, moment, partition, by_group) for moment in (before, after))
             for file_id, own in sorted(by_group.items()):
                 piece = replace(base, partition=partition, file_id=file_id)
                 yield self._of_group(piece, own, old.get(file_id), new.get(file_id))
@@ -270,10 +270,14 @@ def _changes_no_row(metadata: CommitMetadata) -> bool:
     return metadata.operation_type in REWRITES | MOVES or metadata.compacted
 
 
-def _slices(view: Snapshot, partition: str, file_ids: Iterable[str]) -> dict[str, PlannedFile]:
-    """The slices of these file groups with their logs, whether or not a write replaced them since."""
-    found = view.slices(partition, set(file_ids), even_replaced=True)
-    planned = ((one.file_id, planned_slice(one, with_logs=True)) for one in found)
+def _slices(snapshot: Snapshot, moment: str, partition: str, file_ids: Iterable[str]) -> dict[str, PlannedFile]:
+    """The slices of these file groups at a moment, with their logs, whether or not a write replaced them since.
+
+    Up to version 6 a log is named after its slice, so that the logs of a later slice look like a slice of that moment
+    once the files of the real one were cleaned away. They are none.
+    """
+    found = snapshot.at(moment).slices(partition, set(file_ids), even_replaced=True)
+    planned = ((one.file_id, planned_slice(one, with_logs=True)) for one in found if one.base_instant <= moment)
     return {file_id: file for file_id, file in planned if file is not None}
 
 

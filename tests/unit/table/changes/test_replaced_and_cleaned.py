@@ -65,3 +65,20 @@ def test_a_restore_to_the_write_that_replaced_does_not_bring_the_rows_before_bac
     with pytest.raises(NotFound, match=f"cleaned away, .* is '{replaced.requested}'"):
         table.cdc(first.requested)
     assert operations(table, replaced.requested or "") == []
+
+
+def test_logs_that_are_named_after_a_later_slice_do_not_stand_for_the_one_that_is_gone(tmp_path: Path) -> None:
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="id", table_type="MERGE_ON_READ", table_version=6, properties=NO_CLEANS
+    )
+    first = table.insert(rows("a", "b"))
+    into_its_base_file = table.upsert(rows("a", "c", v=2))
+    table.upsert(rows("b", v=3))
+    table.upsert(rows("b", v=4))
+    assert operations(table, first.requested or "") == ["i", "u", "u", "u"]
+
+    table.clean(options=ONE_IS_KEPT)
+
+    with pytest.raises(NotFound, match=f"cleaned away, .* is '{into_its_base_file.requested}'"):
+        table.cdc(first.requested)
+    assert operations(table, into_its_base_file.requested or "") == ["u", "u"]
