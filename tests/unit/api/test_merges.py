@@ -209,3 +209,26 @@ def test_numbers_of_other_types_and_text_meet_as_in_spark() -> None:
     table.merge(pa.table({"id": pa.array(["1", "x", None])}), "target.id = source.id", when_matched_update={"x": 9.0})
     table.merge(pa.table({"y": [float("nan"), -0.0]}), "x = y", when_matched_update={"x": 7.0})
     assert table.scan(columns=["id", "x"]).to_arrow().sort_by("id")["x"].to_pylist() == [9.0, 7.0, 2.5]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("memory", [None, "0"])  # 0: rows are staged in files
+def test_a_merge_deletes_rows_that_were_stored_without_an_ordering_value(kind: str, memory: str | None) -> None:
+    table = make({}, kind)
+    table.insert(pa.Table.from_pylist([_row("a", ("oslo", None, 1)), _row("b", ("oslo", 5, 2))], SCHEMA))  # type: ignore[arg-type]
+    options = {} if memory is None else {"pyhudi.memory.max.bytes": memory}
+
+    result = table.merge(source(("a", "oslo", 1, 1, "d")), when_matched_delete=True, options=options)
+
+    assert result.deleted == 1
+    assert read(table) == {"b": ("oslo", 5, 2)}
+
+
+def test_true_in_a_clause_with_a_condition_means_every_column() -> None:
+    table = make(STORED)
+    table.merge(
+        source(("a", "oslo", 9, 7, "u"), ("e", "oslo", 9, 8, "i"), ("f", "oslo", 9, 9, "x")),
+        when_matched_update=When("source.op = 'u'", True),
+        when_not_matched_insert=When("source.op = 'i'", True),
+    )
+    assert read(table) == {**STORED, "a": ("oslo", 9, 7), "e": ("oslo", 9, 8)}
