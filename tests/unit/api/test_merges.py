@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported, When
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.write.memory_settings import MemorySettings
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
 SOURCE = pa.schema(
@@ -212,13 +213,16 @@ def test_numbers_of_other_types_and_text_meet_as_in_spark() -> None:
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("memory", [None, "0"])  # 0: rows are staged in files
-def test_a_merge_deletes_rows_that_were_stored_without_an_ordering_value(kind: str, memory: str | None) -> None:
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_merge_deletes_rows_that_were_stored_without_an_ordering_value(
+    kind: str, is_staged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_staged:
+        monkeypatch.setattr(MemorySettings, "share_bytes", lambda self, workers: 1)
     table = make({}, kind)
     table.insert(pa.Table.from_pylist([_row("a", ("oslo", None, 1)), _row("b", ("oslo", 5, 2))], SCHEMA))  # type: ignore[arg-type]
-    options = {} if memory is None else {"pyhudi.memory.max.bytes": memory}
 
-    result = table.merge(source(("a", "oslo", 1, 1, "d")), when_matched_delete=True, options=options)
+    result = table.merge(source(("a", "oslo", 1, 1, "d")), when_matched_delete=True)
 
     assert result.deleted == 1
     assert read(table) == {"b": ("oslo", 5, 2)}

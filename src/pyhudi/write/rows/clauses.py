@@ -112,9 +112,9 @@ def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
 
 
 def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
-    clause = given if isinstance(given, When) else When(None, given)
+    clause = given if isinstance(given, When) else When(None, True if isinstance(given, str) and given == "*" else given)
     values = clause.set
-    if values is None or values is True or values == "*":
+    if values is None or values is True:
         if not has_source:
             raise Invalid(f"{what}: expected columns and their values, found none: these rows have none in the source")
         values = _all_columns(sides, snapshot, what)
