@@ -112,7 +112,8 @@ def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
 
 
 def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
-    clause = given if isinstance(given, When) else When(None, True if isinstance(given, str) and given == "*" else given)
+    takes_all = given is True or (isinstance(given, str) and given == "*")
+    clause = given if isinstance(given, When) else When(None, True if takes_all else given)
     values = clause.set
     if values is None or values is True:
         if not has_source:
