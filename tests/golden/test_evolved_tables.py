@@ -4,14 +4,12 @@ The tables were changed by ALTER TABLE with schema on read, with updates before 
 those of Apache Hudi, except that 0.15.0 and 1.0.2 widened some floats to doubles by their bits, not by their text.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pyhudi import HudiTable, Unsupported
+from pyhudi import HudiTable
 from tests.golden.test_tables import our_answer
 from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenAnswer, GoldenTables, evolved_names, golden_answers
@@ -19,7 +17,6 @@ from tests.support.golden_tables import GoldenAnswer, GoldenTables, evolved_name
 NAMES = evolved_names()
 ANSWERS = tuple(answer for name in NAMES for answer in golden_answers(name))
 BY_BITS = ("cow_evo_types_v6_h0150", "mor_evo_types_v8_h102")
-RENAMED = tuple(name for name in NAMES if "_types_" not in name)
 
 
 def as_texts_say(rows: pa.Table) -> pa.Table:
@@ -82,27 +79,3 @@ def test_looked_up_rows_are_those_of_a_scan(golden: GoldenTables, name: str) -> 
     found = table.lookup(keys)
 
     assert_same_rows(found, whole.filter(pc.is_in(whole.column("_hoodie_record_key"), value_set=pa.array(keys))))
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_what_cannot_be_written_is_refused_and_stays_as_it_is(tmp_path: Path, name: str) -> None:
-    table = HudiTable.open(GoldenTables(tmp_path).get(name).path)
-    rows = table.scan(meta_fields=False).to_arrow()
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-
-    calls = [
-        *(lambda write=write: write(rows) for write in (table.upsert, table.insert, table.bulk_insert, table.delete)),
-        *(lambda write=write: write(rows) for write in (table.insert_overwrite, table.insert_overwrite_table)),
-        lambda: table.delete_partitions(["p1"]),
-        lambda: table.update({"ts": "1"}, where="ts > 0"),
-        lambda: table.build_index("column_stats", columns=["ts"]),
-        table.cluster,
-        *([table.compact, table.log_compact] if table.table_type == "MERGE_ON_READ" else []),
-    ]
-    for call in calls:
-        with pytest.raises(Unsupported, match=r"column '[\w.]+' was renamed, or dropped and added again"):
-            call()
-
-    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert before.items() <= after.items()
-    assert {path.name for path in after.keys() - before.keys()} <= {".pyhudi_guard"}

@@ -23,6 +23,8 @@ from pyhudi.table.view.listing import FileListing, StorageListing
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
+from pyhudi.txn.action.participants import CommitParticipant
+from pyhudi.txn.action.schema_history import SchemaHistoryKeeper
 from pyhudi.txn.action.session import TableAccess
 from pyhudi.txn.locks.guard import Guard, open_guard
 from pyhudi.txn.locks.hold import Hold
@@ -115,6 +117,21 @@ def metadata_upkeep(
     if lost:
         upkeep.give_up()
     return upkeep
+
+
+def commit_participants(
+    access: TableAccess,
+    snapshot: Snapshot,
+    issue_instant: Callable[[], str],
+    settings: WriteSettings,
+    clean: CleanSettings,
+    hold: Hold,
+    executor: Executor,
+    readers: Executor | None = None,
+) -> list[CommitParticipant]:
+    """Who takes part in each commit of a table: its metadata table, and the history of its columns."""
+    upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers)
+    return [upkeep, SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)]
 
 
 def commit_texts(extra_metadata: Mapping[str, str] | None) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api import frames
-from pyhudi.api.access import locked_access, metadata_upkeep
+from pyhudi.api.access import commit_participants, locked_access
 from pyhudi.executor import Executor
 from pyhudi.options.resolve import check_table_facts, merge_options
 from pyhudi.services.clean.settings import CleanSettings, FailedWrites
@@ -52,15 +52,6 @@ class TableHandle:
         """As `prepare_call`, with this handle's options."""
         return prepare_call(self.access, self.options, options)
 
-    def prepare_rows(self, options: Mapping[str, object] | None) -> tuple[Snapshot, Mapping[str, str], WriteSettings]:
-        """As `prepare`, for a call that writes rows or reads all of them for an index.
-
-        Raises: Unsupported also where columns had other names in older files.
-        """
-        snapshot, merged, settings = self.prepare(options)
-        snapshot.refuse_renamed()
-        return snapshot, merged, settings
-
     def callers_options(self, options: Mapping[str, object] | None) -> Mapping[str, str]:
         """The options of the call and the handle. The table's properties have no say: anybody may have written them."""
         return merge_options(write=options, opened=self.options, table={})
@@ -92,9 +83,9 @@ class TableHandle:
             access,
             purpose=f"{what} of table '{self.name}'",
             heartbeat=HeartbeatSettings(settings.heartbeat_interval_ms, settings.heartbeat_misses),
-            participants=lambda snapshot, issue, hold: [
-                metadata_upkeep(access, snapshot, issue, settings, clean, hold, self.executor, readers)
-            ],
+            participants=lambda snapshot, issue, hold: commit_participants(
+                access, snapshot, issue, settings, clean, hold, self.executor, readers
+            ),
             is_write=is_write,
             takes_over=takes_over,
             takes_back=takes_back,

@@ -232,8 +232,7 @@ class TableMetadata:
 
         What is to be dropped goes before dead writes are rolled back, which a damaged metadata table would stop.
         """
-        snapshot, merged, settings = prepare_call(self._access, self._options, options)
-        snapshot.refuse_renamed()
+        _, merged, settings = prepare_call(self._access, self._options, options)
         clean = AfterCommitSettings.from_options(merged).clean
 
         def participants(current: Snapshot, issue: Callable[[], str], hold: Hold) -> list[CommitParticipant]:

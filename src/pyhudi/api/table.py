@@ -17,6 +17,7 @@ from pyhudi.api.queries import TimeLike, Where
 from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
+from pyhudi.api.service_calls.alteration import AlterCalls
 from pyhudi.api.service_calls.clustering import ClusteringCalls
 from pyhudi.api.service_calls.expiry import ExpiryCalls
 from pyhudi.api.service_calls.indexes import IndexCalls
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(ServiceCalls, IndexCalls, ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls):
+class HudiTable(ServiceCalls, IndexCalls, ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls, AlterCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

@@ -83,7 +83,7 @@ def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall)
 
 
 def _write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
-    snapshot, merged, settings = handle.prepare_rows(call.options)
+    snapshot, merged, settings = handle.prepare(call.options)
     deletes = is_delete_payload(merged.get(PAYLOAD_CLASS, ""))
     if deletes:
         operation = as_deletes(operation)
@@ -180,7 +180,7 @@ def delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall
 
 
 def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCall) -> WriteResult:
-    snapshot, merged, settings = handle.prepare_rows(call.options)
+    snapshot, merged, settings = handle.prepare(call.options)
     callback = _callback(handle, call)
     extra = _extra(settings, merged, call)
     operation = Operation.DELETE_PARTITION
@@ -203,7 +203,7 @@ def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCal
 
 def expire_partitions(handle: TableHandle, options: Mapping[str, object] | None, *, dry_run: bool) -> ExpiryResult:
     """As `HudiTable.expire_partitions`."""
-    _, merged, _ = handle.prepare_rows(options)
+    _, merged, _ = handle.prepare(options)
     settings = ExpirySettings.from_options(merged)
     plan = ExpiryPlan()
 
@@ -227,7 +227,7 @@ def partitions_like(handle: TableHandle, patterns: Sequence[str]) -> tuple[str, 
 
 def partitions_of(handle: TableHandle, data: Any, options: Mapping[str, object] | None) -> tuple[str, ...]:
     """As `HudiTable.partitions_of`."""
-    snapshot, _, settings = handle.prepare_rows(options)
+    snapshot, _, settings = handle.prepare(options)
     in_partitions = replace(settings, index_type="SIMPLE")  # a delete by a global index would pass over them
     _, source = _source(handle, data, options)
     try:

@@ -17,7 +17,7 @@ from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import note_action, phase
 from pyhudi.table.facts.config import TableConfig
 from pyhudi.table.read.plan import log_reading, table_rules
-from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import read_timeline
 from pyhudi.txn.action.session import WriteSession
@@ -43,6 +43,7 @@ from pyhudi.write.place.replacement import plan_replacement, requested_content
 from pyhudi.write.preparation import is_stale
 from pyhudi.write.revived_keys import find_revived
 from pyhudi.write.settings import WriteSettings
+from pyhudi.write.stated_schema import columns_of_write
 
 AfterCommit: TypeAlias = Callable[[WriteSession], None]
 ChoosePartitions: TypeAlias = Callable[[Snapshot], Sequence[str]]
@@ -150,10 +151,11 @@ def _write_rows(
     is_sure = write.turns.is_alone or appends_freely(prepared, settings)
     if settings.detects_conflicts_early and not is_sure:
         _refuse_early(session, write.run.requested, placed.plan)
-    target = _target(session, prepared, settings, write.run.requested)
+    columns = columns_of_write(session.snapshot, prepared.schema_text, write.run.requested)
+    target = _target(session, prepared, settings, write.run.requested, columns.evolution)
     judge = _judge(session, prepared, settings, placed.plan)
     work = _Work(placed.plan, placed.replaced, lambda: placed.rows.write(target, placed.plan))
-    extra = {**extra_metadata, SCHEMA: prepared.schema_text}
+    extra = {**extra_metadata, **columns.extra_metadata}
     return _carry_out(write, operation, work, extra, judge, then)
 
 
@@ -182,7 +184,8 @@ def run_delete_partitions(
             replaced = plan_replacement(snapshot, operation, chosen, write.run.planned)
             work = _Work(WritePlan(()), replaced, lambda: [])
             text = snapshot.schema_text
-            extra = {**extra_metadata, **({SCHEMA: text} if text is not None else {})}
+            stated = {} if text is None else columns_of_write(snapshot, text, write.run.requested).extra_metadata
+            extra = {**extra_metadata, **stated}
             rules = WriteRules(
                 looks_keys_up=False, is_global=False, by_bucket=False, shares_logs=False, schemas=frozenset({text})
             )
@@ -317,11 +320,18 @@ def _action(config: TableConfig, operation: Operation) -> str:
     return "deltacommit" if config.is_merge_on_read else "commit"
 
 
-def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSettings, requested: str) -> WriteTarget:
+def _target(
+    session: WriteSession,
+    prepared: PreparedWrite,
+    settings: WriteSettings,
+    requested: str,
+    evolution: Evolution | None,
+) -> WriteTarget:
     config = session.snapshot.config
     operation = prepared.operation
     avro_schema = with_meta_fields(prepared.schema_text)
     ordering = tuple(name for name in config.ordering if name in prepared.spec.schema.names)
+    reading = log_reading(session.snapshot)
 
     return WriteTarget(
         location=session.access.location,
@@ -342,7 +352,8 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
-        reading=log_reading(session.snapshot),
+        reading=None if reading is None else replace(reading, evolution=evolution),
+        evolution=evolution,
         change_mode=config.change_mode,
     )
 

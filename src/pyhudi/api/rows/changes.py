@@ -61,7 +61,7 @@ def _merge_of(
             "merge: expected a source with __arrow_c_stream__ (pyarrow, pandas, Polars, DuckDB, …), found a Spark "
             "DataFrame: merges run in this process; hand in source.toArrow(), or write its rows with upsert and delete"
         )
-    _, _, settings = handle.prepare_rows(options)
+    _, _, settings = handle.prepare(options)
     rows = frames.arrow_table(source)
     refuse_doubled(rows.schema)
     return Merge(
@@ -84,7 +84,7 @@ def _change_rows(handle: TableHandle, make_change: Callable[[], RowChange], call
     anew, and the table is held from then on, so that the change succeeds.
     """
     change = make_change()
-    snapshot, merged, settings = handle.prepare_rows(call.options)
+    snapshot, merged, settings = handle.prepare(call.options)
     refuse_unfit_change(change.operation, settings, merged.get(PAYLOAD_CLASS, ""), table_name=snapshot.config.name)
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     change.check(snapshot)

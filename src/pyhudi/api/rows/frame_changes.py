@@ -67,7 +67,7 @@ def change_by_frame(
 
 
 def _change(handle: TableHandle, change: FrameChange, spark: "SparkSession", call: WriteCall) -> WriteResult:
-    snapshot, merged, settings = handle.prepare_rows(call.options)
+    snapshot, merged, settings = handle.prepare(call.options)
     _refuse(change, snapshot, settings, merged.get(PAYLOAD_CLASS, ""))
     course = WriteCourse(handle, snapshot, merged, settings, change.operation, call)
     access, engine = handle.access_through(spark), frames.spark_engine()

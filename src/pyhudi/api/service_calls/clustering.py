@@ -94,7 +94,7 @@ def _asked_job(
 ) -> ClusteringJob:
     if partitions is not None and (isinstance(partitions, str) or not isinstance(partitions, Iterable)):
         raise Invalid(f"partitions={partitions!r}: expected a sequence of paths, such as ['{partitions}']")
-    snapshot, merged, settings = handle.prepare_rows(options)
+    snapshot, merged, settings = handle.prepare(options)
     chosen = None if partitions is None else find_partitions(snapshot.listing.partitions(), partitions)
     access = handle.access_through(spark)
     work = slice_work(handle, access, frames.as_cluster(spark))

@@ -114,13 +114,13 @@ def run_planned(
     handle: TableHandle, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> tuple[IndexResult, ...]:
     """As `HudiTable.run_indexes`."""
-    _, merged, settings = handle.prepare_rows(options)
+    _, merged, settings = handle.prepare(options)
     return tuple(run_indexings(_job(handle, merged, settings, spark)))
 
 
 def drop(handle: TableHandle, name: str, options: Mapping[str, object] | None) -> DroppedIndexes:
     """As `HudiTable.drop_index`."""
-    _, merged, settings = handle.prepare_rows(options)
+    _, merged, settings = handle.prepare(options)
     with handle.session(settings, CleanSettings.from_options(merged), "drop index") as session:
         return drop_index(session, settings.indexes, name)
 
@@ -129,7 +129,7 @@ def _asked(
     handle: TableHandle, call: IndexCall, options: Mapping[str, object] | None, spark: "SparkSession | None"
 ) -> tuple[IndexingJob, IndexRequest]:
     columns = _columns(call.kind, call.columns)
-    snapshot, merged, settings = handle.prepare_rows(options)
+    snapshot, merged, settings = handle.prepare(options)
     request = IndexRequest(call.kind, columns, call.name, call.expression, snapshot.config.version, merged)
     return _job(handle, merged, settings, spark), request
 

@@ -145,7 +145,7 @@ def asked_job(
 ) -> CompactionJob:
     """What a compaction goes by that a user asks for. `spark`: the session whose cluster it runs on, if any."""
     refuse_not_compactable(handle.access.snapshot())
-    _, merged, settings = handle.prepare_rows(options)
+    _, merged, settings = handle.prepare(options)
     access = handle.access_through(spark)
     work = slice_work(handle, access, frames.as_cluster(spark))
     return compaction_job(handle, kind, access, settings, AfterCommitSettings.from_options(merged), work)

@@ -39,9 +39,6 @@ INTERVAL_S = 10.0
 _TOLD_AS = {Service.LOG_COMPACTION: "logcompaction"}
 """The names of services in events, where they are others: events name the actions."""
 
-_OF_ROWS = frozenset({Service.COMPACTION, Service.LOG_COMPACTION, Service.CLUSTERING, Service.INDEXING})
-"""Services that read all rows of file groups, or write them anew."""
-
 
 class Stop(Protocol):
     """Ends a run: a `threading.Event`, or what acts like one."""
@@ -214,8 +211,7 @@ class _Served:
     def _run(self, service: Service) -> Any:
         """The result of the calls of the same name."""
         handle, access = self._handle, self._handle.access_through(self._spark)
-        prepare = handle.prepare_rows if service in _OF_ROWS else handle.prepare
-        _, merged, settings = prepare(self._options)
+        _, merged, settings = handle.prepare(self._options)
         after = AfterCommitSettings.from_options(merged)
         work = slice_work(handle, access, frames.as_cluster(self._spark))
 

@@ -7,12 +7,15 @@ import pyarrow as pa
 
 from pyhudi.format.names import BaseFileName, LogFileName
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.format.schema.history import parse_schema_text
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import REWRITES, CommitMetadata, WriteStat
 from pyhudi.table.read.plan import log_reading
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice, LogFile
+from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 
@@ -100,18 +103,33 @@ def slices_after(snapshot: Snapshot, partition: str, changed: Iterable[ChangedGr
 
 
 def schema_after(snapshot: Snapshot, metadata: CommitMetadata) -> pa.Schema:
-    """The columns of rows once the action is complete, meta fields first."""
+    """The columns of rows once the action is complete, meta fields first.
+
+    A service on a table whose columns have numbers states those by which its files are read, not those of today.
+    """
     text = metadata.extra_metadata.get(SCHEMA)
-    if not text:
+    if not text or (snapshot.history is not None and metadata.operation_type in SERVICES):
         return snapshot.schema_with_meta
     own = arrow_from_avro(text)
     meta = [pa.field(name, pa.string()) for name in META_FIELDS] if snapshot.config.has_meta_fields else []
     return pa.schema([*meta, *(field for field in own if field.name not in META_FIELDS)])
 
 
-def reading_after(snapshot: Snapshot, requested: str, action: str) -> LogReading | None:
+def evolution_after(snapshot: Snapshot, metadata: CommitMetadata) -> Evolution | None:
+    """How files are read whose columns had other names, once the action is complete. None if none had."""
+    latest, history = metadata.extra_metadata.get(LATEST_SCHEMA), snapshot.history
+    if latest is None or history is None or metadata.operation_type in SERVICES:
+        return snapshot.evolution
+    newest = parse_schema_text(latest)
+    return Evolution.of(history if newest.since <= history.schemas[0].since else history.with_newest(newest))
+
+
+def reading_after(
+    snapshot: Snapshot, requested: str, action: str, evolution: Evolution | None
+) -> LogReading | None:  # fmt: skip
     """How logs are read as of right after the action at `requested`; None for a table without logs."""
-    return log_reading(snapshot, timeline_after(snapshot.timeline, requested, action))
+    reading = log_reading(snapshot, timeline_after(snapshot.timeline, requested, action))
+    return None if reading is None else replace(reading, evolution=evolution)
 
 
 def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:

@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 from pyhudi.executor import Executor
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.data import data_schema, read_batches
+from pyhudi.format.log.headers import instant_time
 from pyhudi.format.names import LogFileName, join
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.parquet_files import corrupt_parquet, open_parquet
 from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
@@ -66,6 +68,7 @@ class FileBounds:
 class _Task:
     storage: Storage
     stored: pa.Schema
+    evolution: Evolution | None
     columns: Sequence[IndexedColumn]
     partition: str
     file: str
@@ -108,13 +111,16 @@ def read_bounds(
     columns: Sequence[IndexedColumn],
     stored: pa.Schema,
     executor: Executor,
+    *,
+    evolution: Evolution | None,
 ) -> list[FileBounds]:
     """The bounds of these columns in files (partition, name, bytes). `stored`: every column that rows may have.
+    `evolution`: how files are read whose columns had other names; None if none had.
 
     Requests: the footer of each base file, and its columns of which the footer tells too little; the whole of a log
     file. Memory: in each worker, a row group of one column, or a batch of a log block.
     """
-    return executor.run(read_file_bounds, [_Task(storage, stored, columns, *file) for file in files])
+    return executor.run(read_file_bounds, [_Task(storage, stored, evolution, columns, *file) for file in files])
 
 
 def read_file_bounds(task: _Task) -> FileBounds:
@@ -132,10 +138,12 @@ def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
 
         # A column within a list or map has several values a row: it has no bounds.
         for column in task.columns:
-            leaf = leaves.get(column.name)
-            if leaf is not None and file.schema.column(leaf).max_repetition_level == 0:
+            name = column.name if task.evolution is None else task.evolution.path_in_file(path, column.name)
+            leaf = None if name is None else leaves.get(name)
+            if name is not None and leaf is not None and file.schema.column(leaf).max_repetition_level == 0:
+                stored = IndexedColumn(name, column.type)
                 try:
-                    found[column.name] = _chunk_bounds(file, leaf, column, _leaf_type(schema, column.name))
+                    found[column.name] = _chunk_bounds(file, leaf, stored, _leaf_type(schema, name))
                 except (pa.ArrowInvalid, OSError) as error:
                     raise corrupt_parquet(path, error) from error
         return found
@@ -218,10 +226,14 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
 
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
-        names = [name for name in data_schema(block).names if name in tops and name in task.stored.names]
+        then = None if task.evolution is None else task.evolution.of_instant(instant_time(block), tops)
+        pairs = [(name, name) for name in tops] if then is None else then.names
+        present = data_schema(block).names
+        held = [(name, stored) for name, stored in pairs if stored in present and name in task.stored.names]
+        names = [name for name, _ in held]
         wanted = pa.schema([task.stored.field(name) for name in names])
-        for batch in read_batches(block, columns=names):
-            rows = conform_batch(batch, wanted, path=path)
+        for batch in read_batches(block, columns=[stored for _, stored in held]):
+            rows = conform_batch(batch if then is None else then.named(batch), wanted, path=path)
             for column in task.columns:
                 if column.top in names:
                     found[column.name].add(_leaf(rows, column))

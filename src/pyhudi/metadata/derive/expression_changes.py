@@ -14,7 +14,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.metadata.keys import column_stats_keys, expression_partition_stats_keys
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.metadata.derive.blooms import BLOOMS
-from pyhudi.metadata.derive.changed_groups import changed_groups, schema_after, slices_after
+from pyhudi.metadata.derive.changed_groups import changed_groups, evolution_after, schema_after, slices_after
 from pyhudi.metadata.derive.changes import CELLS, PartitionChange, binary_keys
 from pyhudi.metadata.derive.column_bounds import bounds_schema, bounds_table
 from pyhudi.metadata.derive.expression_values import read_expression_blooms, read_expression_bounds
@@ -25,6 +25,7 @@ from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.metadata.store.current_cells import current_cells
 from pyhudi.metadata.store.partition import open_partition
 from pyhudi.metadata.store.table import open_metadata_table
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
 
@@ -38,7 +39,7 @@ def expression_change(
     `snapshot`: the table as it is while the action at `requested` is pending, its files written.
     Cost, memory: the column of each new file; what the index holds of the other files of these partitions.
     """
-    schema = schema_after(snapshot, metadata)
+    schema, evolution = schema_after(snapshot, metadata), evolution_after(snapshot, metadata)
     new = [
         (partition, (stat.path or "").rpartition("/")[2], stat.file_size_in_bytes or 0)
         for partition, stats in metadata.partition_to_write_stats.items()
@@ -47,8 +48,9 @@ def expression_change(
     ]
 
     if index.bloom is not None:
-        return _blooms(snapshot, requested, new, index, schema, executor)
-    bounds = bounds_table(read_expression_bounds(snapshot.storage, new, index, schema, executor), index.column)
+        return _blooms(snapshot, requested, new, index, schema, executor, evolution=evolution)
+    read = read_expression_bounds(snapshot.storage, new, index, schema, executor, evolution=evolution)
+    bounds = bounds_table(read, index.column)
 
     touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
     groups = changed_groups(snapshot, metadata, with_rewrites=True)
@@ -56,7 +58,8 @@ def expression_change(
 
     # What is stored tells of the files that stay; what was just read tells of the new ones.
     written = {file[:2] for file in new}
-    old = _stored_bounds(snapshot, [file for file in needed if file[:2] not in written], index, schema, executor)
+    staying = [file for file in needed if file[:2] not in written]
+    old = _stored_bounds(snapshot, staying, index, schema, executor, evolution=evolution)
     names = pa.array([name for _, name, _ in needed], pa.string())
     mine = bounds.filter(pc.is_in(bounds.column("file"), names))
     return _stats(bounds, pa.concat_tables([old, mine]), touched, index, snapshot.config.version)
@@ -74,8 +77,9 @@ def initial_expression_change(
     files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
 
     if index.bloom is not None:
-        return _blooms(snapshot, requested, files, index, schema, executor)
-    bounds = bounds_table(read_expression_bounds(snapshot.storage, files, index, schema, executor), index.column)
+        return _blooms(snapshot, requested, files, index, schema, executor, evolution=snapshot.evolution)
+    read = read_expression_bounds(snapshot.storage, files, index, schema, executor, evolution=snapshot.evolution)
+    bounds = bounds_table(read, index.column)
     return _stats(bounds, bounds, (), index, snapshot.config.version)
 
 
@@ -90,9 +94,11 @@ def cleaned_expression_change(
 
 def _blooms(
     snapshot: Snapshot, requested: str, files: Sequence[File], index: ExpressionIndex, schema: pa.Schema,
-    executor: Executor,
+    executor: Executor, *, evolution: Evolution | None,
 ) -> PartitionChange:  # fmt: skip
-    blooms = read_expression_blooms(snapshot.storage, files, index, schema, executor, instant=requested)
+    blooms = read_expression_blooms(
+        snapshot.storage, files, index, schema, executor, instant=requested, evolution=evolution
+    )
     return bloom_change(blooms, (), table_version=snapshot.config.version, index=index.partition)
 
 
@@ -124,8 +130,9 @@ def _stats(
 
 
 def _stored_bounds(
-    snapshot: Snapshot, files: Sequence[File], index: ExpressionIndex, schema: pa.Schema, executor: Executor
-) -> pa.Table:
+    snapshot: Snapshot, files: Sequence[File], index: ExpressionIndex, schema: pa.Schema, executor: Executor, *,
+    evolution: Evolution | None,
+) -> pa.Table:  # fmt: skip
     """What the index says of these files. Files that it says nothing of are read."""
     found = [bounds_schema(index.type).empty_table()]
     if not files:
@@ -144,7 +151,7 @@ def _stored_bounds(
 
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}
     missing = [file for file in files if file[:2] not in told]
-    read = read_expression_bounds(snapshot.storage, missing, index, schema, executor)
+    read = read_expression_bounds(snapshot.storage, missing, index, schema, executor, evolution=evolution)
     return pa.concat_tables([*found, bounds_table(read, index.column)])
 
 

@@ -15,6 +15,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.keys.bloom import BloomFilter
 from pyhudi.format.log.block import BlockType
 from pyhudi.format.log.data import data_schema, read_batches, read_row_count
+from pyhudi.format.log.headers import instant_time
 from pyhudi.format.names import BaseFileName, LogFileName, join
 from pyhudi.metadata.derive.blooms import BLOOMS
 from pyhudi.metadata.derive.column_bounds import ColumnBounds, FileBounds, Tally
@@ -23,6 +24,7 @@ from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
@@ -33,22 +35,25 @@ class _Task:
     stored: pa.Schema
     index: ExpressionIndex
     file: File
+    evolution: Evolution | None
 
 
 def read_expression_bounds(
-    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor
-) -> list[FileBounds]:
+    storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
+    evolution: Evolution | None,
+) -> list[FileBounds]:  # fmt: skip
     """The bounds of an expression in files, under the column's name. `stored`: every column that rows may have.
+    `evolution`: how files are read whose columns had other names; None if none had.
 
     Requests: the column of a base file; the whole of a log. Memory: a row group of the column, or a batch, a worker.
     Seen: 1.0.2 states the size of the column as the file's size, and as the unpacked size twice as much.
     """
-    return executor.run(_bounds, [_Task(storage, stored, index, file) for file in files])
+    return executor.run(_bounds, [_Task(storage, stored, index, file, evolution) for file in files])
 
 
 def read_expression_blooms(
     storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
-    instant: str,
+    instant: str, evolution: Evolution | None,
 ) -> pa.Table:  # fmt: skip
     """The filters of an expression's values in files, as `BLOOMS`. Cost, memory: as above, and the filters.
 
@@ -56,7 +61,7 @@ def read_expression_blooms(
     Here nulls are in no filter, and neither are empty texts, which no filter can hold.
     """
     assert index.bloom is not None
-    found = executor.run(_bloom, [_Task(storage, stored, index, file) for file in files])
+    found = executor.run(_bloom, [_Task(storage, stored, index, file, evolution) for file in files])
 
     kind = index.bloom.kind
     rows = [
@@ -66,10 +71,13 @@ def read_expression_blooms(
     return pa.Table.from_pylist(rows, BLOOMS)
 
 
-def count_unheld(storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter) -> int:
+def count_unheld(
+    storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter, *,
+    evolution: Evolution | None,
+) -> int:  # fmt: skip
     """The number of rows in a file whose expression gives a text that the filter lacks. Empty texts do not count."""
     count = 0
-    for values in _values(_Task(storage, stored, index, file)):
+    for values in _values(_Task(storage, stored, index, file, evolution)):
         texts = _texts(values)
         count += len(texts) - int(pc.sum(bloom.may_contain(texts)).as_py() or 0)
     return count
@@ -104,12 +112,13 @@ def _values(task: _Task) -> Iterator[pa.Array]:
     wanted = pa.schema([task.stored.field(source)])
     is_base = BaseFileName.parse(name) is not None
     assert is_base or LogFileName.parse(name) is not None
-    for batch in _base_batches(task.storage, path, source) if is_base else _log_batches(task, path, size_bytes):
+    for batch in _base_batches(task, path) if is_base else _log_batches(task, path, size_bytes):
         yield one_array(evaluate(task.index.node, conform_batch(batch, wanted, path=path)))
 
 
-def _base_batches(storage: Storage, path: str, source: str) -> Iterator[pa.RecordBatch]:
-    yield from read_stored_batches(storage, path, [source], use_threads=False)
+def _base_batches(task: _Task, path: str) -> Iterator[pa.RecordBatch]:
+    source = task.index.source
+    yield from read_stored_batches(task.storage, path, [source], use_threads=False, evolution=task.evolution)
 
 
 def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -117,7 +126,10 @@ def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordB
     blocks = slice_blocks([log_source(task.storage, path, size_bytes)], lambda _: True)
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
-        if source in data_schema(block).names:
-            yield from read_batches(block, columns=[source])
+        then = None if task.evolution is None else task.evolution.of_instant(instant_time(block), [source])
+        stored = [source] if then is None else then.stored
+        if stored and stored[0] in data_schema(block).names:
+            for batch in read_batches(block, columns=stored):
+                yield batch if then is None else then.named(batch)
         else:
             yield pa.record_batch({source: pa.nulls(read_row_count(block), task.stored.field(source).type)})

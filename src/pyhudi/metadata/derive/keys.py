@@ -18,6 +18,7 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.metadata.derive.changed_groups import ChangedGroup
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import SliceReader
 from pyhudi.table.slices.parquet_files import read_stored_batches
@@ -30,11 +31,16 @@ LOCATED = pa.schema([("record_key", pa.string()), ("partition", pa.string()), ("
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """How columns of file slices are read. `stored`: every column that rows may have, meta fields first."""
+    """How columns of file slices are read.
+
+    `stored`: every column that rows may have, meta fields first. `evolution`: how base files without logs are read
+    whose columns had other names; `logs` says it of slices with logs.
+    """
 
     storage: Storage
     stored: pa.Schema
     logs: LogReading | None
+    evolution: Evolution | None = None
 
     def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
@@ -48,7 +54,7 @@ class RowReading:
 
         assert file_slice.base_file is not None
         path = join(file_slice.partition, file_slice.base_file.name.format())
-        batches = read_stored_batches(self.storage, path, columns, use_threads=False)
+        batches = read_stored_batches(self.storage, path, columns, use_threads=False, evolution=self.evolution)
         return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
 
 

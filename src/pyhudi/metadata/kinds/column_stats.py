@@ -35,6 +35,7 @@ from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.table.prune.file_statistics import FILES, Kept
 from pyhudi.table.prune.index_pruning import IndexPruner, PrunedQuery, Slice, pruned_files
 from pyhudi.table.prune.pruning import PrunedBy, match_slices
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
 
@@ -160,7 +161,8 @@ class ColumnStatsKind(IndexKind):
             if is_counted(file.name)
         ]
 
-        bounds = read_bounds(contents.snapshot.storage, files, columns, schema, contents.readers)
+        storage, evolution = contents.snapshot.storage, contents.snapshot.evolution
+        bounds = read_bounds(storage, files, columns, schema, contents.readers, evolution=evolution)
         change = column_stats_change(
             bounds, columns, facts.version, table_version=contents.table_version, index=partition
         )
@@ -173,10 +175,17 @@ class ColumnStatsKind(IndexKind):
 
 
 def stored_bounds_of(
-    snapshot: Snapshot, files: Sequence[File], columns: Sequence[IndexedColumn], schema: pa.Schema, executor: Executor
+    snapshot: Snapshot,
+    files: Sequence[File],
+    columns: Sequence[IndexedColumn],
+    schema: pa.Schema,
+    executor: Executor,
+    *,
+    evolution: Evolution | None,
 ) -> dict[str, pa.Table]:
     """What `column_stats` says of these files, by column. Files that it says nothing of are read.
 
+    `evolution`: how files are read whose columns had other names; None if none had.
     Cost: one key is looked up for each file and column. Keys of one data partition and column lie side by side.
     Memory: the answer.
     """
@@ -202,9 +211,8 @@ def stored_bounds_of(
 
     for column in columns:
         missing = [file for file in files if file[:2] not in told[column.name]]
-        found[column.name].append(
-            bounds_table(read_bounds(snapshot.storage, missing, [column], schema, executor), column)
-        )
+        read = read_bounds(snapshot.storage, missing, [column], schema, executor, evolution=evolution)
+        found[column.name].append(bounds_table(read, column))
     return {name: pa.concat_tables(parts) for name, parts in found.items()}
 
 

@@ -44,7 +44,8 @@ class IndexContents:
 
     def reading(self) -> RowReading:
         """How rows of the newest slices are read."""
-        return RowReading(self.snapshot.storage, self.snapshot.schema_with_meta, log_reading(self.snapshot))
+        snapshot = self.snapshot
+        return RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot), snapshot.evolution)
 
     @cached_property
     def slices(self) -> list[FileSlice]:

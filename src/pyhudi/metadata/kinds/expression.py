@@ -244,7 +244,9 @@ def _statistics_differences(
     check: IndexCheck, index: ExpressionIndex, partition: str, files: list[File]
 ) -> Iterator[Difference]:
     snapshot, field = check.snapshot, pa.field(index.source, index.type)
-    read = read_expression_bounds(snapshot.storage, files, index, snapshot.schema_with_meta, check.executor)
+    read = read_expression_bounds(
+        snapshot.storage, files, index, snapshot.schema_with_meta, check.executor, evolution=snapshot.evolution
+    )
     bounds = bounds_table(read, index.column)
 
     table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
@@ -270,7 +272,11 @@ def _filter_differences(
     for row in known.to_pylist():
         bloom, file = usable_filter(row, index.partition), by_name[row["file"]]
         schema = snapshot.schema_with_meta
-        missing = 0 if bloom is None else count_unheld(snapshot.storage, file, index, schema, bloom)
+        missing = (
+            0
+            if bloom is None
+            else count_unheld(snapshot.storage, file, index, schema, bloom, evolution=snapshot.evolution)
+        )
         if missing:
             yield Difference(
                 index.partition, DifferenceKind.RECORD_VALUE, partition, f"{index.source} {row['file']}",

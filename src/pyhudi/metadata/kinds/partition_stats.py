@@ -58,7 +58,7 @@ class PartitionStatsIndex(TableIndex):
         needed = files_of(one for partition in touched for one in slices_after(snapshot, partition, groups))
         written = {file[:2] for file in commit.new_files}
         staying = [file for file in needed if file[:2] not in written]
-        old = stored_bounds_of(snapshot, staying, columns, schema, commit.executor)
+        old = stored_bounds_of(snapshot, staying, columns, schema, commit.executor, evolution=commit.evolution)
 
         after = {file[:2] for file in needed}
         mine = [one for one in new if (one.partition, one.file) in after]
@@ -167,7 +167,7 @@ def _initial_stats(snapshot: Snapshot, facts: StatsFacts, executor: Executor) ->
     schema = snapshot.schema_with_meta
     columns, partitions = facts.columns(schema), snapshot.listing.partitions()
     files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
-    by_column = stored_bounds_of(snapshot, files, columns, schema, executor)
+    by_column = stored_bounds_of(snapshot, files, columns, schema, executor, evolution=snapshot.evolution)
     change = partition_stats_change(
         by_column, columns, (), facts.version, table_version=facts.table_version, index=PARTITION_STATS
     )

@@ -12,13 +12,20 @@ from pyhudi.format.metadata.index_definitions import IndexDefinition
 from pyhudi.format.metadata.record import FilesRecord
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
-from pyhudi.metadata.derive.changed_groups import ChangedGroup, changed_groups, reading_after, schema_after
+from pyhudi.metadata.derive.changed_groups import (
+    ChangedGroup,
+    changed_groups,
+    evolution_after,
+    reading_after,
+    schema_after,
+)
 from pyhudi.metadata.derive.column_bounds import FileBounds, IndexedColumn, read_bounds
 from pyhudi.metadata.derive.keys import RowReading
 from pyhudi.metadata.derive.stats import File, files_of, is_counted
 from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.table import MetadataTable
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
 
@@ -74,6 +81,11 @@ class CommitView:
         return schema_after(self.snapshot, self.metadata)
 
     @cached_property
+    def evolution(self) -> Evolution | None:
+        """How files are read whose columns had other names, once the action is complete. None if none had."""
+        return evolution_after(self.snapshot, self.metadata)
+
+    @cached_property
     def groups(self) -> list[ChangedGroup]:
         """The file groups whose rows the action may change."""
         return changed_groups(self.snapshot, self.metadata, finds_keys=self.finds_keys)
@@ -82,9 +94,9 @@ class CommitView:
     def reading(self) -> RowReading:
         """How rows of these groups are read, as of before the action and after it."""
         action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
-        logs = reading_after(self.snapshot, self.requested, action)
+        logs = reading_after(self.snapshot, self.requested, action, self.evolution)
 
-        return RowReading(self.snapshot.storage, self.schema, logs)
+        return RowReading(self.snapshot.storage, self.schema, logs, self.evolution)
 
     @property
     def touched(self) -> list[str]:
@@ -111,7 +123,9 @@ class CommitView:
         """The bounds of these columns in the new files, read once. Memory: these bounds."""
         if columns not in self._bounds:
             storage = self.snapshot.storage
-            self._bounds[columns] = read_bounds(storage, self.new_files, columns, self.schema, self.executor)
+            self._bounds[columns] = read_bounds(
+                storage, self.new_files, columns, self.schema, self.executor, evolution=self.evolution
+            )
         return self._bounds[columns]
 
 
@@ -158,4 +172,5 @@ class IndexCheck:
     def read_bounds(self, partition: str, columns: Sequence[IndexedColumn]) -> tuple[list[File], list[FileBounds]]:
         """The files of a data partition, and the bounds of these columns in them."""
         files, schema = files_of(self.snapshot.slices(partition)), self.snapshot.schema_with_meta
-        return files, read_bounds(self.snapshot.storage, files, columns, schema, self.executor)
+        storage, evolution = self.snapshot.storage, self.snapshot.evolution
+        return files, read_bounds(storage, files, columns, schema, self.executor, evolution=evolution)

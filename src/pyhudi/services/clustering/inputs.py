@@ -1,11 +1,13 @@
 """What a clustering reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from pyhudi.errors import Invalid, NotFound, Unsupported
+import pyarrow as pa
+
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
@@ -26,6 +28,7 @@ from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from pyhudi.write.place.buckets import refuse_hidden_buckets
 from pyhudi.write.place.curves import Curve, curve_order
+from pyhudi.write.stated_schema import StatedColumns
 
 _RESIZING: Final = "ConsistentBucketClusteringExecutionStrategy"
 """Ends the names of the classes that resize rings of buckets."""
@@ -74,7 +77,7 @@ def schedule(
     is looked into, one get per pending service, and what the trigger reads.
     """
     snapshot, clock = session.snapshot, session.access.clock
-    refuse_unsortable(snapshot, settings.sort_columns, settings.curve)
+    refuse_unsortable(snapshot.schema_with_meta, settings.sort_columns, settings.curve)
     if not is_asked and (early := why_not_due(snapshot, settings)):
         return Scheduled(reason=early)
 
@@ -173,43 +176,44 @@ def clustering_target(
     instant: Instant,
     plan: ClusteringPlan,
     attempt: int,
+    written: StatedColumns,
     settings: ClusteringSettings,
     base_files: BaseFileSettings,
 ) -> ClusteringTarget:
-    """What all groups of one attempt share. Rows are written in the table's current schema.
+    """What all groups of one attempt share. `written`: the columns by which rows are written.
 
     The plan names the sort columns. How they order rows is not in plans, so whoever carries one out says it.
-    Raises: Invalid for a column that the table has not, or that has no order; NotFound for a table without a schema.
+    Raises: Invalid for a column that the table has not, or that has no order.
     """
     snapshot = session.snapshot
-    snapshot.refuse_renamed()
-    if snapshot.schema_text is None:
-        raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
+    avro_schema = with_meta_fields(written.text)
+    schema = arrow_from_avro(avro_schema)
 
     params = (plan.strategy.strategy_params if plan.strategy is not None else None) or {}
     columns = tuple(name.strip() for name in params.get(SORT_COLUMNS, "").split(",") if name.strip())
-    refuse_unsortable(snapshot, columns, settings.curve)
+    refuse_unsortable(schema, columns, settings.curve)
 
-    avro_schema = with_meta_fields(snapshot.schema_text)
+    reading = log_reading(snapshot)
     return ClusteringTarget(
         location=session.access.location,
         requested=instant.requested,
         attempt=attempt,
-        schema=arrow_from_avro(avro_schema),
+        schema=schema,
         avro_schema=avro_schema,
         settings=base_files,
-        reading=log_reading(snapshot),
+        reading=None if reading is None else replace(reading, evolution=written.evolution),
+        evolution=written.evolution,
         sort_columns=columns,
         curve=settings.curve,
         file_size_bytes=settings.file_size_bytes,
     )
 
 
-def refuse_unsortable(snapshot: Snapshot, columns: Sequence[str], curve: Curve) -> None:
+def refuse_unsortable(schema: pa.Schema, columns: Sequence[str], curve: Curve) -> None:
     """Raises: Invalid for a column to sort by that the table has not or that has no order, and for too many columns."""
     if columns:
         try:
-            curve_order(snapshot.schema_with_meta.empty_table(), columns, curve)
+            curve_order(schema.empty_table(), columns, curve)
         except Invalid as error:
             raise Invalid(f"option '{SORT_COLUMNS}'='{','.join(columns)}': {error}") from error
 

@@ -7,7 +7,7 @@ clustering is taken off the timeline, and the next one is planned upon what is t
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +28,6 @@ from pyhudi.services.clustering.inputs import (
 from pyhudi.services.clustering.plan import OPERATION
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.clustering.trigger import pending_clusterings, why_not_due
-from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.run import ActionRun
@@ -48,6 +47,7 @@ from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, cluster_group
 from pyhudi.write.handles.slice_work import SliceWork
+from pyhudi.write.stated_schema import StatedColumns, columns_of_service, stated_by_service
 
 log = logging.getLogger("pyhudi")
 
@@ -102,10 +102,11 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An attempt at a clustering that this process has begun."""
+    """An attempt at a clustering that this process has begun. `columns`: by which it writes rows."""
 
     run: ActionRun
     plan: ClusteringPlan
+    columns: StatedColumns
     work: ClusteringTarget
     tasks: list[GroupTask]
 
@@ -201,10 +202,11 @@ def _begin(job: ClusteringJob, session: WriteSession, instant: Instant, life: Ex
     """Make a pending clustering ours, and give it a heartbeat until `life` ends."""
     plan = read_plan(session.snapshot, instant)
     tasks = group_tasks(session.snapshot, plan, new_uuid=job.new_uuid)
-    work = clustering_target(session, instant, plan, job.new_attempt(), job.settings, job.base_files)
+    columns = columns_of_service(session.snapshot, instant.requested)
+    work = clustering_target(session, instant, plan, job.new_attempt(), columns, job.settings, job.base_files)
     run = begin_attempt(session, instant, groups_of(plan))
     show_life(session, instant.requested, life)
-    return _Begun(run, plan, work, tasks)
+    return _Begun(run, plan, columns, work, tasks)
 
 
 def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
@@ -214,7 +216,7 @@ def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
     with given_back_on_failure(begun.run, life):
         stats = tuple(job.work.run(cluster_group, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
-            metadata = _metadata(stats, begun.plan, session.snapshot.schema_text)
+            metadata = _metadata(stats, begun.plan, stated_by_service(session.snapshot, begun.columns))
             judge = partial(judge_clustering, groups=groups_of(begun.plan))
             try:
                 completed = session.complete(begun.run, metadata, judge, weighs_changes=True)
@@ -229,15 +231,14 @@ def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
     return _Done(target.requested, completed, len(groups_of(begun.plan)), stats)
 
 
-def _metadata(stats: Sequence[WriteStat], plan: ClusteringPlan, schema_text: str | None) -> CommitMetadata:
-    """The commit's metadata, with the table's current schema. A write may have changed it since the work began."""
+def _metadata(stats: Sequence[WriteStat], plan: ClusteringPlan, stated: Mapping[str, str]) -> CommitMetadata:
     replaced: dict[str, list[str]] = {}
     for one in slices_of(plan):
         replaced.setdefault(one.partition_path or "", []).append(one.file_id or "")
     return CommitMetadata(
         stats_by_partition(stats),
         OPERATION,
-        {SCHEMA: schema_text} if schema_text is not None else {},
+        stated,
         partition_to_replace_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
     )
 

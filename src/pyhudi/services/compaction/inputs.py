@@ -32,6 +32,7 @@ from pyhudi.write.handles.log_compaction import compact_log
 from pyhudi.write.handles.log_names import next_log
 from pyhudi.write.handles.slice_work import SliceHandle
 from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.stated_schema import StatedColumns
 
 
 class CompactionKind(StrEnum):
@@ -176,18 +177,19 @@ def _with_log_names(snapshot: Snapshot, tasks: list[SliceTask]) -> list[SliceTas
 
 
 def compaction_target(
-    session: WriteSession, requested: str, attempt: int, base_files: BaseFileSettings, logs: LogSettings
+    session: WriteSession,
+    requested: str,
+    attempt: int,
+    columns: StatedColumns,
+    base_files: BaseFileSettings,
+    logs: LogSettings,
 ) -> CompactionTarget:
-    """What all slices of one attempt share. Rows are written in the table's current schema.
+    """What all slices of one attempt share. `columns`: by which rows are written.
 
-    Raises: Unsupported for rules of merging that only Java code knows; NotFound for a table without a schema.
+    Raises: Unsupported for rules of merging that only Java code knows.
     """
     snapshot = session.snapshot
-    snapshot.refuse_renamed()
-    if snapshot.schema_text is None:
-        raise NotFound(f"{session.access.location.uri}: expected a schema to write rows in, found a table without one")
-
-    avro_schema = with_meta_fields(snapshot.schema_text)
+    avro_schema = with_meta_fields(columns.text)
     return CompactionTarget(
         location=session.access.location,
         requested=requested,
@@ -195,7 +197,7 @@ def compaction_target(
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
         settings=base_files,
-        reading=_reading(snapshot),
+        reading=replace(_reading(snapshot), evolution=columns.evolution),
         logs=logs,
         log_marker=snapshot.config.version.log_marker,
     )

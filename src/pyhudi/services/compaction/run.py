@@ -7,7 +7,7 @@ compaction goes the same way with other files, but may be given up.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,6 @@ from pyhudi.services.compaction.inputs import (
 )
 from pyhudi.services.compaction.settings import CompactionSettings
 from pyhudi.services.compaction.trigger import why_logs_not_due, why_not_due
-from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.clock import Clock
@@ -48,6 +47,7 @@ from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.compaction import CompactionTarget, SliceTask
 from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.stated_schema import StatedColumns, columns_of_service, stated_by_service
 
 log = logging.getLogger("pyhudi")
 
@@ -95,10 +95,11 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An attempt at a compaction that this process has begun."""
+    """An attempt at a compaction that this process has begun. `columns`: by which it writes rows."""
 
     run: ActionRun
     plan: CompactionPlan
+    columns: StatedColumns
     work: CompactionTarget
     tasks: list[SliceTask]
 
@@ -190,10 +191,11 @@ def _begin(job: CompactionJob, session: WriteSession, instant: Instant, life: Ex
     """Make a pending compaction ours, and give it a heartbeat until `life` ends."""
     plan = read_plan(session.snapshot, instant)
     tasks = slice_tasks(session.snapshot, instant, plan)
-    work = compaction_target(session, instant.requested, job.new_attempt(), job.base_files, job.logs)
+    columns = columns_of_service(session.snapshot, instant.requested)
+    work = compaction_target(session, instant.requested, job.new_attempt(), columns, job.base_files, job.logs)
     run = begin_attempt(session, instant, frozenset(plan.file_groups))
     show_life(session, instant.requested, life)
-    return _Begun(run, plan, work, tasks)
+    return _Begun(run, plan, columns, work, tasks)
 
 
 def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
@@ -203,7 +205,7 @@ def _finish(job: CompactionJob, begun: _Begun, life: ExitStack) -> _Done:
     with given_back_on_failure(begun.run, life):
         stats = tuple(job.work.run(job.kind.handle, begun.work, begun.tasks))
         with awaited_session(job.open_session, job.clock, what=what) as session:
-            metadata = _metadata(job.kind, stats, session.snapshot.schema_text)
+            metadata = _metadata(job.kind, stats, stated_by_service(session.snapshot, begun.columns))
             completed = session.complete(begun.run, metadata, _judge(job.kind, session, begun))
             life.close()
             session.forget(target)
@@ -219,17 +221,12 @@ def _judge(kind: CompactionKind, session: WriteSession, begun: _Begun) -> Judge:
     return partial(judge_log_compaction, overtaken_by=other.requested if other is not None else None)
 
 
-def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], schema_text: str | None) -> CommitMetadata:
-    """The commit's metadata, with the table's current schema. A write may have changed it since the work began.
+def _metadata(kind: CompactionKind, stats: Sequence[WriteStat], stated: Mapping[str, str]) -> CommitMetadata:
+    """The commit's metadata.
 
     Seen: 1.0.2 copies the plan's extra metadata into the commit; 1.2.0 does not, nor does pyhudi.
     """
-    return CommitMetadata(
-        stats_by_partition(stats),
-        kind.operation,
-        {SCHEMA: schema_text} if schema_text is not None else {},
-        compacted=True,
-    )
+    return CommitMetadata(stats_by_partition(stats), kind.operation, stated, compacted=True)
 
 
 def _result(done: Sequence[_Done], *, reason: str) -> CompactionResult:

@@ -25,6 +25,11 @@ class FileColumns:
         """Their names in the file, in the order of the query."""
         return [stored for _, stored, _, _ in self.pairs]
 
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """Their names in the query, each with the one in the file."""
+        return [(name, stored) for name, stored, _, _ in self.pairs]
+
     def named(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of a batch of the file, as far as it has them, under their names in the query."""
         names, columns = [], []
@@ -45,13 +50,38 @@ class Evolution:
     history: SchemaHistory
     wanted: NumberedSchema
 
-    def schema_of(self, instant: str) -> NumberedSchema:
-        return self.history.of(instant)
+    @classmethod
+    def of(cls, history: SchemaHistory, until: str | None = None) -> "Evolution | None":
+        """How files are read for a query of a moment; None: of today. None where each name meant one column ever."""
+        return None if history.renamed() is None else cls(history, history.of(until))
 
     def of_file(self, path: str, names: Sequence[str]) -> FileColumns | None:
         """As `of_instant`, for a base file. Its name tells the instant."""
         name = BaseFileName.parse(path.rpartition("/")[2])
         return None if name is None else self.of_instant(name.requested, names)
+
+    def schema_of(self, instant: str) -> NumberedSchema:
+        return self.history.of(instant)
+
+    def path_in_file(self, path: str, name: str) -> str | None:
+        """The full name in a base file of a column, or of a field of a struct: `home.city`. None if it has none."""
+        first, *inner = name.split(".")
+        then = self.of_file(path, [first])
+        if then is None:
+            return name
+        for _, stored, wanted, found in then.pairs:
+            parts = [stored]
+            for part in inner:
+                if wanted is None or found is None:
+                    parts.append(part)
+                    continue
+                wanted = next((one for one in wanted.parts if one.name == part), None)
+                found = None if wanted is None else found.part(wanted.number)
+                if wanted is None or found is None:
+                    return None
+                parts.append(found.name)
+            return ".".join(parts)
+        return None
 
     def of_instant(self, instant: str, names: Sequence[str]) -> FileColumns | None:
         """The columns of what an instant wrote that a query asks for by `names`. None if they have the names of today.

@@ -8,7 +8,7 @@ from pyhudi.errors import NotFound
 from pyhudi.format.schema.conversion import without_meta_fields
 from pyhudi.format.timeline.action_files import decode_clean_metadata, decode_commit
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
+from pyhudi.format.timeline.records import MOVES, REWRITES, CleanMetadata, CommitMetadata
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.timeline.active import Timeline
@@ -16,6 +16,9 @@ from pyhudi.timeline.active import Timeline
 T = TypeVar("T")
 
 SCHEMA = "schema"
+
+SERVICES = frozenset((*REWRITES, *MOVES))
+"""The operations that leave a table's columns as they are."""
 
 
 def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
@@ -44,12 +47,14 @@ def _archived(error: NotFound, read: Callable[[], T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class StatedSchema:
-    """The Avro schema of a table's rows, without meta fields; None if nothing states one. `has_history`: the write that
-    states it belongs to a table of schema-on-read evolution.
+    """The Avro schema of a table's rows, without meta fields; None if nothing states one.
+
+    `latest`: the same columns with their numbers, as the write states them for a table of schema-on-read evolution;
+    None for another table.
     """
 
     text: str | None
-    has_history: bool
+    latest: str | None = None
 
 
 def read_stated_schema(storage: Storage, timeline: Timeline, create_schema: str | None) -> StatedSchema:
@@ -57,13 +62,30 @@ def read_stated_schema(storage: Storage, timeline: Timeline, create_schema: str 
 
     The schema is the one of the newest completed write that states one, archived writes included. If no write does, it
     is the schema that the table was created with, or None. Spec: format/actions.md section 1.2.
-    Usually one get.
+    Usually one get, and another one where a service completed last.
+
+    Seen: a clustering of 1.2.0 states a schema without numbers, whatever the table has. So the write before it is asked
+    for them (`WriteOperationType.canUpdateSchema`).
     """
     for instant in _newest_first(timeline):
-        extra = read_commit(storage, timeline, instant).extra_metadata
+        metadata = read_commit(storage, timeline, instant)
+        extra = metadata.extra_metadata
         if text := extra.get(SCHEMA):
-            return StatedSchema(without_meta_fields(text), bool(extra.get(LATEST_SCHEMA)))
-    return StatedSchema(create_schema, has_history=False)
+            latest = extra.get(LATEST_SCHEMA) or None
+            if latest is None and metadata.operation_type in SERVICES:
+                latest = _latest_before(storage, timeline, instant)
+            return StatedSchema(without_meta_fields(text), latest)
+    return StatedSchema(create_schema)
+
+
+def _latest_before(storage: Storage, timeline: Timeline, service: Instant) -> str | None:
+    """The numbered schema of the newest active write before a service that is none itself."""
+    for instant in reversed(timeline.completed_writes):
+        if instant.requested < service.requested:
+            metadata = read_commit(storage, timeline, instant)
+            if metadata.operation_type not in SERVICES and SCHEMA in metadata.extra_metadata:
+                return metadata.extra_metadata.get(LATEST_SCHEMA) or None
+    return None
 
 
 def _newest_first(timeline: Timeline) -> Iterator[Instant]:

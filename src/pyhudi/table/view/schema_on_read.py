@@ -1,50 +1,87 @@
-"""Tables whose columns were renamed, or dropped and added again, by schema-on-read evolution.
+"""Tables of schema-on-read evolution: the history of their columns, with the number of each column.
 
-Their older files hold columns under the names of that time. Only the history of the schema tells which column is which.
+Older files hold columns under the names of their time. Only the history tells which column is which. Each write of such
+a table puts a file with the whole history, and states the newest schema in its commit.
+Spec: format/layout.md section 8.
 """
 
-from pyhudi.errors import CorruptFile, Unsupported
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyhudi.errors import CorruptFile
 from pyhudi.format.names import HOODIE, join
-from pyhudi.format.schema.history import SchemaHistory, parse_history
+from pyhudi.format.schema.history import SchemaHistory, parse_history, parse_schema_text
 from pyhudi.storage.protocol import Storage
+from pyhudi.timeline.active import Timeline
 
 LATEST_SCHEMA = "latest_schema"
 """The key under which a write to a table with such a history states its schema."""
 
-_FOLDER = join(HOODIE, ".schema")
-_SUFFIX = ".schemacommit"
+SCHEMA_FOLDER = join(HOODIE, ".schema")
+SCHEMA_SUFFIX = ".schemacommit"
+
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
-def read_history(storage: Storage) -> SchemaHistory | None:
-    """The schemas of a table. None if each column had one name at all times, and each name meant one column.
+@dataclass(frozen=True, slots=True)
+class HistoryFile:
+    """A file of `.hoodie/.schema`. `requested`: of the write that put it."""
+
+    path: str
+    requested: str
+
+    @property
+    def is_completed(self) -> bool:
+        return self.path.endswith(SCHEMA_SUFFIX)
+
+
+def list_history(storage: Storage) -> Iterator[HistoryFile]:
+    """The files of a table's schema history, pending ones included. One list request."""
+    for file in storage.list(SCHEMA_FOLDER):
+        name = file.path.rpartition("/")[2]
+        requested = name.partition(".")[0].partition("_")[0]
+        if SCHEMA_SUFFIX in name and requested.isdecimal():
+            yield HistoryFile(file.path, requested)
+
+
+def find_history(storage: Storage, timeline: Timeline) -> str | None:
+    """The path of the newest history that counts. None if there is none. One list request.
+
+    A history counts once its write is complete. One of a write that died may lie beside it.
+    Seen: 1.0.2 keeps the newest alone, so that one from beyond a query's moment stands in: its older schemas are the
+    same.
+    """
+    start, until = timeline.start, timeline.until
+    counted = [
+        file.path
+        for file in list_history(storage)
+        if file.is_completed
+        and (
+            file.requested in timeline.completed_requested_times
+            or (start is not None and file.requested < start)
+            or (until is not None and file.requested > until)
+        )
+    ]
+    return max(counted, default=None)
+
+
+def read_history(storage: Storage, timeline: Timeline, latest: str) -> SchemaHistory:
+    """The schemas of a table. `latest`: the newest, as the newest commit states it.
 
     One list request and one get. Raises: CorruptFile for a history that does not read.
     """
-    found = _read_newest(storage)
-    return None if found is None or found[1].renamed() is None else found[1]
+    newest = _parsed("latest_schema of a commit", latest)
+    path = find_history(storage, timeline)
+    if path is None:
+        return newest
+    history = _parsed(path, storage.get(path))
+    if newest.schemas[0].since > history.schemas[0].since:
+        return SchemaHistory((*newest.schemas, *history.schemas))
+    return history
 
 
-def refuse_renamed_columns(storage: Storage) -> None:
-    """Refuse to write to a table in which a column had two names, or a name meant two columns.
-
-    Requests: as `read_history`. Raises: Unsupported, naming the column; CorruptFile for a history that does not read.
-    """
-    found = _read_newest(storage)
-    renamed = None if found is None else found[1].renamed()
-    if found is not None and renamed is not None:
-        raise Unsupported(
-            f"{storage.location.uri}/{found[0]}: column '{renamed}' was renamed, or dropped and added again, by "
-            "schema-on-read evolution: this release reads such a table and does not write it, because each write has "
-            "to carry the history on. Write with Apache Hudi"
-        )
-
-
-def _read_newest(storage: Storage) -> tuple[str, SchemaHistory] | None:
-    files = [file.path for file in storage.list(_FOLDER) if file.path.endswith(_SUFFIX)]
-    if not files:
-        return None
-    path = max(files)
+def _parsed(path: str, content: str | bytes) -> SchemaHistory:
     try:
-        return path, parse_history(storage.get(path))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return parse_history(content) if isinstance(content, bytes) else SchemaHistory((parse_schema_text(content),))
+    except _BROKEN as error:
         raise CorruptFile(path, 0, expected="a history of schemas as JSON", found=repr(error)) from error

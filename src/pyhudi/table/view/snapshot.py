@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.names import BaseFileName, LogFileName, group_named
 from pyhudi.format.schema.conversion import META_FIELDS, arrow_from_avro
+from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
@@ -21,7 +22,7 @@ from pyhudi.table.view.commits import StatedSchema, read_commit, read_replaced, 
 from pyhudi.table.view.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
 from pyhudi.table.view.listing import FileListing, ListedFile
 from pyhudi.table.view.restores import hide_undone
-from pyhudi.table.view.schema_on_read import read_history, refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import read_history
 from pyhudi.timeline.active import Timeline, read_timeline
 from pyhudi.versions import LogNaming
 
@@ -50,19 +51,24 @@ class Snapshot:
     def _stated(self) -> StatedSchema:
         return read_stated_schema(self.storage, self.timeline, self.config.create_schema)
 
+    @property
+    def stated_numbers(self) -> str | None:
+        """The newest numbered schema, as the newest write states it. None for a table whose columns have no numbers."""
+        return self._stated.latest
+
     @cached_property
-    def evolution(self) -> Evolution | None:
-        """How files are read whose columns had other names. None if no column ever had another name.
+    def history(self) -> SchemaHistory | None:
+        """The schemas that the table had. None for a table whose columns have no numbers.
 
         A list request and a get for a table of schema-on-read evolution.
         """
-        history = read_history(self.storage) if self._stated.has_history else None
-        return None if history is None else Evolution(history, history.of(self.timeline.until))
+        latest = self.stated_numbers
+        return None if latest is None else read_history(self.storage, self.timeline, latest)
 
-    def refuse_renamed(self) -> None:
-        """Refuse to write rows where columns had other names. Raises: Unsupported."""
-        if self.evolution is not None:
-            refuse_renamed_columns(self.storage)
+    @cached_property
+    def evolution(self) -> Evolution | None:
+        """How files are read whose columns had other names. None if no column ever had another name."""
+        return None if self.history is None else Evolution.of(self.history, self.timeline.until)
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pyhudi.format.schema.conversion import without_meta_fields
 from pyhudi.format.timeline.records import MOVES, NEW_FILE_GROUP, REPLACES, REWRITES, CommitMetadata, WriteStat
 from pyhudi.table.slices.written_keys import WrittenFile
-from pyhudi.table.view.commits import SCHEMA
+from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.sink_batches import batch_text
 
@@ -20,9 +21,9 @@ class Change:
     `requested`: its requested time. `operation`: as its commit states it. `appended`: file groups whose logs grew.
     `rewritten`: file groups that got a new base file. `created`: file groups that it made. `replaced`: file groups that
     it took out of the table. `gaining`: partitions that may have keys now that they did not have before. `emptied`:
-    partitions that it replaced as a whole. `schema`: the table's schema from this action on, as its commit states it.
-    `files`: the files that it wrote, by partition. `batch`: the batch of a stream that it holds, as its
-    commit spells it; empty: none.
+    partitions that it replaced as a whole. `schema`: the table's schema from this action on, as its commit
+    states it, without meta fields; None for a service. `files`: the files that it wrote, by partition.
+    `batch`: the batch of a stream that it holds, as its commit spells it; empty: none.
     """
 
     requested: str
@@ -82,10 +83,16 @@ def change_of(requested: str, metadata: CommitMetadata) -> Change:
         gaining=frozenset() if is_rewrite else frozenset(gaining),
         emptied=frozenset({*replaced, *metadata.partition_to_write_stats}) if operation in REPLACES
         else frozenset(),
-        schema=metadata.extra_metadata.get(SCHEMA) or None,
+        schema=_stated_schema(metadata),
         files={path: tuple(map(_written, of_path)) for path, of_path in metadata.partition_to_write_stats.items()},
         batch=batch_text(metadata.extra_metadata),
     )  # fmt: skip
+
+
+def _stated_schema(metadata: CommitMetadata) -> str | None:
+    """The schema from an action on. A service leaves columns as they are, and may state those of its plan's time."""
+    text = metadata.extra_metadata.get(SCHEMA)
+    return without_meta_fields(text) if text and metadata.operation_type not in SERVICES else None
 
 
 def _written(stat: WriteStat) -> WrittenFile:

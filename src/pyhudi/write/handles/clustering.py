@@ -18,6 +18,7 @@ from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.slices.conform import conform_batch
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import read_merged
 from pyhudi.table.slices.parquet_files import BATCH_ROWS, open_parquet, read_stored_batches
@@ -42,9 +43,10 @@ class ClusteringTarget:
     """What all groups of one attempt at a clustering share. Picklable.
 
     `attempt`: part of the files' names, different in each attempt at this clustering. `schema`, `avro_schema`: rows as
-    stored, with meta fields. `reading`: how logs are read; None for a table without logs. `sort_columns`: rows are
-    written in the order of these; none: as they are stored. `curve`: what that order is. `file_size_bytes`: what a file
-    is written to. `held_bytes_max`: of rows that are sorted at a time.
+    stored, with meta fields. `reading`: how logs are read; None for a table without logs. `evolution`: how base
+    files are read whose columns had other names; None if none had. `sort_columns`: rows are written in the order of
+    these; none: as they are stored. `curve`: what that order is. `file_size_bytes`: what a file is written to.
+    `held_bytes_max`: of rows that are sorted at a time.
     """
 
     location: StorageLocation
@@ -58,6 +60,7 @@ class ClusteringTarget:
     curve: Curve
     file_size_bytes: int
     held_bytes_max: int = HELD_BYTES_MAX
+    evolution: Evolution | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +181,10 @@ def _slice_rows(
         yield from read_merged(store, files, target.reading, target.schema, schema.names, use_threads=False)
         return
     assert files.base_path is not None
-    for batch in read_stored_batches(store, files.base_path, schema.names, use_threads=False):
+    stored = read_stored_batches(
+        store, files.base_path, schema.names, use_threads=False, evolution=target.evolution
+    )  # fmt: skip
+    for batch in stored:
         yield conform_batch(batch, schema, path=files.base_path)
 
 

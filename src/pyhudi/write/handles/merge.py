@@ -17,6 +17,7 @@ from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.conform import conform_array, conform_batch
+from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
 from pyhudi.write.handles.change_log import ChangeLog
@@ -80,7 +81,7 @@ def merge_base_file(
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
     with closing(open_parquet(storage, old_path)) as old:
-        file = _OldFile(old, old_path, schema)
+        file = _OldFile(old, old_path, schema, target.evolution)
         if target.matches_keys and not target.rules.wins_whole:
             return _merge_by_rules(file, rows, as_stored, open_writer, target, changes)
         return _merge_whole(file, rows, as_stored, open_writer, target, changes)
@@ -88,17 +89,20 @@ def merge_base_file(
 
 @dataclass(frozen=True, slots=True)
 class _OldFile:
-    """The base file that is rewritten. `schema`: the columns to read it as."""
+    """The base file that is rewritten. `schema`: the columns to read it as. `evolution`: as in `WriteTarget`."""
 
     file: pq.ParquetFile
     path: str
     schema: pa.Schema
+    evolution: Evolution | None
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """All rows in order, with the columns of this schema. Columns that the file lacks are null."""
-        present = [name for name in schema.names if name in self.file.schema_arrow.names]
+        then = None if self.evolution is None else self.evolution.of_file(self.path, schema.names)
+        asked = schema.names if then is None else then.stored
+        present = [name for name in asked if name in self.file.schema_arrow.names]
         for batch in self.file.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
-            yield conform_batch(batch, schema, path=self.path)
+            yield conform_batch(batch if then is None else then.named(batch), schema, path=self.path)
 
 
 def _merge_whole(
@@ -110,9 +114,7 @@ def _merge_whole(
     changes: ChangeLog | None,
 ) -> MergeOutcome | None:
     ordering = target.ordering if target.compares_stored else ()
-    settled = _settle(
-        old.file, rows.table, rows.is_delete, path=old.path, ordering=ordering, matches_keys=target.matches_keys
-    )
+    settled = _settle(old, rows.table, rows.is_delete, ordering=ordering, matches_keys=target.matches_keys)
 
     updates, deletes = int((settled.take >= 0).sum()), int(settled.drop.sum())
     if not updates and not deletes and not len(settled.new):
@@ -228,22 +230,16 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
 
 
 def _settle(
-    old: pq.ParquetFile,
-    rows: pa.Table,
-    is_delete: np.ndarray,
-    *,
-    path: str,
-    ordering: Sequence[str],
-    matches_keys: bool,
+    old: _OldFile, rows: pa.Table, is_delete: np.ndarray, *, ordering: Sequence[str], matches_keys: bool
 ) -> _Settled:
-
-    stored_count = old.metadata.num_rows
+    """Ordering columns have one name for ever: `alter` refuses to rename them, and so does Apache Hudi."""
+    stored_count = old.file.metadata.num_rows
     if not matches_keys:
         nothing = np.full(stored_count, -1, dtype=np.int32)
         return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.flatnonzero(~is_delete))
 
-    present = [name for name in ordering if name in old.schema_arrow.names and name in rows.column_names]
-    stored = old.read([RECORD_KEY, *present], use_threads=False)
+    present = [name for name in ordering if name in old.file.schema_arrow.names and name in rows.column_names]
+    stored = old.file.read([RECORD_KEY, *present], use_threads=False)
     match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))
 
     met = np.zeros(len(rows), dtype=bool)
@@ -253,7 +249,7 @@ def _settle(
     if present and len(present) == len(ordering) and len(at):
         incoming = [one_array(rows.column(name)).take(pa.array(match[at])) for name in present]
         before = [
-            conform_array(one_array(stored.column(name)).take(pa.array(at)), new.type, path=path, name=name)
+            conform_array(one_array(stored.column(name)).take(pa.array(at)), new.type, path=old.path, name=name)
             for name, new in zip(present, incoming, strict=True)
         ]
         match[at[~incoming_wins(incoming, before)]] = -1

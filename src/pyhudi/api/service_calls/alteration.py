@@ -1,0 +1,141 @@
+"""The call that changes a table's columns."""
+
+from collections.abc import Mapping
+from typing import Self
+
+import pyarrow as pa
+
+from pyhudi.api.access import commit_texts
+from pyhudi.api.handle import TableHandle
+from pyhudi.errors import Invalid
+from pyhudi.format.schema.alterations import (
+    Add,
+    Alteration,
+    ChangeType,
+    Comment,
+    Drop,
+    MakeNullable,
+    Move,
+    Place,
+    Rename,
+)
+from pyhudi.metrics.measuring import told
+from pyhudi.services.alter.run import AlterResult, run_alteration
+from pyhudi.services.clean.settings import CleanSettings
+from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
+
+
+class TableAlteration:
+    """Changes of a table's columns, gathered one after the other. `commit` carries all of them out as one commit.
+
+    A column is named by its path: `fare`, or `home.city` for a field of a struct, `tags.element.name` within a list,
+    `prices.value.amount` within the values of a map. Stored files stay as they are: readers match columns by numbers
+    that the table keeps. Raises at once: Invalid for arguments that are none; the rest is said by `commit`.
+    """
+
+    def __init__(self, handle: TableHandle, schema_before: str | None) -> None:
+        """Use `HudiTable.alter`."""
+        self._handle, self._schema_before = handle, schema_before
+        self._changes: list[Alteration] = []
+
+    def add(
+        self,
+        path: str,
+        type: pa.DataType | str,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        first: bool = False,
+        comment: str | None = None,
+    ) -> Self:
+        """Add a column, or a field of a struct: last, or at a place. Stored rows have null there.
+
+        `type`: an Arrow type, or the name of one, such as `"int64"`.
+        """
+        return self._with(Add(_path(path), _type(path, type), Place(after, before, first), comment))
+
+    def rename(self, path: str, name: str) -> Self:
+        """Give a column another name. `name`: without the path."""
+        return self._with(Rename(_path(path), _path(name)))
+
+    def drop(self, path: str) -> Self:
+        """Take a column out of the table. A column that is added under this name later on is another one."""
+        return self._with(Drop(_path(path)))
+
+    def move(self, path: str, *, after: str | None = None, before: str | None = None, first: bool = False) -> Self:
+        """Put a column right behind or before another one of the same struct, or first."""
+        if after is None and before is None and not first:
+            raise Invalid(f"column '{path}': expected a place to move it to: after, before or first")
+        return self._with(Move(_path(path), Place(after, before, first)))
+
+    def change_type(self, path: str, type: pa.DataType | str) -> Self:
+        """Make a column's type a wider one.
+
+        int32 becomes int64, float, double or text; int64 float, double or text; float double or text; double text; a
+        date text; a decimal one with no fewer digits before and behind the point.
+        """
+        return self._with(ChangeType(_path(path), _type(path, type)))
+
+    def make_nullable(self, path: str) -> Self:
+        """Let a column have nulls. There is no way back: stored rows might have nulls by then."""
+        return self._with(MakeNullable(_path(path)))
+
+    def comment(self, path: str, text: str | None) -> Self:
+        """Say what a column means; None takes the comment away."""
+        return self._with(Comment(_path(path), text))
+
+    def commit(
+        self, *, options: Mapping[str, object] | None = None, extra_metadata: Mapping[str, str] | None = None
+    ) -> AlterResult:
+        """Carry out all changes, in the order in which they were asked for, as one commit without rows.
+
+        A write that runs meanwhile ends in a Conflict that says what was changed. A compaction or clustering that was
+        planned before goes on. Statistics of columns in the metadata table are dropped where they would tell of
+        another column; an index on a column that is to change stands in the way.
+        Raises: Invalid where the table or its stored values forbid a change, by name; Conflict where another writer has
+        changed the columns since `alter` was called, holds the table, or builds an index.
+        """
+        if not self._changes:
+            raise Invalid(f"alter table '{self._handle.name}': expected changes, found none")
+        extra = commit_texts(extra_metadata)
+        if LATEST_SCHEMA in extra:
+            raise Invalid(f"extra_metadata: '{LATEST_SCHEMA}' is the table's own entry; choose another name")
+        return told(self._handle.access.location.uri, "alter", lambda: self._commit(options, extra))()
+
+    def _commit(self, options: Mapping[str, object] | None, extra: Mapping[str, str]) -> AlterResult:
+        _, merged, settings = self._handle.prepare(options)
+        with self._handle.session(settings, CleanSettings.from_options(merged), "alter") as session:
+            return run_alteration(session, self._changes, schema_before=self._schema_before, extra_metadata=extra)
+
+    def _with(self, change: Alteration) -> Self:
+        self._changes.append(change)
+        return self
+
+
+class AlterCalls:
+    """The call about its columns that a table has."""
+
+    _handle: TableHandle
+
+    def alter(self) -> TableAlteration:
+        """Change the table's columns: `table.alter().add("city", "string").rename("fare", "price").commit()`.
+
+        The changes are of the columns as they are now. If another writer changes them before `commit`, that ends in a
+        Conflict.
+        """
+        return TableAlteration(self._handle, self._handle.access.snapshot().schema_text)
+
+
+def _path(path: str) -> str:
+    if not isinstance(path, str) or not path or "" in path.split("."):
+        raise Invalid(f"column {path!r}: expected the name of a column, or names joined by dots")
+    return path
+
+
+def _type(path: str, given: pa.DataType | str) -> pa.DataType:
+    if isinstance(given, pa.DataType):
+        return given
+    try:
+        return pa.type_for_alias(given)
+    except (ValueError, TypeError) as error:
+        raise Invalid(f"column '{path}': expected an Arrow type, or the name of one, found {given!r}") from error
