@@ -18,9 +18,9 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import Hits
 from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.conform import conform_array
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.table.view.file_system_view import FileSlice
 
 
@@ -144,10 +144,11 @@ def _read_order(
     if file_slice.log_files and reader is not None:
         return reader.rows(storage, file_slice, [RECORD_KEY, *ordering])
     assert file_slice.base_file is not None
-    with closing(open_parquet(storage, join(file_slice.partition, file_slice.base_file.name.format()))) as file:
-        if not set(ordering) <= set(file.schema_arrow.names):
+    path = join(file_slice.partition, file_slice.base_file.name.format())
+    with closing(open_rows(storage, path, file_slice.source)) as file:
+        if not set(ordering) <= set(file.schema.names):
             return None
-        return file.read([RECORD_KEY, *ordering], use_threads=False)
+        return file.read([RECORD_KEY, *ordering])
 
 
 def _beaten_in(

@@ -12,7 +12,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class SimpleSearch:
     def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         held: list[pa.ChunkedArray] = []
         for number, path in enumerate(paths, 1):
-            with closing(open_parquet(storage, path)) as file:
-                held.append(file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY))
+            with closing(open_base_file(storage, path)) as file:
+                held.append(file.read([RECORD_KEY]).column(RECORD_KEY))
             # A look-up hashes all input keys first. Looking up as many stored keys at a time keeps that worth its cost.
             if number == len(paths) or sum(map(len, held)) >= len(keys):
                 yield from _find_together(held, keys)

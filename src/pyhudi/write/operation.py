@@ -344,6 +344,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         rules=table_rules(session.snapshot, prepared.spec.schema),
         reading=log_reading(session.snapshot),
         change_mode=config.change_mode,
+        as_written=session.snapshot.as_written,
     )
 
 

@@ -22,8 +22,8 @@ from pyhudi.metadata.derive.stats import File
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
 

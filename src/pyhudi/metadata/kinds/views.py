@@ -84,7 +84,7 @@ class CommitView:
         action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
         logs = reading_after(self.snapshot, self.requested, action)
 
-        return RowReading(self.snapshot.storage, self.schema, logs)
+        return RowReading(self.snapshot.storage, self.schema, logs, self.snapshot.as_written)
 
     @property
     def touched(self) -> list[str]:

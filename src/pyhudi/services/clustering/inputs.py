@@ -105,8 +105,7 @@ def schedule(
 def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
     """The plan of a pending clustering.
 
-    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets, or takes the sources
-    of a bootstrapped table.
+    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets.
     """
     path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
     plan = decode_requested_replace(snapshot.storage.get(path), path=path).clustering_plan
@@ -118,12 +117,6 @@ def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
             f"{path}: expected a plan that moves rows, found one that resizes buckets; run it with Apache Hudi, or "
             f"take it off the timeline: rollback('{instant.requested}')"
         )
-    for one in slices_of(plan):
-        if one.bootstrap_file_path:
-            raise Unsupported(
-                f"{path}: file group '{one.file_id}' stands upon '{one.bootstrap_file_path}', a source of a "
-                "bootstrapped table; let Apache Hudi carry it out"
-            )
     return plan
 
 
@@ -199,6 +192,7 @@ def clustering_target(
         avro_schema=avro_schema,
         settings=base_files,
         reading=log_reading(snapshot),
+        as_written=snapshot.as_written,
         sort_columns=columns,
         curve=settings.curve,
         file_size_bytes=settings.file_size_bytes,

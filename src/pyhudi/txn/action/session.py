@@ -242,6 +242,9 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
     wanted = {
         "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
+        "hoodie.table.base.file.format": ("PARQUET",),
+        "hoodie.table.multiple.base.file.formats.enable": ("false",),
+        "hoodie.datasource.write.drop.partition.columns": ("false",),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
