@@ -2,35 +2,38 @@
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
-from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.errors import CorruptFile, NotFound, Unsupported
 from pyhudi.format.bootstrap.index import PARTITIONS_FILE, StoredSource, decode_partition, partition_key
 from pyhudi.format.hfile.reader import HFileReader
 from pyhudi.format.names import BaseFileName, join
+from pyhudi.options.read_options import SOURCE_FOLDER
 from pyhudi.storage.open import open_storage, parse_location
 from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.storage.uris import LocalUri, MemoryUri, ObjectUri, OtherUri, parse_uri
 from pyhudi.table.view.file_system_view import SourceFile
 from pyhudi.table.view.stored_file import StoredFile
 
 BOOTSTRAP_INSTANT: Final = "00000000000001"
 """The instant of base files that hold the meta fields only. Spec: format/bootstrap.md section 1."""
 
-SOURCE_FOLDER: Final = "hoodie.bootstrap.base.path"
-
 
 class BootstrapIndex:
     """The source file of each base file that a bootstrap wrote. Looks a partition up when it is first asked for.
 
     `folder`: where the source lay when the table was made. If it is not there, the table was moved. Then a folder of
-    the same name beside the table is taken. Requests: two reads of the index for a partition, and once a look whether
-    a source file is where the index says.
+    the same name beside the table is taken. `place`: where the source is, as the caller says; None: he does not.
+    Requests: two reads of the index for a partition, and once a look whether a source file is where the index says.
     """
 
-    def __init__(self, storage: Storage, folder: str) -> None:
+    def __init__(self, storage: Storage, folder: str, place: str | None) -> None:
         self._storage, self._folder = storage, folder.rstrip("/")
         self._found: dict[str, Mapping[str, StoredSource]] = {}
         self._reader: HFileReader | None = None
-        self._place: StorageLocation | None = None
+        options = dict(storage.location.options)
+        is_alike = place is not None and _scheme(place) == _scheme(storage.location.uri)
+        self._place = None if place is None else parse_location(place, options if is_alike else None)
 
     def get(self, partition: str, base: BaseFileName) -> SourceFile:
         """The source of a base file. Raises: CorruptFile if the index has none; NotFound if the source is gone."""
@@ -84,8 +87,19 @@ class BootstrapIndex:
         )
 
     def _at(self, uri: str) -> StorageLocation:
-        """A place of the kind of storage that the table is on, with its options."""
-        return parse_location(uri, dict(self._storage.location.options))
+        """A place of the kind of storage that the table is on, with its options.
+
+        A table may not send a reader elsewhere: its options may be secrets, and its text may be a stranger's.
+        Raises: Unsupported for a place on another kind of storage.
+        """
+        table = self._storage.location
+        if _scheme(uri) != _scheme(table.uri):
+            raise Unsupported(
+                f"{table.uri}: the table was bootstrapped from '{uri}', on another kind of storage: allow it, if you "
+                f"trust the table: HudiTable.open(path, options={{'{SOURCE_FOLDER}': '...'}}) with the place of its "
+                "source folder"
+            )
+        return parse_location(uri, dict(table.options))
 
 
 def _within(folder: str, uri: str) -> str | None:
@@ -95,6 +109,19 @@ def _within(folder: str, uri: str) -> str | None:
     """
     base, path = _bare(folder), _bare(uri)
     return path[len(base) + 1 :] if path.startswith(f"{base}/") else None
+
+
+def _scheme(uri: str) -> str:
+    """The kind of storage; a place of a server that fsspec reaches counts with its host."""
+    match parse_uri(uri):
+        case LocalUri():
+            return "file"
+        case MemoryUri():
+            return "memory"
+        case ObjectUri(kind=kind):
+            return kind
+        case OtherUri(uri=whole):
+            return "://".join(urlsplit(whole)[:2])
 
 
 def _bare(uri: str) -> str:

@@ -31,6 +31,12 @@ class SourceFile:
     path: str
     size_bytes: int
 
+    @property
+    def uri(self) -> str:
+        """The file as plans of services spell it. Seen: `file:/a/b` for a file of this machine (0.15.0, 1.2.0)."""
+        root = self.location.uri.rstrip("/")
+        return f"{root if '://' in root else f'file:{root}'}/{self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:

@@ -42,6 +42,7 @@ class Snapshot:
     """One consistent view of a table. Immutable; files are listed when first asked for.
 
     `zone`: the time zone of instants. `timeline`: ends at the moment the reader looks at (`Timeline.until`).
+    `source_folder`: where the files are that the table was bootstrapped from; None: where the table says.
     """
 
     storage: Storage
@@ -49,6 +50,7 @@ class Snapshot:
     zone: tzinfo
     timeline: Timeline
     listing: FileListing
+    source_folder: str | None = None
 
     @property
     def schema_text(self) -> str | None:
@@ -157,7 +159,7 @@ class Snapshot:
     @cached_property
     def _bootstrap(self) -> BootstrapIndex | None:
         folder = self.config.bootstrap_base
-        return None if folder is None else BootstrapIndex(self.storage, folder)
+        return None if folder is None else BootstrapIndex(self.storage, folder, self.source_folder)
 
     def _valid_tokens(self, partition: str, files: list[ListedFile]) -> dict[tuple[str, str], str]:
         """The write tokens that commits name, where a file group has several files of one instant.
@@ -214,7 +216,7 @@ class Snapshot:
 
     def at(self, requested: str) -> "Snapshot":
         """The table as it was at this requested time. The listing is shared."""
-        return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
+        return replace(self, timeline=self.timeline.up_to(requested))
 
 
 def read_config(storage: Storage) -> TableConfig:
@@ -225,7 +227,9 @@ def read_config(storage: Storage) -> TableConfig:
     return table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
 
 
-def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
+def read_snapshot(
+    storage: Storage, process_zone: tzinfo, open_listing: OpenListing, source_folder: str | None = None
+) -> Snapshot:
     """The table as it is now. About two gets and one list request; partitions are listed when they are asked for.
 
     While a restore is pending, the table is shown as the restore will leave it. That costs one more get.
@@ -235,7 +239,7 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
     config = read_config(storage)
     zone = config.zone(process_zone)
     timeline = hide_undone(storage, read_timeline(storage, config.layout, zone))
-    return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))
+    return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone), source_folder)
 
 
 def log_slicing(config: TableConfig) -> LogSlicing:

@@ -51,7 +51,8 @@ Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitPart
 class TableAccess:
     """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone.
 
-    `shares_lock`: other tools' writers hold the same lock, so that they may be at work meanwhile.
+    `shares_lock`: other tools' writers hold the same lock, so that they may be at work meanwhile. `source_folder`: as
+    in `Snapshot`.
     """
 
     storage: Storage
@@ -62,9 +63,10 @@ class TableAccess:
     process_zone: Callable[[], tzinfo]
     open_listing: OpenListing
     shares_lock: bool = False
+    source_folder: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+        return read_snapshot(self.storage, self.process_zone(), self.open_listing, self.source_folder)
 
     def config(self) -> TableConfig:
         """The facts of the table. One get. Raises: as `read_snapshot` where the properties are at fault."""

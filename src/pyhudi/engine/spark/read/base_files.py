@@ -1,6 +1,7 @@
 """Base files whose paths and sizes are known, as native scans."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,9 +21,10 @@ from pyhudi.format.schema.conversion import OWN_COLUMNS
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.prune.partition_values import PathValues
-from pyhudi.table.read.plan import PlannedFile
+from pyhudi.table.read.plan import PlannedFile, planned_slice
 from pyhudi.table.slices.base_files.zones import has_timestamp
 from pyhudi.table.slices.stored_types import FilesOfTypes, group_by_stored_types
+from pyhudi.table.view.file_system_view import FileSlice
 
 CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """Dates are of today's calendar if a file does not say. Otherwise Spark before 4.0 refuses old dates."""
@@ -74,11 +76,15 @@ def read_as(
 
 def _groups(location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema) -> list[FilesOfTypes]:
     """The files of each format by their types. A scan has one format."""
-    by_format: dict[str, list[tuple[str, int]]] = {}
-    for path, size_bytes in files:
-        by_format.setdefault(_extension(path), []).append((path, size_bytes))
     storage, executor = open_storage(location), LocalExecutor()
-    return [g for alike in by_format.values() for g in group_by_stored_types(storage, alike, wanted, executor)]
+    return [g for alike in _by_format(files).values() for g in group_by_stored_types(storage, alike, wanted, executor)]
+
+
+def _by_format(files: Iterable[tuple[str, int]]) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for path, size_bytes in files:
+        found.setdefault(_extension(path), []).append((path, size_bytes))
+    return found
 
 
 def is_scanned(file: PlannedFile, schema: pa.Schema) -> bool:
@@ -89,6 +95,15 @@ def is_scanned(file: PlannedFile, schema: pa.Schema) -> bool:
     if file.source is not None or _extension(file.path) not in _FORMATS:
         return False
     return _extension(file.path) == PARQUET or not any(has_timestamp(field.type) for field in schema)
+
+
+def holds_columns(file_slice: FileSlice, schema: pa.Schema, names: Sequence[str]) -> bool:
+    """Whether Spark's own readers find these columns in the base file of a slice, and read them as pyhudi does."""
+    if not names:
+        return True
+    planned = planned_slice(replace(file_slice, log_files=()), with_logs=False)
+    wanted = pa.schema([schema.field(name) for name in names])
+    return planned is not None and is_scanned(planned, wanted)
 
 
 def tells_positions(file: PlannedFile) -> bool:
@@ -108,13 +123,17 @@ def read_files(
     *,
     values: PathValues | None = None,
 ) -> DataFrame:
-    """Exactly these base files (path relative to the table, bytes), all of one format, as one native scan with the
-    given columns.
+    """Exactly these base files (path relative to the table, bytes), as one native scan of the given columns for each
+    format.
 
     `values`: as for `read_as`. Under Spark Connect, Spark looks at each file, with as many tasks as there are cores.
     """
     if not files:
         return spark.createDataFrame([], schema)
+    if len(formats := _by_format(files)) > 1:
+        return reduce(
+            DataFrame.union, [read_files(spark, location, alike, schema, values=values) for alike in formats.values()]
+        )
     if is_classic(spark):
         named = [ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes) for path, size_bytes in files]
         return scan_pruned_files(spark, named, values, schema, CALENDAR, _FORMATS[_extension(files[0][0])][1])

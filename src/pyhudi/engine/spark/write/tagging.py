@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.engine.spark.read.base_files import hides_file, read_as, read_files
+from pyhudi.engine.spark.read.base_files import hides_file, holds_columns, read_as, read_files
 from pyhudi.engine.spark.read.merged import read_standing_rows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
@@ -331,6 +331,13 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
         raise Unsupported(
             f"{lookup.location.uri}: ordering columns {', '.join(ordering)}: expected other names than _metadata, by "
             "which Spark tells which file a row is of; upsert without Spark, or order by another column"
+        )
+
+    if any(not holds_columns(lookup.slices[at], lookup.schema, ordering) for at in candidates):
+        raise Unsupported(
+            f"{lookup.location.uri}: ordering columns {', '.join(ordering)}: expected base files whose columns Spark "
+            "reads itself, found files that a bootstrap left without columns, or times in ORC files; upsert without "
+            "Spark, or order by another column"
         )
 
     spark = session_of(lookup.rows)

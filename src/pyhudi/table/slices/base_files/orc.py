@@ -85,11 +85,11 @@ class OrcBaseFile:
     def _stripe(self, number: int, wanted: pa.Schema) -> pa.RecordBatch:
         if not len(wanted):
             return _without_columns(self.group_rows[number])
+        zone = self._zone(number) if any(has_timestamp(field.type) for field in wanted) else None
         with _named(self.path):
             # The file gives columns in its own order, whatever the order of their names here.
             rows = self._file.read_stripe(number, columns=wanted.names)
             columns = [rows.column(rows.schema.get_field_index(field.name)) for field in wanted]
-        zone = self._zone(number) if any(has_timestamp(field.type) for field in wanted) else None
         found = [as_instants(column, field.type, zone) for column, field in zip(columns, wanted, strict=True)]
         return pa.RecordBatch.from_arrays(found, schema=wanted)
 
