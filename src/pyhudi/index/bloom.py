@@ -20,8 +20,8 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bloom_metadata import KeyRange, KeyStatistics
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, open_rows
 
 log = logging.getLogger("pyhudi")
 
@@ -37,6 +37,7 @@ class BloomSearch:
 
     `statistics`: from a metadata table that knows ranges or filters (`hoodie.bloom.index.use.metadata`). If it lacks
     one of a file, the file's footer is read. `ranges`: the ranges that it knows of the files to be searched.
+    `as_written`: how the files hold their keys.
 
     Requests: the footer of each file once, unless the metadata table rules the file out; key columns only of row groups
     for which a filter let a key through.
@@ -47,6 +48,7 @@ class BloomSearch:
     prunes_by_range: bool = True
     statistics: KeyStatistics | None = None
     ranges: Mapping[str, KeyRange] = field(default_factory=dict)
+    as_written: AsWritten = TODAY
 
     @property
     def prunes(self) -> bool:
@@ -84,7 +86,7 @@ class BloomSearch:
         if not len(maybe):
             return FoundKeys(maybe, maybe)
 
-        with closing(open_base_file(storage, path)) as file:
+        with closing(open_rows(storage, path, as_written=self.as_written)) as file:
             # Without a filter in the metadata table, the file's footer may have one.
             if bloom is None:
                 known = _read_footer(file, path)
@@ -105,7 +107,7 @@ class BloomSearch:
     def _may_overlap(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         ends = self.ranges.get(path)
         if ends is None:
-            with closing(open_base_file(storage, path)) as file:
+            with closing(open_rows(storage, path, as_written=self.as_written)) as file:
                 ends = self._ends(_read_footer(file, path))
         low, high = ends or (bounds.low, bounds.high)
         return bounds.low <= high and low <= bounds.high
@@ -114,7 +116,7 @@ class BloomSearch:
         maybe = _survivors(keys, self.ranges.get(path), bloom)
         if bloom is not None or not len(maybe):
             return bool(len(maybe))
-        with closing(open_base_file(storage, path)) as file:
+        with closing(open_rows(storage, path, as_written=self.as_written)) as file:
             known = _read_footer(file, path)
         return bool(len(_survivors(keys, self._ends(known), known.bloom)))
 

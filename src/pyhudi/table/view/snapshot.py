@@ -75,7 +75,9 @@ class Snapshot:
         """How files may differ from the columns of today. Requests: as `evolution`."""
         config = self.config
         may_lack = config.drops_partition_columns or config.bootstrap_base is not None
-        return AsWritten(self.evolution, self.key_spec if may_lack else None, config.drops_partition_columns)
+        paths = self.key_spec if may_lack else None
+        keys = None if config.has_meta_fields else self.key_spec
+        return AsWritten(self.evolution, paths, config.drops_partition_columns, keys)
 
     def refuse_renamed(self) -> None:
         """Refuse to write rows where columns had other names. Raises: Unsupported."""

@@ -241,8 +241,10 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
         )
 
+    if not config.has_meta_fields:
+        _refuse_unwritable_keys(config, uri)
+
     wanted = {
-        "hoodie.populate.meta.fields": ("true",),
         "hoodie.partition.metafile.use.base.format": ("false",),
         "hoodie.table.base.file.format": ("PARQUET",),
         "hoodie.table.multiple.base.file.formats.enable": ("false",),
@@ -266,3 +268,21 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
         raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")
+
+
+def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
+    """Refuse a table without meta fields whose keys cannot be told from its columns, or whose rows lie in logs."""
+    kinds = (KeyKind.SIMPLE, KeyKind.COMPLEX, KeyKind.NON_PARTITION)
+    reasons = {
+        "hoodie.table.type='MERGE_ON_READ'": config.is_merge_on_read,
+        f"key generator {config.key_kind}, not one of {', '.join(kinds)}": config.key_kind not in kinds,
+        "no hoodie.table.recordkey.fields": not config.record_key,
+        "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
+        "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+    }
+    for reason, stands in reasons.items():
+        if stands:
+            raise Unsupported(
+                f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
+                "fields where they are copy-on-write, and columns make up their keys; write with Apache Hudi"
+            )

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyhudi.format.keys.record_keys import KeySpec, partition_values
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.keyed import KeyedFile
 from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.stitched import FilledFile, StitchedFile
@@ -22,12 +23,14 @@ class AsWritten:
 
     `evolution`: columns had other names in older files; None if none had. `paths`: how partition paths tell the texts
     of partition columns that files lack; None if every file has them. `drops_columns`: any file or log block may lack
-    them; if off, only source files of a bootstrap do.
+    them; if off, only source files of a bootstrap do. `keys`: how to compute record keys, which files do not store;
+    None if they do.
     """
 
     evolution: Evolution | None = None
     paths: KeySpec | None = None
     drops_columns: bool = False
+    keys: KeySpec | None = None
 
     @property
     def is_today(self) -> bool:
@@ -67,7 +70,8 @@ def open_rows(
                 other.close()
                 raise
         told = as_written.texts_of(path.rpartition("/")[0], file.schema.names, has_source=source is not None)
-        return FilledFile(file, told) if told else file
+        file = FilledFile(file, told) if told else file
+        return file if as_written.keys is None else KeyedFile(file, as_written.keys)
     except BaseException:
         file.close()
         raise
