@@ -113,6 +113,7 @@ def metadata_upkeep(
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
         lost=frozenset(lost),
+        source_folder=access.source_folder,
     )
     if lost:
         upkeep.give_up()

@@ -49,7 +49,6 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",
-        accepts=("", "true"), note="meta fields are always written",
     ),
     **fact(
         Fact.BASE_FILE_FORMAT, "hoodie.table.base.file.format", "hoodie.base.file.format",

@@ -180,7 +180,7 @@ _OTHER_SYSTEMS = {
         "hoodie.spark.sql.optimized.writes.enable", "hoodie.sql.origin.keygen.class", "hoodie.sql.partition.schema",
     ),
     **harmless(
-        "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",
+        "it only says how a table is bootstrapped when it is made",
         *(f"hoodie.bootstrap.{name}" for name in (
             "data.queries.only", "full.input.provider", "index.class", "index.enable", "index.type", "mode.selector",
             "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",

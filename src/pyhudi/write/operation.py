@@ -339,7 +339,7 @@ def _target(
         epoch_ms=session.access.clock.now_ms(),
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_file_settings(settings),
+        settings=base_file_settings(settings).of_table(has_meta_fields=config.has_meta_fields),
         ordering=ordering,
         compares_stored=operation.is_tagged and bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         combines=combines_rows(operation, settings),
@@ -352,9 +352,9 @@ def _target(
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
-        reading=None if reading is None else replace(reading, evolution=evolution),
-        evolution=evolution,
+        reading=None if reading is None else reading.with_evolution(evolution),
         change_mode=config.change_mode,
+        as_written=replace(session.snapshot.as_written, evolution=evolution),
     )
 
 

@@ -135,6 +135,7 @@ def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
         delta_file_paths=logs[::-1] if sizing.is_newest_first else logs,
         file_id=one.file_id,
         partition_path=one.partition,
+        bootstrap_file_path="" if one.source is None else one.source.uri,
     )
 
 

@@ -37,7 +37,11 @@ class KeyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """The facts of a table. `properties` holds the whole file; the other fields are parsed from it."""
+    """The facts of a table. `properties` holds the whole file; the other fields are parsed from it.
+
+    `drops_partition_columns`: files may lack the partition columns. `bootstrap_base`: the folder from which the table
+    was bootstrapped, as it is stored; None if it was not, or if its index of source files is switched off.
+    """
 
     properties: Mapping[str, str]
     name: str
@@ -52,6 +56,8 @@ class TableConfig:
     is_hive_style: bool
     is_url_encoded: bool
     has_meta_fields: bool
+    drops_partition_columns: bool
+    bootstrap_base: str | None
     is_utc: bool
     metadata_partitions: tuple[str, ...]
     create_schema: str | None
@@ -194,6 +200,8 @@ def _table_facts(properties: Mapping[str, str], path: str) -> TableConfig:
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default="true"),
+        drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
+        bootstrap_base=_bootstrap_base(properties),
         is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         metadata_partitions=_fields(properties.get(METADATA_PARTITIONS)),
         create_schema=properties.get("hoodie.table.create.schema") or None,
@@ -211,11 +219,8 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        "hoodie.table.base.file.format": ("PARQUET",),
+        "hoodie.table.base.file.format": ("PARQUET", "ORC"),
         "hoodie.table.format": ("native",),
-        "hoodie.datasource.write.drop.partition.columns": ("false",),
-        "hoodie.table.multiple.base.file.formats.enable": ("false",),
-        "hoodie.bootstrap.base.path": (),
     }
     for key, known in needed.items():
         value = properties.get(key, "")
@@ -286,6 +291,12 @@ def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
             return MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
         case _:
             return MergeMode.CUSTOM
+
+
+def _bootstrap_base(properties: Mapping[str, str]) -> str | None:
+    is_off = not _flag(properties, "hoodie.bootstrap.index.enable", default="true")
+    has_none = properties.get("hoodie.bootstrap.index.type", "HFILE").upper() == "NO_OP"
+    return None if is_off or has_none else properties.get("hoodie.bootstrap.base.path") or None
 
 
 def _flag(properties: Mapping[str, str], key: str, *, default: str = "false") -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
-from pyhudi.format.schema.conversion import RECORD_KEY, SEQUENCE_NUMBER
+from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.handles.key_filter import FilterSettings, KeyFilter
 
@@ -25,6 +25,7 @@ _PAGE_ROWS_MAX = 20_000
 _SAMPLE_ROWS = 4_096
 _SAMPLE_PIECES = 16
 _MOSTLY_NEW = 0.8
+_NEVER_FILLED = frozenset(META_FIELDS) - {FILE_NAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class BaseFileSettings:
     """How base files are written. Units: bytes.
 
     `row_group_size_bytes` counts Arrow bytes in memory, before encoding. `bloom`: None: files have no Bloom filter.
+    `fills_meta`: if off, the meta fields are null but for the file's name.
     """
 
     compression: str
@@ -39,6 +41,11 @@ class BaseFileSettings:
     row_group_size_bytes: int
     page_size_bytes: int
     bloom: FilterSettings | None
+    fills_meta: bool = True
+
+    def of_table(self, *, has_meta_fields: bool) -> Self:
+        """As a table has them that fills its meta fields, or does not. Spec: format/layout.md section 6."""
+        return self if has_meta_fields else replace(self, bloom=None, fills_meta=False)
 
     def new_bloom(self) -> KeyFilter | None:
         return None if self.bloom is None else KeyFilter(self.bloom)
@@ -121,6 +128,11 @@ class BaseFileWriter:
                 else given.column(name)
                 for name in self._schema.names
             ]
+            if not self._settings.fills_meta:
+                columns = [
+                    pa.nulls(len(given), field.type) if field.name in _NEVER_FILLED else column
+                    for field, column in zip(self._schema, columns, strict=True)
+                ]
             rows = pa.Table.from_arrays(columns, schema=self._schema)
             self._opened(rows).write_table(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0

@@ -169,6 +169,7 @@ def _rewrite(
         outcome: MergeOutcome | None = merge_base_file(
             store,
             old_path=join(task.partition, task.base_file),
+            source=task.source,
             rows=rows,
             as_stored=lambda batch, start: stored_rows(stamp, batch, given, start),
             open_writer=lambda bloom, key_range: _open_writer(

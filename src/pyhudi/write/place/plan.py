@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
-from pyhudi.table.view.file_system_view import FileSlice, NewLog
+from pyhudi.table.view.file_system_view import FileSlice, NewLog, SourceFile
 from pyhudi.table.view.pending import FileGroup
 
 FILE_OVERHEAD_BYTES = 16_000
@@ -39,7 +39,7 @@ class FileGroupTask:
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
-    to, oldest first. `log_compaction`: a pending log compaction of the group.
+    to, oldest first. `log_compaction`: a pending log compaction of the group. `source`: as in `FileSlice`.
     """
 
     number: int
@@ -57,6 +57,7 @@ class FileGroupTask:
     file_slice: FileSlice | None = None
     slice_logs: tuple[str, ...] = ()
     log_compaction: str | None = None
+    source: SourceFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ def group_task(
         searched=searched,
         file_slice=_logged(file_slice, kind),
         slice_logs=tuple(log.name.format() for log in file_slice.log_files) if kind is TaskKind.APPEND else (),
+        source=file_slice.source,
     )
 
 
