@@ -15,7 +15,6 @@ from tests.support.reference.client import ReferenceHudi
 
 EVOLVES = {"hoodie.schema.on.read.enable": True}
 HOME = pa.struct([("street", pa.string()), ("number", pa.int32())])
-LATER_HOME = pa.struct([("zip", pa.string()), ("road", pa.string()), ("number", pa.int64())])
 
 
 def first_rows(keys: str, ts: int) -> pa.Table:
@@ -36,7 +35,7 @@ def later_rows(table: HudiTable, keys: str, ts: int) -> pa.Table:
         "id": list(keys), "ts": [ts] * count, "part": ["p1", "p2"] * (count // 2) + ["p1"] * (count % 2),
         "label": [f"label of {key}" for key in keys], "caption": [f"caption of {key}" for key in keys],
         "count": [str(ts)] * count, "gone": [f"new {key}" for key in keys], "more": [ts / 4] * count,
-        "home": [{"zip": "z", "road": f"road of {key}", "number": 1 << 40} for key in keys],
+        "home": [{"zip": "z", "road": f"road of {key}", "street": key, "number": 1 << 40} for key in keys],
     }  # fmt: skip
     return pa.table([pa.array(values[field.name], field.type) for field in table.schema()], schema=table.schema())
 
@@ -90,20 +89,15 @@ def assert_same_as_hudi(hudi: ReferenceHudi, path: Path, table: HudiTable) -> No
 
 
 def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str) -> None:
+    """Seen: 1.0.2 reads null in the field of a struct in a log that was renamed since; so no such field is renamed."""
     version = table.table_version
     same = partial(assert_same_as_hudi, hudi, path, table)
 
-    (
-        table.alter()
-        .rename("name", "label")
-        .drop("gone")
-        .change_type("count", "int64")
-        .rename("home.street", "road")
-        .change_type("home.number", "int64")
-        .add("home.zip", "string", first=True)
-        .add("more", "double", after="id", comment="a new one")
-        .commit()
-    )
+    change = table.alter().rename("name", "label").drop("gone").change_type("count", "int64")
+    change.change_type("home.number", "int64").add("home.zip", "string", first=True)
+    if (hudi.version, table.table_type) != ("1.0.2", "MERGE_ON_READ"):
+        change.rename("home.street", "road")
+    change.add("more", "double", after="id", comment="a new one").commit()
     same()
     table.alter().add("gone", "string", before="ts").change_type("count", "string").move("label", after="ts").commit()
     same()
@@ -132,6 +126,7 @@ def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str)
                "hoodie.metadata.enable": False, "hoodie.write.table.version": version},
         )  # fmt: skip
         same()
+    table.bulk_insert(later_rows(table, "z", 75))
     table.alter().rename("caption", "title").commit()
     assert table.cluster(options={"hoodie.clustering.plan.strategy.small.file.limit": str(1 << 30)}).file_groups
     same()

@@ -342,6 +342,29 @@ def test_columns_are_added(filled: Sql) -> None:
         filled("ALTER TABLE t ADD COLUMNS (NOTE INT)")
 
 
+def test_columns_are_changed(filled: Sql) -> None:
+    filled("ALTER TABLE t RENAME COLUMN NAME TO label")
+    assert filled.rows("t", "id, label") == [(1, "a"), (2, "b"), (3, "c")]
+    filled("ALTER TABLE t ADD COLUMNS (home STRUCT<street: STRING, no: INT> COMMENT 'where' AFTER id)")
+    filled("ALTER TABLE t ADD COLUMNS (home.zip STRING FIRST)")
+    filled("ALTER TABLE t ALTER COLUMN home.no TYPE BIGINT")
+    filled("ALTER TABLE t CHANGE COLUMN label title STRING COMMENT 'of a book' AFTER home")
+    filled("UPDATE t SET home = named_struct('zip', '1', 'street', 's', 'no', 5L), title = 'new' WHERE id = 1")
+
+    assert filled.rows("t", "id, home.no, title") == [(1, 5, "new"), (2, None, "b"), (3, None, "c")]
+    described = {row[0]: (row[1], row[2]) for row in filled("DESCRIBE t")}
+    assert described["home"] == ("struct<zip:string,street:string,no:bigint>", "where")
+    assert described["title"] == ("string", "of a book")
+    assert filled.table("t").schema().names[:3] == ["id", "home", "title"]
+
+    filled("ALTER TABLE t DROP COLUMNS (home.street, title)")
+    filled("ALTER TABLE t ADD COLUMNS (title STRING)")
+    assert filled.rows("t", "id, home.zip, title") == [(1, "1", None), (2, None, None), (3, None, None)]
+    assert filled.rows("t WHERE title IS NULL", "id") == [(1,), (2,), (3,)]
+    with pytest.raises(Invalid, match="column 'dt': cannot be dropped: it is a partition column"):
+        filled("ALTER TABLE t DROP COLUMN dt")
+
+
 def test_settings_for_the_jar_do_no_harm(filled: Sql) -> None:
     spark, name = filled.spark, "spark.sql.catalog.spark_catalog"
     spark.conf.set(name, "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
@@ -368,7 +391,7 @@ def test_an_external_table_outlives_its_name_but_for_purge(sql: Sql) -> None:
     [
         "ANALYZE TABLE t COMPUTE STATISTICS",
         "LOAD DATA INPATH '/nowhere' INTO TABLE t",
-        "ALTER TABLE t ALTER COLUMN name AFTER ts",
+        "ALTER TABLE t SET LOCATION '/nowhere'",
         "ALTER TABLE t RENAME TO u",
         "REPLACE TABLE t (id INT) USING hudi",
     ],

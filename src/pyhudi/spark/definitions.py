@@ -18,12 +18,14 @@ from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
+from pyhudi.spark.alterations import change_columns
 from pyhudi.spark.partitions import matching_partitions
 from pyhudi.spark.queries import prime, run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.table_facts import new_table, refuse_other_facts, shown_properties, stated_facts
 from pyhudi.sql.changes import partition_values
+from pyhudi.sql.column_changes import read_added_columns
 from pyhudi.sql.definitions import AlterTable, CreateTable, read_alter, read_create
 from pyhudi.sql.heads import Head
 from pyhudi.sql.words import Name, quoted_name
@@ -174,7 +176,10 @@ def truncate_table(session: SqlSession, head: Head, entry: CatalogEntry) -> Data
 
 
 def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
-    """`ALTER TABLE`: what changes a name or properties, and partitions that go. Raises: Unsupported for the rest."""
+    """`ALTER TABLE`: what changes a name, columns or properties, and partitions that go.
+
+    Raises: Unsupported for the rest.
+    """
     statement = read_alter(head)
     match statement.what:
         case "RENAME TO":
@@ -186,12 +191,17 @@ def alter_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFra
         case "DROP PARTITION":
             return _drop_partitions(session, entry, statement)
         case "ADD COLUMNS":
+            added = read_added_columns(statement.columns)
+            if any("." in one.path or one.has_place for one in added):
+                return change_columns(session, entry, added)
             return _add_columns(session, entry, statement)
+        case "CHANGE COLUMNS":
+            return change_columns(session, entry, statement.changes)
         case "ADD PARTITION":
             return session.nothing()  # partitions of a Hudi table are those of its rows
     raise Unsupported(
-        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: columns are added by SQL, and not changed "
-        "otherwise in this release; a write of rows with a wider type widens a column: HudiTable.upsert, df.write"
+        f"ALTER TABLE {'.'.join(entry.full_name)} {statement.what}: expected what changes its name, columns, "
+        "properties or partitions"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyhudi.api.partitions import living_partitions
@@ -35,19 +37,32 @@ def refresh_table(session: SqlSession, head: Head, entry: CatalogEntry) -> DataF
     return session.nothing()
 
 
-def refresh_entry(session: SqlSession, entry: CatalogEntry) -> None:
+def refresh_entry(session: SqlSession, entry: CatalogEntry, *, has_new_comments: bool = False) -> None:
     """Let the catalog and the session know the table as it is."""
-    tell_columns(session, entry)
+    tell_columns(session, entry, has_new_comments=has_new_comments)
     session.catalog.prime(entry)
 
 
-def tell_columns(session: SqlSession, entry: CatalogEntry) -> None:
-    """Tell the catalog of columns that writes have added."""
+def tell_comments(session: SqlSession, entry: CatalogEntry, comments: Mapping[str, str]) -> None:
+    """As `refresh_entry`, with new comments of columns. Those of fields within columns are not the catalog's."""
+    said = {name.lower(): text for name, text in comments.items()}
+    fields = [
+        type(field)(field.name, field.dataType, field.nullable, {**field.metadata, "comment": said[field.name.lower()]})
+        if field.name.lower() in said
+        else field
+        for field in entry.columns.fields
+    ]
+    refresh_entry(session, replace(entry, columns=type(entry.columns)(fields)), has_new_comments=bool(said))
+
+
+def tell_columns(session: SqlSession, entry: CatalogEntry, *, has_new_comments: bool = False) -> None:
+    """Tell the catalog of columns that writes have added or changed."""
     table = HudiTable.open(entry.path)
     partition_by = partition_columns(table)
     has_meta = table.properties.get("hoodie.populate.meta.fields", "true").lower() != "false"
     now = catalog_columns(table.schema(), partition_by, said=entry.columns, has_meta_fields=has_meta)
-    if [(f.name, f.dataType) for f in now.fields] == [(f.name, f.dataType) for f in entry.columns.fields]:
+    known = [(f.name, f.dataType) for f in entry.columns.fields]
+    if not has_new_comments and [(f.name, f.dataType) for f in now.fields] == known:
         return
     data = type(now)([field for field in reordered(now, partition_by).fields if field.name not in partition_by])
     session.catalog.set_columns(entry, data)

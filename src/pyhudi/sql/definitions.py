@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyhudi.sql.column_changes import ColumnChange, read_column_changes
 from pyhudi.sql.changes import PartitionValue, partition_values
 from pyhudi.sql.heads import Head, Statement
 from pyhudi.sql.words import Cursor, Kind, Name, split_list
@@ -140,8 +141,9 @@ def _value(cursor: Cursor) -> str:
 class AlterTable:
     """`ALTER TABLE`: what it does, as the words that say so, and its arguments.
 
-    `what`: `RENAME TO`, `ADD COLUMNS`, `SET TBLPROPERTIES`, `UNSET TBLPROPERTIES`, `ADD PARTITION`,
-    `DROP PARTITION`, or the words of what is not carried out. `columns`: as written.
+    `what`: `RENAME TO`, `ADD COLUMNS`, `CHANGE COLUMNS`, `SET TBLPROPERTIES`, `UNSET TBLPROPERTIES`, `ADD PARTITION`,
+    `DROP PARTITION`, or the words of what is not carried out. `columns`: those to add, as written. `changes`: of
+    columns.
     """
 
     target: Name
@@ -152,6 +154,7 @@ class AlterTable:
     removed: tuple[str, ...] = ()
     partitions: tuple[tuple[PartitionValue, ...], ...] = ()
     is_lenient: bool = False
+    changes: tuple[ColumnChange, ...] = ()
 
 
 _OTHERS_WORDS = 2
@@ -178,6 +181,9 @@ def read_alter(head: Head) -> AlterTable:
             cursor.take(verb)
             is_lenient = cursor.take(*lenient)
             return AlterTable(target, f"{verb} PARTITION", partitions=_partitions(cursor), is_lenient=is_lenient)
+    changes = read_column_changes(cursor)
+    if changes is not None:
+        return AlterTable(target, "CHANGE COLUMNS", changes=changes)
     words = [word.upper for word in cursor.words[cursor.at : cursor.at + _OTHERS_WORDS]]
     return AlterTable(target, " ".join(words))
 

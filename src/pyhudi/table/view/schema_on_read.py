@@ -47,18 +47,20 @@ def list_history(storage: Storage) -> Iterator[HistoryFile]:
 def find_history(storage: Storage, timeline: Timeline) -> str | None:
     """The path of the newest history that counts. None if there is none. One list request.
 
-    A history counts once its write is complete. One of a write that died may lie beside it.
+    A history counts once its write is complete. One of a write that died, or was taken back, may lie beside it. Writes
+    from before the oldest active instant are archived, and were complete.
     Seen: 1.0.2 keeps the newest alone, so that one from beyond a query's moment stands in: its older schemas are the
     same.
     """
-    start, until = timeline.start, timeline.until
+    oldest = min((instant.requested for instant in timeline), default="")
+    until = timeline.until
     counted = [
         file.path
         for file in list_history(storage)
         if file.is_completed
         and (
             file.requested in timeline.completed_requested_times
-            or (start is not None and file.requested < start)
+            or file.requested < oldest
             or (until is not None and file.requested > until)
         )
     ]
