@@ -345,6 +345,7 @@ def _target(session: WriteSession, prepared: PreparedWrite, settings: WriteSetti
         reading=log_reading(session.snapshot),
         change_mode=config.change_mode,
         as_written=session.snapshot.as_written,
+        has_parquet_metafiles=config.has_parquet_metafiles,
     )
 
 
