@@ -89,7 +89,8 @@ PROPERTIES: dict[str, Entry] = {
     **each(
         (
             "hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder",
-            "hoodie.table.create.schema",
+            "hoodie.table.create.schema", "hoodie.partition.metafile.use.base.format",
+            "hoodie.bootstrap.index.enable", "hoodie.bootstrap.index.type",
         ),
         Entry(Kind.PROPERTY, note="a new table is told once; later the table says"),
     ),

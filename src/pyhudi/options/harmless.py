@@ -182,7 +182,7 @@ _OTHER_SYSTEMS = {
     **harmless(
         "it only says how a table is bootstrapped when it is made",
         *(f"hoodie.bootstrap.{name}" for name in (
-            "data.queries.only", "full.input.provider", "index.class", "index.enable", "index.type", "mode.selector",
+            "data.queries.only", "full.input.provider", "index.class", "mode.selector",
             "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",
         )),
     ),

@@ -355,6 +355,7 @@ def _target(
         reading=None if reading is None else reading.with_evolution(evolution),
         change_mode=config.change_mode,
         as_written=replace(session.snapshot.as_written, evolution=evolution),
+        has_parquet_metafiles=config.has_parquet_metafiles,
     )
 
 

@@ -213,7 +213,6 @@ REFUSED = [
     ),
     ("hoodie.datasource.write.payload.class", "com.mine.DefaultHoodieRecordPayload", "DefaultHoodie"),
     ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
-    ("hoodie.populate.meta.fields", "false", "true"),
     (
         "hoodie.datasource.write.keygenerator.class",
         "com.example.MyKeyGenerator",

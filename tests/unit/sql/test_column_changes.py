@@ -30,7 +30,8 @@ def test_a_change_is_told_by_its_words(text: str) -> None:
 
 
 def test_added_columns_have_types_comments_and_places() -> None:
-    assert read_added_columns("a STRUCT<x: INT, y: MAP<STRING, INT>> COMMENT 'a, b', s.d STRING AFTER c, e INT FIRST") == (
+    text = "a STRUCT<x: INT, y: MAP<STRING, INT>> COMMENT 'a, b', s.d STRING AFTER c, e INT FIRST"
+    assert read_added_columns(text) == (
         ColumnChange(Verb.ADD, "a", type="STRUCT<x: INT, y: MAP<STRING, INT>>", comment="a, b"),
         ColumnChange(Verb.ADD, "s.d", type="STRING", after="c"),
         ColumnChange(Verb.ADD, "e", type="INT", is_first=True),

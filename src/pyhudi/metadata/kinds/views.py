@@ -1,7 +1,7 @@
 """What an index gets to see: the table that has it, an action that changes it, the data that it is compared with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa

@@ -86,6 +86,12 @@ class TableConfig:
         return self.table_type == "MERGE_ON_READ"
 
     @property
+    def has_parquet_metafiles(self) -> bool:
+        """Whether the files that mark partitions are Parquet files, and not texts. Readers look for texts first."""
+        is_parquet = self.properties.get("hoodie.table.base.file.format", "PARQUET").upper() == "PARQUET"
+        return is_parquet and _flag(self.properties, "hoodie.partition.metafile.use.base.format")
+
+    @property
     def has_logical_timestamps(self) -> bool:
         return _flag(self.properties, "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled")
 

@@ -29,6 +29,7 @@ class WriteTarget:
     one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored` say as much.
     `reading`: how the logs of slices are read; None for a table without logs. `change_mode`: what the change logs of
     rewritten files hold; None for a table that keeps none. `as_written`: how stored files may differ from `schema`.
+    `has_parquet_metafiles`: the files that mark partitions are Parquet files.
     """
 
     location: StorageLocation
@@ -52,6 +53,7 @@ class WriteTarget:
     reading: LogReading | None = None
     change_mode: ChangeMode | None = None
     as_written: AsWritten = TODAY
+    has_parquet_metafiles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

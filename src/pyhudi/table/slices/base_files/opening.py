@@ -16,6 +16,10 @@ _FORMATS: Final[dict[str, Callable[[BinaryIO, str], OpenBaseFile]]] = {
 }
 
 
+FORMATS: Final = tuple(_FORMATS)
+"""The extensions of base files that are read."""
+
+
 def open_base_file(storage: Storage, path: str, *, format_of: str | None = None) -> OpenBaseFile:
     """A base file, open at what it states of itself.
 
@@ -26,7 +30,7 @@ def open_base_file(storage: Storage, path: str, *, format_of: str | None = None)
     extension = name[name.rfind(".") :] if "." in name else ""
     opened = _FORMATS.get(extension)
     if opened is None:
-        raise Unsupported(f"{path}: a base file of a format that is not read: expected one of {', '.join(_FORMATS)}")
+        raise Unsupported(f"{path}: a base file of a format that is not read: expected one of {', '.join(FORMATS)}")
 
     with told_as_missing(path):
         source = storage.open_input(path).__enter__()
