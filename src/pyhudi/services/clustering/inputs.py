@@ -190,7 +190,7 @@ def clustering_target(
         attempt=attempt,
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_files.of_table(has_meta_fields=snapshot.config.has_meta_fields),
+        settings=base_files.of_table(snapshot.config),
         reading=log_reading(snapshot),
         as_written=snapshot.as_written,
         sort_columns=columns,
