@@ -28,7 +28,6 @@ from pyhudi.index.consistent_buckets import RingBuckets, find_ring
 from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.storage.local import LocalStorage
 from pyhudi.table.facts.bucket_facts import facts_of_table
-from pyhudi.table.slices.base_files.rows import TODAY
 from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from tests.support.golden_tables import GoldenTable, GoldenTables, golden_names
 

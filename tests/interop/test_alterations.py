@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -31,7 +32,7 @@ def first_rows(keys: str, ts: int) -> pa.Table:
 def later_rows(table: HudiTable, keys: str, ts: int) -> pa.Table:
     """Rows with the columns that the table has after the changes."""
     count = len(keys)
-    values: dict[str, list[object]] = {
+    values: dict[str, list[Any]] = {
         "id": list(keys), "ts": [ts] * count, "part": ["p1", "p2"] * (count // 2) + ["p1"] * (count % 2),
         "label": [f"label of {key}" for key in keys], "caption": [f"caption of {key}" for key in keys],
         "count": [str(ts)] * count, "gone": [f"new {key}" for key in keys], "more": [ts / 4] * count,

@@ -21,7 +21,9 @@ from pyhudi.format.hfile.block import decode_block, encode_block
 from pyhudi.format.hfile.trailer import Codec
 from pyhudi.format.timeline.action_files import decode_commit, decode_rollback_plan
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.view.schema_on_read import refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import read_history
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.layout import timeline_layout
 
 MEMORY_BYTES = 3 << 30
 DATA_MAGIC = b"DATABLK*"
@@ -184,7 +186,11 @@ def test_json_that_breaks_a_parser_is_told(content: bytes) -> None:
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
     with pytest.raises(CorruptFile, match="1_2"):
-        refuse_renamed_columns(storage)
+        read_history(
+            storage,
+            Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), ()),
+            '{"version_id": 0, "fields": []}',
+        )
 
 
 def test_what_takes_no_bytes_is_refused_in_schemas_of_logs_too() -> None:

@@ -164,9 +164,7 @@ def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     _operation(merged)
     AfterCommitSettings.from_options(merged)
     if HudiTable.exists(path):
-        HudiTable.open(path)._handle.prepare(
-            {k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)}
-        )
+        HudiTable.open(path)._handle.prepare({k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)})
         return
     WriteSettings.from_options(merged)
     refuse_unwritable_keys(new_table_properties(_new_table(merged)), None)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyhudi.sql.column_changes import ColumnChange, read_column_changes
 from pyhudi.sql.changes import PartitionValue, partition_values
+from pyhudi.sql.column_changes import ColumnChange, read_column_changes
 from pyhudi.sql.heads import Head, Statement
 from pyhudi.sql.words import Cursor, Kind, Name, split_list
 

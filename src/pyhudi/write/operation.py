@@ -339,7 +339,7 @@ def _target(
         epoch_ms=session.access.clock.now_ms(),
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_file_settings(settings).of_table(has_meta_fields=config.has_meta_fields),
+        settings=base_file_settings(settings).of_table(config),
         ordering=ordering,
         compares_stored=operation.is_tagged and bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         combines=combines_rows(operation, settings),
@@ -366,6 +366,7 @@ def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
         row_group_size_bytes=settings.row_group_size_bytes,
         page_size_bytes=settings.page_size_bytes,
         bloom=_filter_settings(settings) if settings.bloom_enabled else None,
+        orc=settings.orc,
     )
 
 

@@ -35,7 +35,7 @@ def filled(version: int = 9, kind: str = KINDS[0], **properties: str) -> Handles
 
 
 def rows(table: HudiTable, **scan: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = table.scan(meta_fields=False, **scan).to_arrow().sort_by("id").to_pylist()  # type: ignore[arg-type]
+    found: list[dict[str, object]] = table.scan(meta_fields=False, **scan).to_arrow().sort_by("id").to_pylist()
     return found
 
 
@@ -100,7 +100,7 @@ REFUSED: dict[str, tuple[Alter, str]] = {
 
 @pytest.fixture(scope="module")
 def pinned() -> Handles:
-    handles = new_table(**{"hoodie.metadata.record.index.enable": "true"})
+    handles = new_table(9, KINDS[0], None, **{"hoodie.metadata.record.index.enable": "true"})
     table = handles.open()
     table.insert(ROWS.append_column("_hoodie_is_deleted", pa.array([False] * 3)))
     table.build_index("secondary_index", columns=["name"], name="by_name")
@@ -157,7 +157,7 @@ def test_a_write_that_runs_while_columns_change_says_what_changed(kind: str) -> 
             done.append(what)
             handles.open().alter().rename("name", "label").commit()
 
-    storage = watched(handles.storage, alter)  # type: ignore[arg-type]
+    storage = watched(handles.storage, alter)
     table = HudiTable.open("", storage=storage, clock=handles.clock, random=handles.random, executor=SerialExecutor())
     with pytest.raises(Conflict, match=r"changed the table's schema meanwhile \(new column 'label'"):
         table.upsert(ROWS)

@@ -25,7 +25,6 @@ from pyhudi.index.bucket import (
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.slices.base_files.rows import TODAY
-from pyhudi.table.slices.base_files.rows import TODAY
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice
 
 UUID = "ab12cd34-48b9-4b5f-a45b-765c8e56aa00"

@@ -63,10 +63,21 @@ class Compression(IntEnum):
             raise CorruptFile(path, 0, expected=f"an ORC message in {self.name}", found=str(error)) from error
 
 
-def stored_message(content: bytes, compression: Compression) -> bytes:
-    """A message as a file of this codec holds it, in chunks that are stored as they are."""
+def encode_message(content: bytes, compression: Compression, *, chunk_bytes: int) -> bytes:
+    """A message as a file of this codec holds it. Only ZLIB is made use of; for others, chunks stay as they are.
+
+    `chunk_bytes`: what the postscript says that a chunk has at most before it is compressed. Readers fail on more.
+    """
     if compression is Compression.NONE:
         return content
-    size = _CHUNK_BYTES_MAX - 1
-    chunks = [content[start : start + size] for start in range(0, len(content), size)]
-    return b"".join((len(chunk) << 1 | 1).to_bytes(_HEADER_BYTES, "little") + chunk for chunk in chunks)
+    step = min(chunk_bytes, _CHUNK_BYTES_MAX - 1)
+    parts: list[bytes] = []
+    for start in range(0, len(content), step):
+        chunk, is_plain = content[start : start + step], 1
+        if compression is Compression.ZLIB:
+            deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            smaller = deflate.compress(chunk) + deflate.flush()
+            if len(smaller) < len(chunk):
+                chunk, is_plain = smaller, 0
+        parts += (len(chunk) << 1 | is_plain).to_bytes(_HEADER_BYTES, "little"), chunk
+    return b"".join(parts)

@@ -1,12 +1,15 @@
 """The messages at the end of an ORC file: where its stripes lie, and what it states of its columns."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyhudi.errors import Unsupported
 from pyhudi.format.hfile.origin import Origin
-from pyhudi.format.hfile.varint import decode_message
-from pyhudi.format.orc.compression import Compression
+from pyhudi.format.hfile.varint import decode_message, encode_bytes_field, encode_varint_field
+from pyhudi.format.orc.compression import Compression, encode_message
+
+_USER_METADATA = 5
+_CHUNK_BYTES = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,33 @@ def decode_tail(tail: bytes, *, path: str) -> OrcTail:
     return OrcTail(Compression.numbered(_number(postscript.get(2, 0)), path=path), tuple(stripes), bounds)
 
 
+def with_entries(ending: bytes, entries: Mapping[str, str], *, path: str) -> bytes:
+    """The end of a file with these entries of user metadata in its footer, in place of those that it has.
+
+    `ending`: at least the footer, the postscript and the last byte.
+    Layout: the footer, compressed; the postscript (1 bytes of the footer, 2 codec, 3 bytes of a chunk); its length, a
+    byte. An entry is field 5 of the footer: 1 name, 2 value. Spec: ORC v1, "File Tail".
+    """
+    origin = Origin(path, 0)
+    postscript_size = ending[-1]
+    postscript = list(decode_message(ending[-1 - postscript_size : -1], origin))
+    fields = dict(postscript)
+    codec = Compression.numbered(_number(fields.get(2, 0)), path=path)
+
+    footer_start = len(ending) - 1 - postscript_size - _number(fields.get(1, 0))
+    assert footer_start >= 0, "the footer is part of the ending"
+    footer = codec.decode(ending[footer_start : -1 - postscript_size], path=path)
+    kept = b"".join(_encoded(*field) for field in decode_message(footer, origin) if field[0] != _USER_METADATA)
+    noted = b"".join(
+        encode_bytes_field(_USER_METADATA, encode_bytes_field(1, name.encode()) + encode_bytes_field(2, value.encode()))
+        for name, value in entries.items()
+    )
+
+    content = encode_message(kept + noted, codec, chunk_bytes=_number(fields.get(3, 0)) or _CHUNK_BYTES)
+    told = b"".join(_encoded(*((1, len(content)) if field[0] == 1 else field)) for field in postscript)
+    return ending[:footer_start] + content + told + bytes([len(told)])
+
+
 def decode_writer_zone(stripe_footer: bytes, *, path: str) -> str | None:
     """The time zone in which a stripe's timestamps are clock readings, as the writer named it. None: none is named.
 
@@ -70,6 +100,10 @@ def decode_writer_zone(stripe_footer: bytes, *, path: str) -> str | None:
         return _bytes(zone).decode()
     except UnicodeDecodeError as error:
         raise Unsupported(f"{path}: a stripe whose writer's time zone is no text ({error})") from error
+
+
+def _encoded(number: int, value: int | bytes) -> bytes:
+    return encode_bytes_field(number, value) if isinstance(value, bytes) else encode_varint_field(number, value)
 
 
 def _stripe(message: bytes, origin: Origin) -> Stripe:

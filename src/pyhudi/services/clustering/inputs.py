@@ -193,7 +193,7 @@ def clustering_target(
         attempt=attempt,
         schema=schema,
         avro_schema=avro_schema,
-        settings=base_files.of_table(has_meta_fields=snapshot.config.has_meta_fields),
+        settings=base_files.of_table(snapshot.config),
         reading=None if reading is None else reading.with_evolution(written.evolution),
         as_written=replace(snapshot.as_written, evolution=written.evolution),
         sort_columns=columns,

@@ -189,7 +189,7 @@ def compaction_target(
         attempt=attempt,
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_files,
+        settings=base_files.of_table(snapshot.config),
         reading=_reading(snapshot).with_evolution(columns.evolution),
         logs=logs,
         log_marker=snapshot.config.version.log_marker,

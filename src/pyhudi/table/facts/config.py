@@ -18,6 +18,7 @@ from pyhudi.versions import LAYOUT_VERSION, TableVersion, table_version
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
+BASE_FORMAT = "hoodie.table.base.file.format"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
@@ -86,10 +87,14 @@ class TableConfig:
         return self.table_type == "MERGE_ON_READ"
 
     @property
+    def base_format(self) -> str:
+        """The format of new base files, in upper case."""
+        return (self.properties.get(BASE_FORMAT) or "PARQUET").strip().upper()
+
+    @property
     def has_parquet_metafiles(self) -> bool:
         """Whether the files that mark partitions are Parquet files, and not texts. Readers look for texts first."""
-        is_parquet = self.properties.get("hoodie.table.base.file.format", "PARQUET").upper() == "PARQUET"
-        return is_parquet and _flag(self.properties, "hoodie.partition.metafile.use.base.format")
+        return self.base_format == "PARQUET" and _flag(self.properties, "hoodie.partition.metafile.use.base.format")
 
     @property
     def has_logical_timestamps(self) -> bool:
@@ -149,6 +154,8 @@ class TableConfig:
             timezone="UTC" if self.is_utc else "LOCAL",
             database=self.properties.get("hoodie.database.name", ""),
             has_meta_fields=self.has_meta_fields,
+            drops_partition_columns=self.drops_partition_columns,
+            base_file_format=self.base_format,
             is_cdc_enabled=_flag(self.properties, CDC_ENABLED),
             change_mode=(self.change_mode or parse_change_mode("")).value,
             payload=short_class_name(
@@ -225,7 +232,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        "hoodie.table.base.file.format": ("PARQUET", "ORC"),
+        BASE_FORMAT: ("PARQUET", "ORC"),
         "hoodie.table.format": ("native",),
     }
     for key, known in needed.items():

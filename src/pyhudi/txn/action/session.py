@@ -245,8 +245,6 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         _refuse_unwritable_keys(config, uri)
 
     wanted = {
-        "hoodie.table.base.file.format": ("PARQUET",),
-        "hoodie.table.multiple.base.file.formats.enable": ("false",),
         "hoodie.datasource.write.drop.partition.columns": ("false",),
         "hoodie.index.type": get_args(IndexType),
     }

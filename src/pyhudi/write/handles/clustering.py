@@ -133,7 +133,7 @@ def _write(
     while left is not None:
         file_id = file_group_id(task.uuid, len(stats))
         token = f"{task.number}-{target.attempt}-{task_attempt}"
-        name = BaseFileName(file_id, token, target.requested, ".parquet").format()
+        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         is_last = len(stats) >= task.files - 1
 

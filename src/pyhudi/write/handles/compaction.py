@@ -79,7 +79,7 @@ def compact_slice(
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
-    name = BaseFileName(task.file_id, token, target.requested, ".parquet").format()
+    name = BaseFileName(task.file_id, token, target.requested, target.settings.extension).format()
     file = AttemptedFile(
         store, target.requested, join(task.partition, name), "CREATE" if task.base_file is None else "MERGE"
     )

@@ -125,7 +125,7 @@ def _create(
 
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
-        name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
+        name = BaseFileName(file_id, write_token, target.requested, target.settings.extension).format()
         stamp = RowStamp(target.requested, task.number, task.partition, name)
         constants = {COMMIT_TIME: target.requested, **stamp.constants}
 
@@ -159,7 +159,7 @@ def _rewrite(
 ) -> list[WriteStatus]:
     """Merge the stored rows with the incoming rows into the file group's next base file."""
     assert task.base_file is not None
-    name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    name = BaseFileName(task.file_id, write_token, target.requested, target.settings.extension).format()
     file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
     stamp = RowStamp(target.requested, task.number, task.partition, name)
     given = without(target.schema, stamp.constants)

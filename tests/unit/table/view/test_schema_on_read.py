@@ -5,22 +5,31 @@ from typing import Any
 
 import pytest
 
-from pyhudi.errors import CorruptFile, Unsupported
+from pyhudi.errors import CorruptFile
+from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.view.schema_on_read import refuse_renamed_columns
+from pyhudi.table.view.schema_on_read import read_history
+from pyhudi.timeline.active import Timeline
+from pyhudi.timeline.layout import timeline_layout
 
 
 def field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:
     return {"id": number, "name": name, "type": kind, "optional": True}
 
 
-def history(*schemas: list[dict[str, Any]]) -> MemoryStorage:
+LATEST = json.dumps({"version_id": 0, "fields": []})
+NOTHING_ACTIVE = Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), ())
+
+
+def history(*schemas: list[dict[str, Any]]) -> SchemaHistory:
+    """The history of these schemas, from the newest to the oldest, as a table has it whose commits are archived."""
     storage = MemoryStorage()
-    content = json.dumps({"schemas": [{"version_id": n, "fields": fields} for n, fields in enumerate(schemas)]})
+    numbered = [{"version_id": len(schemas) - n, "fields": fields} for n, fields in enumerate(schemas)]
+    content = json.dumps({"schemas": numbered})
     storage.put_new(".hoodie/.schema/20260101000000001_20260101000000002.schemacommit", b'{"schemas": []}')
     storage.put_new(".hoodie/.schema/20260102000000001_20260102000000002.schemacommit", content.encode())
     storage.put_new(".hoodie/.schema/20260103000000001.schemacommit.requested", b"")
-    return storage
+    return read_history(storage, NOTHING_ACTIVE, LATEST)
 
 
 def inner(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -36,13 +45,11 @@ def mapped(key: int, value: int, kind: Any) -> dict[str, Any]:
 
 
 def test_columns_that_keep_their_names_are_read() -> None:
-    refuse_renamed_columns(MemoryStorage())
-    refuse_renamed_columns(
-        history([field(0, "a"), field(1, "b")], [field(0, "a"), field(2, "c")], [field(0, "a", "int")])
-    )
-    refuse_renamed_columns(
-        history([field(0, "a", inner(field(1, "x")))], [field(0, "a", inner(field(1, "x"), field(2, "y")))])
-    )
+    kept = history([field(0, "a"), field(1, "b")], [field(0, "a"), field(2, "c")], [field(0, "a", "int")])
+    assert (len(kept.schemas), kept.renamed()) == (3, None)
+    kept = history([field(0, "a", inner(field(1, "x")))], [field(0, "a", inner(field(1, "x"), field(2, "y")))])
+    assert kept.renamed() is None
+    assert read_history(MemoryStorage(), NOTHING_ACTIVE, LATEST).renamed() is None
 
 
 @pytest.mark.parametrize(
@@ -63,8 +70,7 @@ def test_columns_that_keep_their_names_are_read() -> None:
     ],
 )
 def test_a_renamed_column_is_named(schemas: tuple[list[dict[str, Any]], ...], name: str) -> None:
-    with pytest.raises(Unsupported, match=f"schemacommit: column '{name}' was renamed, or dropped and added again"):
-        refuse_renamed_columns(history(*schemas))
+    assert history(*schemas).renamed() == name
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"schemas": [{"fields": [{"name": "a"}]}]}'])
@@ -72,4 +78,4 @@ def test_a_history_that_does_not_read_is_an_error(content: bytes) -> None:
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
     with pytest.raises(CorruptFile, match="expected a history of schemas"):
-        refuse_renamed_columns(storage)
+        read_history(storage, NOTHING_ACTIVE, LATEST)

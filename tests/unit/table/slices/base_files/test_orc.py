@@ -8,7 +8,7 @@ import pytest
 
 from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.hfile.varint import encode_bytes_field, encode_varint_field
-from pyhudi.format.orc.compression import Compression, stored_message
+from pyhudi.format.orc.compression import Compression, encode_message
 from pyhudi.format.orc.tail import decode_tail, decode_writer_zone
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.slices.base_files.opening import open_base_file
@@ -82,7 +82,7 @@ def test_times_that_pyarrow_cannot_hold_are_refused_not_damage() -> None:
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZLIB, Compression.ZSTD])
 def test_messages_of_any_codec_are_read(codec: Compression) -> None:
     content = bytes(range(256)) * 40_000
-    assert codec.decode(stored_message(content, codec), path="f") == content
+    assert codec.decode(encode_message(content, codec, chunk_bytes=1_000), path="f") == content
 
 
 def test_a_file_that_is_cut_says_which() -> None:
