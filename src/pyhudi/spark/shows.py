@@ -45,14 +45,9 @@ def refresh_entry(session: SqlSession, entry: CatalogEntry, *, has_new_comments:
 
 def tell_comments(session: SqlSession, entry: CatalogEntry, comments: Mapping[str, str]) -> None:
     """As `refresh_entry`, with new comments of columns. Those of fields within columns are not the catalog's."""
-    said = {name.lower(): text for name, text in comments.items()}
-    fields = [
-        type(field)(field.name, field.dataType, field.nullable, {**field.metadata, "comment": said[field.name.lower()]})
-        if field.name.lower() in said
-        else field
-        for field in entry.columns.fields
-    ]
-    refresh_entry(session, replace(entry, columns=type(entry.columns)(fields)), has_new_comments=bool(said))
+    kept = [field for field in entry.columns.fields if field.name not in comments]
+    said = [type(kept[0])(name, kept[0].dataType, True, {"comment": text}) for name, text in comments.items()]
+    refresh_entry(session, replace(entry, columns=type(entry.columns)([*kept, *said])), has_new_comments=bool(said))
 
 
 def tell_columns(session: SqlSession, entry: CatalogEntry, *, has_new_comments: bool = False) -> None:

@@ -100,7 +100,8 @@ REFUSED: dict[str, tuple[Alter, str]] = {
 
 @pytest.fixture(scope="module")
 def pinned() -> Handles:
-    handles = new_table(9, KINDS[0], None, **{"hoodie.metadata.record.index.enable": "true"})
+    properties = {"hoodie.metadata.record.index.enable": "true"}
+    handles = new_table(9, KINDS[0], None, **properties)
     table = handles.open()
     table.insert(ROWS.append_column("_hoodie_is_deleted", pa.array([False] * 3)))
     table.build_index("secondary_index", columns=["name"], name="by_name")

@@ -11,7 +11,7 @@ CHANGES: dict[str, tuple[ColumnChange, ...] | None] = {
     "DROP COLUMN a": (ColumnChange(Verb.DROP, "a"),),
     "drop columns (a, b.c)": (ColumnChange(Verb.DROP, "a"), ColumnChange(Verb.DROP, "b.c")),
     "ALTER COLUMN a TYPE DECIMAL(10, 2)": (ColumnChange(Verb.ALTER, "a", type="DECIMAL(10, 2)"),),
-    "ALTER a COMMENT 'it''s'": (ColumnChange(Verb.ALTER, "a", comment="it's"),),
+    "ALTER a COMMENT 'it, x'": (ColumnChange(Verb.ALTER, "a", comment="it, x"),),
     "ALTER COLUMN a.b FIRST": (ColumnChange(Verb.ALTER, "a.b", is_first=True),),
     "ALTER COLUMN a AFTER b": (ColumnChange(Verb.ALTER, "a", after="b"),),
     "ALTER COLUMN a DROP NOT NULL": (ColumnChange(Verb.ALTER, "a", drops_not_null=True),),

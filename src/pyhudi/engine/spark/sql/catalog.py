@@ -111,9 +111,12 @@ class SessionCatalog:
         self._catalog.dropTable(self._identifier(entry.full_name), True, purge)
 
     def set_columns(self, entry: CatalogEntry, columns: t.StructType) -> None:
-        """Tell the catalog of a table's columns, those of partitions left out."""
+        """Tell the catalog of a table's columns, those of partitions left out.
+
+        The session's catalog takes new columns only, so the one behind it is told.
+        """
         parsed = self._spark._jsparkSession.parseDataType(columns.json())
-        self._catalog.alterTableDataSchema(self._identifier(entry.full_name), parsed)
+        self._catalog.externalCatalog().alterTableDataSchema(entry.database, entry.name, parsed)
 
     def prime(self, entry: CatalogEntry) -> None:
         """Let queries find the table by its name, as it is when they are analysed."""
