@@ -138,7 +138,7 @@ def test_files_that_were_cleaned_away_are_missed_aloud(registered: Any, tmp_path
         table.upsert(rows(range(0, 2), time), options={"hoodie.clean.automatic": "false"})
     table.clean(options={"hoodie.clean.commits.retained": "2"})
 
-    with pytest.raises(Exception, match="cleaned away after their rows had changed.*earliest start"):
+    with pytest.raises(Exception, match=r"cleaned away after their rows had changed.*earliest start"):
         read(maxCommitsPerTrigger=1)
     assert read(hoodie__datasource__read__incr__fallback__fulltablescan__enable="true") != []
     # A stream from the beginning takes the commits whose files may be gone as one batch.

@@ -32,14 +32,11 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
     package = "pyspark.sql.connect" if is_connect else "pyspark.sql"
     module = importlib.import_module(f"{package}.readwriter")
 
-    if not module.DataFrameWriter.__dict__.get(_MARK):
-        if is_connect:
-            refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
-            refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
-            refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
-            refuse_catalog(
-                module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"]
-            )
+    if is_connect and not module.DataFrameWriter.__dict__.get(_MARK):
+        refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
+        refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
+        refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
+        refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"])
 
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):

@@ -159,9 +159,9 @@ def _refuse_unfit(writer: Any, given: Mapping[str, object]) -> None:
     Spark would take a temporary folder, and the stream would begin anew after a restart.
     """
     refuse_layout(writer_state(writer))
-    if not any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items()):
-        if not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
-            raise Invalid(f"option '{_CHECKPOINT}': expected a folder for the stream's checkpoint, found none")
+    is_stated = any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items())
+    if not is_stated and not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
+        raise Invalid(f"option '{_CHECKPOINT}': expected a folder for the stream's checkpoint, found none")
 
 
 def _others(given: Mapping[str, object]) -> dict[str, object]:
