@@ -46,7 +46,7 @@ def test_one_stream_into_a_table_by_both_in_turns(
     def theirs() -> None:
         hudi_120.worker.ask(
             "stream_in", path=str(table), source=str(feed.folder), checkpoint=str(checkpoint), schema=SCHEMA,
-            options=options,
+            options=options, mode="append",
         )  # fmt: skip
 
     for turn, (write, other) in enumerate(((ours, theirs), (theirs, ours), (ours, theirs))):
@@ -57,6 +57,26 @@ def test_one_stream_into_a_table_by_both_in_turns(
         assert stored_batches(table) == [(SHARED, number) for number in range(turn + 1)]
     assert ids_in(table) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert hudi_120.read(table).num_rows == 9
+
+
+def test_in_update_mode_apache_hudi_replaces_the_table_by_each_batch(
+    hudi_120: ReferenceHudi, spark: Any, tmp_path: Path
+) -> None:
+    """We upsert the batch."""
+    feed, found = Feed(spark, tmp_path / "source"), {}
+    options = {**NAMED, "hoodie.datasource.write.operation": "upsert"}
+    for ids in (range(0, 3), range(2, 5)):
+        feed.add(ids)
+
+    hudi_120.worker.ask(
+        "stream_in", path=str(tmp_path / "theirs"), source=str(feed.folder), checkpoint=str(tmp_path / "c"),
+        schema=SCHEMA, options=options, mode="update",
+    )  # fmt: skip
+    named = {name.replace(".", "__"): text for name, text in options.items()}
+    run(writer(feed.stream(), tmp_path / "d", **named).outputMode("update").start(str(tmp_path / "ours")))
+    for who in ("theirs", "ours"):
+        found[who] = ids_in(tmp_path / who)
+    assert found == {"theirs": [2, 3, 4], "ours": [0, 1, 2, 3, 4]}
 
 
 def test_one_stream_out_of_a_table_by_both_in_turns(hudi_120: ReferenceHudi, spark: Any, tmp_path: Path) -> None:

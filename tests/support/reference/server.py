@@ -74,11 +74,11 @@ def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
     def write(path: str, input: str, options: dict[str, str], mode: str) -> None:
         spark.read.parquet(input).write.format("hudi").options(**options).mode(mode).save(path)
 
-    def stream_in(path: str, source: str, checkpoint: str, schema: str, options: dict[str, str]) -> None:
-        """Write files to a table, one a batch, as long as there are some."""
+    def stream_in(path: str, source: str, checkpoint: str, schema: str, options: dict[str, str], mode: str) -> None:
+        """Write files to a table, one a batch, as long as there are some. `mode`: the output mode."""
         frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(source)
         started = frame.writeStream.format("hudi").options(**options).option("checkpointLocation", checkpoint)
-        assert started.outputMode("append").trigger(availableNow=True).start(path).awaitTermination(300)
+        assert started.outputMode(mode).trigger(availableNow=True).start(path).awaitTermination(300)
 
     def stream_out(path: str, checkpoint: str, options: dict[str, str]) -> list[list[list[int]]]:
         """What each batch of a table holds, as ids."""

@@ -12,8 +12,9 @@ from pyhudi.api.table import HudiTable
 from pyhudi.api.writes import WriteCall
 from pyhudi.engine.spark.stream.running import Stopped, is_stopped, query_id
 from pyhudi.errors import Bug, CorruptFile, Invalid, NotFound, Unsupported
-from pyhudi.options.resolve import merge_options
+from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.stream_settings import StreamSinkSettings
+from pyhudi.options.table_facts import Fact
 from pyhudi.spark.streams.compaction import CompactionBeside
 from pyhudi.table.view.sink_batches import KnownBatches, Stream
 from pyhudi.table.view.snapshot import Snapshot
@@ -123,5 +124,6 @@ def _refuse_unfit_operation(path: str, options: Mapping[str, str], output_mode: 
             f"outputMode 'update' with {_OPERATION}='{operation}': expected 'upsert', for a batch has new values of "
             "stored rows; or use the output mode 'append'"
         )
-    if output_mode == "update" and HudiTable.exists(path) and not HudiTable.open(path).record_key:
+    keys = HudiTable.open(path).record_key if HudiTable.exists(path) else find_fact(options, Fact.RECORD_KEY)
+    if output_mode == "update" and not keys:
         raise Invalid(f"{path}: outputMode 'update': expected a table with a record key, found one without")

@@ -159,8 +159,8 @@ def _refuse_unfit(writer: Any, given: Mapping[str, object]) -> None:
     Spark would take a temporary folder, and the stream would begin anew after a restart.
     """
     refuse_layout(writer_state(writer))
-    is_given = any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items())
-    if not is_given and not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
+    is_stated = any(name.lower() == _CHECKPOINT.lower() and text for name, text in given.items())
+    if not is_stated and not writer._spark.conf.get(_CHECKPOINT_OF_ALL, None):
         raise Invalid(f"option '{_CHECKPOINT}': expected a folder for the stream's checkpoint, found none")
 
 
