@@ -13,39 +13,14 @@ import time
 
 from bench import in_process, on_spark, report
 from bench.data import make_input
-from bench.workload import WORKLOADS
+from bench.workload import WORKLOADS, Workload
 from tests.support.reference.environment import PROJECT
 
 OUTPUT = PROJECT / "build" / "bench"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the bulk insert (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds that count (%(default)s)")
-    parser.add_argument(
-        "--warm-up-rows", type=int, default=None, help="rows of Spark's round that does not count (as --rows)"
-    )
-    parser.add_argument(
-        "--sides",
-        default=None,
-        help=f"sides on Spark, comma-separated, of: {','.join(on_spark.SIDES_BY_KEY)}; or none (all that do each step)",
-    )
-    parser.add_argument(
-        "--workload", default="cow", choices=WORKLOADS, help="kind of table and its index (%(default)s)"
-    )
-    parser.add_argument(
-        "--cluster", action="store_true", help="on a standalone Spark of two workers, without the sides without Spark"
-    )
-    parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
-    arguments = parser.parse_args()
-    try:
-        workload = WORKLOADS[arguments.workload]
-        chosen = arguments.sides or ",".join(on_spark.sides_of(workload))
-        sides = [on_spark.SIDES_BY_KEY[key] for key in chosen.split(",") if chosen != "none"]
-    except KeyError as unknown:
-        parser.error(f"no side {unknown}; there are {', '.join(on_spark.SIDES_BY_KEY)}")
-
+    arguments, workload, sides = _asked()
     started = time.perf_counter()
 
     def say(text: str) -> None:
@@ -82,6 +57,36 @@ def main() -> int:
     for name, reason in failures.items():
         print(f"FAILED {name}: {reason}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _asked() -> tuple[argparse.Namespace, Workload, list[on_spark.Side]]:
+    """What the command asks for: its arguments, and the workload and sides that they name."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows of the bulk insert (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count (%(default)s)")
+    parser.add_argument(
+        "--warm-up-rows", type=int, default=None, help="rows of Spark's round that does not count (as --rows)"
+    )
+    parser.add_argument(
+        "--sides",
+        default=None,
+        help=f"sides on Spark, comma-separated, of: {','.join(on_spark.SIDES_BY_KEY)}; or none (all that do each step)",
+    )
+    parser.add_argument(
+        "--workload", default="cow", choices=WORKLOADS, help="kind of table and its index (%(default)s)"
+    )
+    parser.add_argument(
+        "--cluster", action="store_true", help="on a standalone Spark of two workers, without the sides without Spark"
+    )
+    parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
+    arguments = parser.parse_args()
+    try:
+        workload = WORKLOADS[arguments.workload]
+        chosen = arguments.sides or ",".join(on_spark.sides_of(workload))
+        sides = [on_spark.SIDES_BY_KEY[key] for key in chosen.split(",") if chosen != "none"]
+    except KeyError as unknown:
+        parser.error(f"no side {unknown}; there are {', '.join(on_spark.SIDES_BY_KEY)}")
+    return arguments, workload, sides
 
 
 if __name__ == "__main__":

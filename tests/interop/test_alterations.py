@@ -14,7 +14,7 @@ from pyhudi import HudiTable
 from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 
-EVOLVES = {"hoodie.schema.on.read.enable": True}
+EVOLVES: dict[str, Any] = {"hoodie.schema.on.read.enable": True}
 HOME = pa.struct([("street", pa.string()), ("number", pa.int32())])
 
 
@@ -119,13 +119,13 @@ def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str)
         assert table.compact().completed
         same()
         table.upsert(later_rows(table, "ax", 60))
-        hudi.write(
-            path, later_rows(table, "b", 70), **EVOLVES,
-            **{"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "part",
-               "hoodie.datasource.write.precombine.field": "ts", "hoodie.compact.inline": True,
-               "hoodie.compact.inline.max.delta.commits": 1, "hoodie.write.auto.upgrade": False,
-               "hoodie.metadata.enable": False, "hoodie.write.table.version": version},
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            **EVOLVES, "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "part", "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1,
+            "hoodie.write.auto.upgrade": False, "hoodie.metadata.enable": False, "hoodie.write.table.version": version,
+        }  # fmt: skip
+        hudi.write(path, later_rows(table, "b", 70), **options)
         same()
     table.bulk_insert(later_rows(table, "z", 75))
     table.alter().rename("caption", "title").commit()

@@ -20,6 +20,7 @@ from pyhudi.format.avro.types import parse_schema
 from pyhudi.format.hfile.block import decode_block, encode_block
 from pyhudi.format.hfile.trailer import Codec
 from pyhudi.format.timeline.action_files import decode_commit, decode_rollback_plan
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.view.schema_on_read import read_history
 from pyhudi.timeline.active import Timeline
@@ -185,12 +186,10 @@ def test_json_that_breaks_a_parser_is_told(content: bytes) -> None:
         decode_commit(content, path="c")
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
+    later = Instant("20260201000000000", "commit", "COMPLETED", "20260201000000001")
+    timeline = Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), (later,))
     with pytest.raises(CorruptFile, match="1_2"):
-        read_history(
-            storage,
-            Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), ()),
-            '{"version_id": 0, "fields": []}',
-        )
+        read_history(storage, timeline, '{"version_id": 0, "fields": []}')
 
 
 def test_what_takes_no_bytes_is_refused_in_schemas_of_logs_too() -> None:

@@ -14,6 +14,7 @@ from pyhudi.options.names import check_known
 from pyhudi.options.verdicts import find_entry
 from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.orc_settings import OrcSettings
 from pyhudi.write.settings import WriteSettings
 
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
@@ -111,6 +112,8 @@ EACH = [
         )
     ),
     ("indexes", "hoodie.index.name", "by_v", IndexSettings(secondary_name="by_v")),
+    ("orc", "hoodie.orc.compression.codec", "SNAPPY", OrcSettings(compression="SNAPPY")),
+    ("orc", "hoodie.orc.stripe.size", "9", OrcSettings(stripe_size_bytes=9)),
 ]
 
 

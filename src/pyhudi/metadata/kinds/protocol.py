@@ -74,7 +74,7 @@ class IndexKind(Protocol):
     `tells_of_keys`: whether it says which record keys a base file may hold.
     `has_readable_keys`: whether people can look up its records by key.
     `has_groups_by_partition`: whether a data partition may have file groups of its own, which are made with it.
-    `stats_type`: as in `current_cells`.
+    `stats_type`: as in `current_cells`; kinds that have one keep bounds of columns under the names of these.
     """
 
     name: ClassVar[str]

@@ -60,6 +60,11 @@ def get_kind(partition: str) -> IndexKind:
     return kind
 
 
+def of_bounds_by_name(partitions: Collection[str]) -> set[str]:
+    """Of these partitions those that keep bounds of columns under the names of these."""
+    return {name for name in partitions if (kind := find_kind(name)) is not None and kind.stats_type is not None}
+
+
 def partitions_of_version(partitions: Collection[str], table_version: TableVersion) -> set[str]:
     """Of these partitions those that tables of a version have."""
     return {name for name in partitions if (kind := find_kind(name)) is not None and kind.is_in(table_version)}

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from pyhudi.errors import Conflict, Invalid
-from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.schema.alterations import Alteration, altered
 from pyhudi.format.schema.conversion import arrow_from_avro, record_name, with_meta_fields, without_meta_fields
 from pyhudi.format.schema.differences import describe_changes
@@ -151,7 +150,7 @@ def _drop_misleading(session: WriteSession, before: NumberedSchema, after: Numbe
     They are stored by the names of columns. New columns and moved ones do no harm.
     """
     named = session.snapshot.config.metadata_partitions_named
-    going = named & {COLUMN_STATS, PARTITION_STATS}
+    going = registry.of_bounds_by_name(named)
     if not going or _keeps_meaning(before, after):
         return ()
     going |= registry.dependents(going, named)

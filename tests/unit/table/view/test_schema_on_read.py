@@ -7,6 +7,7 @@ import pytest
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.schema.history import SchemaHistory
+from pyhudi.format.timeline.instant import Instant
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.view.schema_on_read import read_history
 from pyhudi.timeline.active import Timeline
@@ -18,7 +19,8 @@ def field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:
 
 
 LATEST = json.dumps({"version_id": 0, "fields": []})
-NOTHING_ACTIVE = Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), ())
+LATER = Instant("20260201000000000", "commit", "COMPLETED", "20260201000000001")
+ARCHIVED = Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), (LATER,))
 
 
 def history(*schemas: list[dict[str, Any]]) -> SchemaHistory:
@@ -29,7 +31,7 @@ def history(*schemas: list[dict[str, Any]]) -> SchemaHistory:
     storage.put_new(".hoodie/.schema/20260101000000001_20260101000000002.schemacommit", b'{"schemas": []}')
     storage.put_new(".hoodie/.schema/20260102000000001_20260102000000002.schemacommit", content.encode())
     storage.put_new(".hoodie/.schema/20260103000000001.schemacommit.requested", b"")
-    return read_history(storage, NOTHING_ACTIVE, LATEST)
+    return read_history(storage, ARCHIVED, LATEST)
 
 
 def inner(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def test_columns_that_keep_their_names_are_read() -> None:
     assert (len(kept.schemas), kept.renamed()) == (3, None)
     kept = history([field(0, "a", inner(field(1, "x")))], [field(0, "a", inner(field(1, "x"), field(2, "y")))])
     assert kept.renamed() is None
-    assert read_history(MemoryStorage(), NOTHING_ACTIVE, LATEST).renamed() is None
+    assert read_history(MemoryStorage(), ARCHIVED, LATEST).renamed() is None
 
 
 @pytest.mark.parametrize(
@@ -78,4 +80,4 @@ def test_a_history_that_does_not_read_is_an_error(content: bytes) -> None:
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
     with pytest.raises(CorruptFile, match="expected a history of schemas"):
-        read_history(storage, NOTHING_ACTIVE, LATEST)
+        read_history(storage, ARCHIVED, LATEST)
