@@ -39,6 +39,10 @@ _CLUSTERING = {
         "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
     ),
     **harmless(
+        "columns are matched by their numbers wherever a table has a history of them",
+        "hoodie.schema.on.read.enable",
+    ),
+    **harmless(
         "places on a curve are shares of the rows, which all of a group's rows say; nothing is sampled",
         "hoodie.layout.optimize.build.curve.sample.size", "hoodie.layout.optimize.curve.build.method",
     ),

@@ -14,7 +14,7 @@ _CLUSTERING = (
 )
 _MANAGER = "services run in the process that asks for them; there is no manager to hand them to"
 _INDEX_BUILDS = "filters of the metadata table are asked for by hoodie.metadata.index.bloom.filter.enable"
-_EVOLUTION = "an input may add columns and widen types; to rename or drop them comes with a later release"
+_EVOLUTION = "the table's own schema counts, with what an input adds and widens; HudiTable.alter changes columns"
 
 PROMISES: dict[str, Entry] = {
     **off(_CLUSTERING, "hoodie.clustering.async.enabled"),
@@ -22,9 +22,7 @@ PROMISES: dict[str, Entry] = {
     **off(_INDEX_BUILDS, "hoodie.metadata.bloom.filter.enable"),
     **off(_SYNC, "hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
     **off(
-        _EVOLUTION, "hoodie.schema.on.read.enable",
-        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
-        "hoodie.avro.schema.external.transformation",
+        _EVOLUTION, "hoodie.avro.schema.external.transformation",
     ),
     **empty(
         _EVOLUTION, "hoodie.write.schema", "hoodie.write.partial.update.schema"

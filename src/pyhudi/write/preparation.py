@@ -22,6 +22,7 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.inserts import refuse_unchecked, row_order
 from pyhudi.write.input.key_settings import refuse_unplaceable
 from pyhudi.write.input.made_keys import by_meta_field, finds_made_keys, refuse_without_keys
+from pyhudi.write.input.pinned_columns import refuse_dropping
 from pyhudi.write.input.schema import (
     TableColumns,
     carries_some_columns,
@@ -37,6 +38,7 @@ from pyhudi.write.input.tagging import keys_for, refuse_moving_parts, settles_pa
 from pyhudi.write.place.buckets import refuse_unfit_for_buckets
 from pyhudi.write.place.non_blocking import refuse_unfit_for_non_blocking
 from pyhudi.write.settings import WriteSettings
+from pyhudi.write.stated_schema import UNREQUESTED, columns_of_write
 
 
 def prepare_write(
@@ -147,6 +149,9 @@ def _checked_columns(
             and carries_some_columns(incoming, table, settings)
         )
         text = evolved_schema(incoming, table, settings, is_partial=is_partial)
+        if settings.drops_missing_columns:
+            refuse_dropping(snapshot, text)
+        columns_of_write(snapshot, text, UNREQUESTED)  # refuses columns that have no place in a history
         schema = arrow_from_avro(text)
         if is_partial:
             refuse_unreadable_parts(incoming, table, table_rules(snapshot, snapshot.schema))

@@ -64,6 +64,7 @@ class WriteSettings:
     partition. If off, as with a record index by default, the row stays where the key lies.
     `fallback_updates_partition_path`: the same, for the index that is asked while there is no record index.
     `fills_missing_columns`: columns that the input lacks become null. If off, they are an error: one may be misspelled.
+    `drops_missing_columns`: the table loses columns that the input lacks, unless they are filled.
     `makes_new_columns_nullable`: new columns may be null, even if the input says never: old rows have no value there.
     `metadata_deltacommits_max`: the metadata table is compacted after this many delta commits of its own.
     `metadata_log_blocks_min`: a log of the metadata table with this many blocks is log compacted; None: none is.
@@ -117,6 +118,7 @@ class WriteSettings:
     metadata_log_blocks_min: int | None = None
     allow_empty_commit: bool = flag("hoodie.allow.empty.commit", True)
     fills_missing_columns: bool = False
+    drops_missing_columns: bool = False
     makes_new_columns_nullable: bool = flag("hoodie.datasource.write.new.columns.nullable", False)
     commit_metadata_prefix: str = "_"
     keys: KeySettings = field(default_factory=KeySettings)
@@ -161,6 +163,7 @@ class WriteSettings:
             fallback_updates_partition_path=_moves(o, "GLOBAL_SIMPLE"),
             metadata_log_blocks_min=metadata_blocks if o.flag("hoodie.metadata.log.compaction.enable", False) else None,
             fills_missing_columns=any(o.flag(name, d.fills_missing_columns) for name in _FILL_MISSING),
+            drops_missing_columns=o.flag(_DROP_MISSING, d.drops_missing_columns),
             commit_metadata_prefix=options.get(COMMIT_METADATA_PREFIX, d.commit_metadata_prefix),
             clustering_updates=_updates(options.get(_CLUSTERING_UPDATES, ""), d.clustering_updates),
             keys=KeySettings.from_options(options),
@@ -196,6 +199,7 @@ _known: ByContent[tuple[tuple[str, str], ...], WriteSettings] = ByContent(2 << 2
 _CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _DROP_DUPLICATES = "hoodie.datasource.write.insert.drop.duplicates"
 _RECORD_INDEXES = get_args(RecordLookupType)
+_DROP_MISSING = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
 _FILL_MISSING = ("hoodie.write.set.null.for.missing.columns", "hoodie.datasource.write.reconcile.schema")
 
 

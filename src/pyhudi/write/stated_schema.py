@@ -7,16 +7,20 @@ writes its files as they were planned. Spec: format/layout.md section 8.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pyhudi.errors import NotFound
-from pyhudi.format.schema.conversion import record_name, with_meta_fields, without_meta_fields
+from pyhudi.format.schema.conversion import arrow_from_avro, record_name, with_meta_fields, without_meta_fields
 from pyhudi.format.schema.history import SchemaHistory
 from pyhudi.format.schema.history_text import schema_json
-from pyhudi.format.schema.numbering import avro_of, grown
+from pyhudi.format.schema.numbering import avro_of, first_numbers, grown
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
+
+UNREQUESTED: Final = "9" * 17
+"""Stands for the instant of a write that has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,33 @@ class StatedColumns:
 def columns_of_write(snapshot: Snapshot, text: str, requested: str) -> StatedColumns:
     """The columns of a write at `requested` that brings the schema `text`.
 
-    Raises: Unsupported for a new column that has no place in the history.
+    A write that takes columns out of the table begins a history of columns, where there is none: otherwise older files
+    would show the values of a dropped column in a later one of its name.
+    Raises: Unsupported for a column that has no place in the history.
     """
     history = snapshot.history
+    if history is None and _loses_columns(snapshot.schema_text, text):
+        assert snapshot.schema_text is not None
+        history = SchemaHistory((first_numbers(snapshot.schema_text),))
     return StatedColumns(text, None if history is None else grown(history, text, requested))
+
+
+def _loses_columns(before: str | None, after: str) -> bool:
+    return before is not None and before != after and bool(_paths(before) - _paths(after))
+
+
+def _paths(text: str) -> set[str]:
+    """The full names of all columns, fields and parts."""
+    found: set[str] = set()
+    level = [("", field) for field in arrow_from_avro(text)]
+    while level:
+        inner = []
+        for around, field in level:
+            path = f"{around}{field.name}"
+            found.add(path)
+            inner += [(f"{path}.", field.type.field(n)) for n in range(field.type.num_fields)]
+        level = inner
+    return found
 
 
 def columns_of_service(snapshot: Snapshot, requested: str) -> StatedColumns:

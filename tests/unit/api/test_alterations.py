@@ -193,6 +193,31 @@ def test_a_service_that_was_planned_before_writes_its_files_by_the_columns_of_it
     assert [one["version_id"] for one in history(handles)] == [int(altered.requested or 0), 0]
 
 
+DROPS = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_write_drops_what_its_input_lacks_if_an_option_says_so_and_nothing_comes_back(kind: str) -> None:
+    handles = filled(8, kind)
+    table = handles.open()
+    less = ROWS.slice(0, 1).drop(["n"]).set_column(2, "ts", pa.array([2]))
+    table.upsert(less, options=DROPS)
+    assert table.schema().names == ["id", "city", "ts", "name"]
+    assert rows(table)[2] == {"id": "c", "city": "y", "ts": 1, "name": "nc"}
+    table.upsert(less.append_column("n", pa.array([7], pa.int32())))
+    assert [row["n"] for row in rows(table)] == [7, None, None]
+    with pytest.raises(Invalid, match=r"column 'city' .* is missing"):
+        table.upsert(less.drop(["city"]), options=DROPS)
+
+
+def test_a_write_does_not_drop_what_an_index_tells_of(pinned: Handles) -> None:
+    with pytest.raises(Invalid, match="column 'name': cannot be dropped: the index 'secondary_index_by_name'"):
+        pinned.open().upsert(pinned.open().scan(meta_fields=False).to_arrow().drop(["name"]), options=DROPS)
+    table = filled(9, KINDS[0], **{"hoodie.metadata.index.column.stats.enable": "true"}).open()
+    with pytest.raises(Invalid, match=r"column 'n' is missing.*column_stats tells of it.*alter\(\).drop\('n'\)"):
+        table.upsert(ROWS.drop(["n"]), options=DROPS)
+
+
 def test_statistics_that_would_mislead_go_and_are_made_anew_for_the_columns_of_today() -> None:
     handles = filled(9, KINDS[0], **{"hoodie.metadata.index.column.stats.enable": "true"})
     table = handles.open()

@@ -204,7 +204,7 @@ REFUSED = [
     ("hoodie.bulkinsert.user.defined.partitioner.class", "a.B", "left out"),
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
-    ("hoodie.schema.on.read.enable", "true", "false"),
+    ("hoodie.avro.schema.external.transformation", "true", "false"),
     (
         "hoodie.datasource.write.payload.class",
         "org.apache.hudi.common.model.RewriteAvroPayload",

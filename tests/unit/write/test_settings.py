@@ -64,6 +64,7 @@ EACH = [
     ("allow_empty_commit", "hoodie.allow.empty.commit", "false", False),
     ("fills_missing_columns", "hoodie.write.set.null.for.missing.columns", "true", True),
     ("fills_missing_columns", "hoodie.datasource.write.reconcile.schema", "true", True),
+    ("drops_missing_columns", "hoodie.datasource.write.schema.allow.auto.evolution.column.drop", "true", True),
     ("makes_new_columns_nullable", "hoodie.datasource.write.new.columns.nullable", "true", True),
     ("commit_metadata_prefix", "hoodie.datasource.write.commitmeta.key.prefix", "my.", "my."),
     (

@@ -1,4 +1,4 @@
-"""Changes a table's Avro schema: adds columns, widens types, makes fields optional. Everything else stays as it was.
+"""Changes a table's Avro schema: adds and drops columns, widens types, makes fields optional. All else stays as it was.
 
 Spec: format/actions.md section 1.2. The order of fields is Apache Hudi's: first the old fields in their old order, then
 the new fields in the order given.
@@ -23,9 +23,9 @@ _NAMED = frozenset(("record", "enum", "fixed"))
 def evolve_avro(text: str, wanted: pa.Schema, *, optional: frozenset[str] = frozenset()) -> str:
     """The schema text for columns of these types.
 
-    `wanted`: the columns as `arrow_from_avro` gives them for `text`; some may have another type, and new columns, or
-    fields of structs, stand at the end. `optional`: dotted paths of fields that may be null from now on. If nothing
-    changes, the same text comes back.
+    `wanted`: the columns as `arrow_from_avro` gives them for `text`; some may have another type, or be left out, and
+    new columns, or fields of structs, stand at the end. `optional`: dotted paths of fields that may be null from now
+    on. If nothing changes, the same text comes back.
     Raises: Unsupported for a change within a type that the schema refers to by its name.
     """
     current = arrow_from_avro(text)
@@ -51,6 +51,9 @@ class _Evolution:
         changed = {field.name: field.type for field in wanted}
         now = {field.name: field.type for field in current}
 
+        if any(name not in changed for name in now):
+            self._refuse_shared(full, path or full)
+            record["fields"] = [field for field in record["fields"] if field["name"] in changed]
         for field in record["fields"]:
             name = field["name"]
             where = f"{path}.{name}" if path else name

@@ -108,7 +108,7 @@ def schema_after(snapshot: Snapshot, metadata: CommitMetadata) -> pa.Schema:
     A service on a table whose columns have numbers states those by which its files are read, not those of today.
     """
     text = metadata.extra_metadata.get(SCHEMA)
-    if not text or (snapshot.history is not None and metadata.operation_type in SERVICES):
+    if not text or (LATEST_SCHEMA in metadata.extra_metadata and metadata.operation_type in SERVICES):
         return snapshot.schema_with_meta
     own = arrow_from_avro(text)
     meta = [pa.field(name, pa.string()) for name in META_FIELDS] if snapshot.config.has_meta_fields else []
@@ -116,9 +116,15 @@ def schema_after(snapshot: Snapshot, metadata: CommitMetadata) -> pa.Schema:
 
 
 def evolution_after(snapshot: Snapshot, metadata: CommitMetadata) -> Evolution | None:
-    """How files are read whose columns had other names, once the action is complete. None if none had."""
-    latest, history = metadata.extra_metadata.get(LATEST_SCHEMA), snapshot.history
-    if latest is None or history is None or metadata.operation_type in SERVICES:
+    """How files are read whose columns had other names, once the action is complete. None if none had.
+
+    An action on a table whose columns have numbers states them. No request for another.
+    """
+    latest = metadata.extra_metadata.get(LATEST_SCHEMA)
+    if latest is None:
+        return None
+    history = snapshot.history
+    if history is None or metadata.operation_type in SERVICES:
         return snapshot.evolution
     newest = parse_schema_text(latest)
     return Evolution.of(history if newest.since <= history.schemas[0].since else history.with_newest(newest))

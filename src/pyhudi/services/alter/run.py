@@ -19,7 +19,6 @@ from pyhudi.format.schema.history_text import schema_json
 from pyhudi.format.schema.numbering import avro_of, first_numbers
 from pyhudi.format.timeline.records import CommitMetadata
 from pyhudi.metadata.kinds import registry
-from pyhudi.services.alter.refusals import refuse_pinned
 from pyhudi.services.indexing.plans import lists_of, pending_indexings
 from pyhudi.table.view.commits import SCHEMA
 from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
@@ -27,6 +26,7 @@ from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import OneTurn, begin_write, rolled_back_on_failure
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
+from pyhudi.write.input.pinned_columns import refuse_pinned
 from pyhudi.write.input.schema import refuse_unwritable_types
 
 log = logging.getLogger("pyhudi")

@@ -57,7 +57,8 @@ def carries_some_columns(incoming: pa.Schema, table: TableColumns, settings: Wri
     Raises: Invalid for an input that lacks a key, partition or ordering column, or one that is never null.
     """
     given = {name for name in incoming.names if name not in META_FIELDS}
-    if settings.fills_missing_columns or not given < set(table.schema.names):
+    takes_some = settings.fills_missing_columns or settings.drops_missing_columns
+    if takes_some or not given < set(table.schema.names):
         return False
 
     needed = {
@@ -224,7 +225,8 @@ def is_within_another(path: str) -> bool:
 
 
 class _Comparison:
-    """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional.
+    """One walk along the input's fields and the table's. `missing`: paths of table fields that become optional;
+    `dropped`: of those that the table loses.
 
     `problems`: what does not fit, one text each.
     """
@@ -236,8 +238,10 @@ class _Comparison:
             **dict.fromkeys(table.keys, SPELLING),
         }
         self._required = frozenset(required_columns(table.schema_text))
+        self._takes_some = settings.fills_missing_columns or settings.drops_missing_columns
         self.problems: list[str] = []
         self.missing: list[str] = []
+        self.dropped: list[str] = []
 
     def members(self, found: list[pa.Field], stored: list[pa.Field], path: str) -> list[pa.Field]:
         """The fields of the table, or of a struct in it, changed so that the input's fields fit in."""
@@ -252,6 +256,7 @@ class _Comparison:
             if field.name in given
             else field.with_nullable(True)
             for field in stored
+            if field.name in given or f"{path}{field.name}" not in self.dropped
         ]
         return [*made, *self._added(added, stored, path, beside_missing=bool(lacking))]
 
@@ -260,6 +265,9 @@ class _Comparison:
         if self._settings.fills_missing_columns and where not in self._pinned:
             if not field.nullable or where in self._required:
                 self.missing.append(where)
+            return
+        if self._settings.drops_missing_columns and where not in self._pinned:
+            self.dropped.append(where)
             return
         near = get_close_matches(field.name, added, 1)
         self.problems.append(
@@ -283,7 +291,7 @@ class _Comparison:
                 self.problems.append(
                     f"column '{where}' ({field.type}) differs from column '{path}{alike}' by capital letters only"
                 )
-            elif beside_missing and not self._settings.fills_missing_columns:
+            elif beside_missing and not self._takes_some:
                 self.problems.append(f"column '{where}' ({field.type}) is not in the table")
             elif not field.nullable and not self._settings.makes_new_columns_nullable:
                 self.problems.append(

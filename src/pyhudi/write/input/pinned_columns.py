@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
+from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.schema.alterations import Add, Alteration, ChangeType, Comment, Drop, MakeNullable, Move, Rename
-from pyhudi.format.schema.conversion import canonical_arrow
+from pyhudi.format.schema.conversion import arrow_from_avro, canonical_arrow
 from pyhudi.metadata.kinds import registry
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.table.read.plan import table_rules
@@ -39,6 +40,22 @@ def refuse_pinned(snapshot: Snapshot, changes: Sequence[Alteration]) -> None:
         if found is None or (isinstance(change, ChangeType) and _is_kept_by(found, change)):
             continue
         raise Invalid(f"column '{change.path}': cannot be {verb}: {found.why}")
+
+
+def refuse_dropping(snapshot: Snapshot, text: str) -> None:
+    """Refuse a write after which the table lacks a column that something goes by. `text`: the schema after it.
+
+    Raises: Invalid, naming the column and what goes by it.
+    """
+    now = set(arrow_from_avro(text).names)
+    gone = [name for name in snapshot.schema.names if name not in now]
+    refuse_pinned(snapshot, [Drop(name) for name in gone])
+    told = sorted(snapshot.config.metadata_partitions_named & {COLUMN_STATS, PARTITION_STATS})
+    if gone and told:
+        raise Invalid(
+            f"table '{snapshot.config.name}': column '{gone[0]}' is missing from the input: expected it, for the index "
+            f"{told[0]} tells of it; drop it first: alter().drop('{gone[0]}')"
+        )
 
 
 def _verb(change: Alteration) -> str:

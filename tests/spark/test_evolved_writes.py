@@ -1,0 +1,54 @@
+"""A task of Spark could rewrite a file of before under the columns of today.
+
+A DataFrame could be written under other columns than the same rows in this process. Tables that Apache Hudi altered are
+written both ways.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from pyhudi import HudiTable
+from tests.golden.test_evolved_writes import ALL_FILES, changed, histories
+from tests.support.compare import assert_same_rows
+from tests.support.golden_tables import GoldenTables, with_long
+from tests.support.spark_frames import collected, on_spark
+
+pytestmark = pytest.mark.spark
+
+NAMES = ("cow_evo_columns_v9_h120", "cow_evo_types_v6_h0150", "mor_evo_nested_v9_h120", "mor_evo_columns_v8_h102")
+
+
+@pytest.mark.parametrize("name", with_long(NAMES, {NAMES[3]}))
+def test_writes_and_services_on_spark_leave_the_rows_of_those_in_this_process(
+    spark: Any, golden: GoldenTables, tmp_path: Path, on_cluster: None, name: str
+) -> None:
+    here, there = (HudiTable.open(shutil.copytree(golden.get(name).path, tmp_path / where)) for where in "ab")
+    rows = here.scan(meta_fields=False).to_arrow()
+    keys = rows["id"].to_pylist()
+    new = changed(rows, keys[:6]).append_column("brought", pa.array([f"b {key}" for key in sorted(keys[:6])]))
+    fills = {"hoodie.write.set.null.for.missing.columns": "true"}
+
+    for table, of in ((here, lambda batch: batch), (there, lambda batch: on_spark(spark, batch, tmp_path))):
+        table.upsert(of(new), options=fills)
+        table.alter().rename("brought", "kept").commit()
+        table.upsert(of(changed(table.scan(meta_fields=False).to_arrow(), keys[3:9])))
+        table.delete(of(rows.filter(pc.is_in(rows["id"], value_set=pa.array(keys[9:11]))).select(["id", "part", "ts"])))
+
+    def same() -> pa.Table:
+        found = there.scan(meta_fields=False).to_arrow()
+        assert_same_rows(found, here.scan(meta_fields=False).to_arrow())
+        assert_same_rows(collected(there.scan(meta_fields=False).to_spark(spark)), found)
+        return found
+
+    assert pc.sum(pc.is_valid(same()["kept"])).as_py() == 6
+    if there.table_type == "MERGE_ON_READ":
+        assert there.compact(spark=spark).completed
+        same()
+    assert there.cluster(options=ALL_FILES, spark=spark).completed
+    same()
+    assert len({len(content) for content in (max(histories(tmp_path / one).items())[1] for one in "ab")}) == 1
