@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -165,9 +166,10 @@ def test_bad_arguments_are_refused_before_the_first_round(tmp_path: Path) -> Non
         pyhudi.services.run(table, options={"hoodie.clean.commits.retained": "many"}, once=True)
     with pytest.raises(NotFound):
         pyhudi.services.run([table, tmp_path / "none"], once=True)
-    for none in ([], None):
+    nothing: list[Any] = [[], None]
+    for tables in nothing:
         with pytest.raises(Invalid, match="expected a table or a path, or several of them"):
-            pyhudi.services.run(none, once=True)  # type: ignore[arg-type]
+            pyhudi.services.run(tables, once=True)
 
 
 def test_it_runs_until_it_is_stopped_and_tells_of_each_change(tmp_path: Path) -> None:
