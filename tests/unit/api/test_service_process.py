@@ -167,9 +167,9 @@ def test_bad_arguments_are_refused_before_the_first_round(tmp_path: Path) -> Non
     with pytest.raises(NotFound):
         pyhudi.services.run([table, tmp_path / "none"], once=True)
     nothing: list[Any] = [[], None]
-    for none in nothing:
+    for tables in nothing:
         with pytest.raises(Invalid, match="expected a table or a path, or several of them"):
-            pyhudi.services.run(none, once=True)
+            pyhudi.services.run(tables, once=True)
 
 
 def test_it_runs_until_it_is_stopped_and_tells_of_each_change(tmp_path: Path) -> None:
