@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from pyhudi.errors import Invalid
-from pyhudi.format.metadata.groups import COLUMN_STATS, PARTITION_STATS
 from pyhudi.format.schema.alterations import Add, Alteration, ChangeType, Comment, Drop, MakeNullable, Move, Rename
 from pyhudi.format.schema.conversion import arrow_from_avro, canonical_arrow
 from pyhudi.metadata.kinds import registry
@@ -50,7 +49,7 @@ def refuse_dropping(snapshot: Snapshot, text: str) -> None:
     now = set(arrow_from_avro(text).names)
     gone = [name for name in snapshot.schema.names if name not in now]
     refuse_pinned(snapshot, [Drop(name) for name in gone])
-    told = sorted(snapshot.config.metadata_partitions_named & {COLUMN_STATS, PARTITION_STATS})
+    told = sorted(registry.of_bounds_by_name(snapshot.config.metadata_partitions_named))
     if gone and told:
         raise Invalid(
             f"table '{snapshot.config.name}': column '{gone[0]}' is missing from the input: expected it, for the index "
