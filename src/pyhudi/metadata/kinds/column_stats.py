@@ -103,6 +103,7 @@ class ColumnStatsKind(IndexKind):
     stats_type: ClassVar[int | None] = COLUMN_STATS_TYPE
     tells_of_keys: ClassVar[bool] = True
     is_completed_later: ClassVar[bool] = True
+    tells_of_all_columns: ClassVar[bool] = True
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
         return settings.column_stats

@@ -108,6 +108,7 @@ class PartitionStatsKind(IndexKind):
     request_names: ClassVar[tuple[str, ...]] = (PARTITION_STATS,)
     pruning_rank: ClassVar[int] = 3
     stats_type: ClassVar[int | None] = PARTITION_STATS_TYPE
+    tells_of_all_columns: ClassVar[bool] = True
 
     def is_asked(self, settings: IndexSettings) -> bool | None:
         return settings.partition_stats

@@ -69,18 +69,20 @@ class IndexKind(Protocol):
     `prefixes`: how the names of its partitions begin, where a table may have several indexes of this kind.
     `request_names`: the names that `build_index` takes for it.
     `is_of_columns`: whether the table must have the index's columns before the index can be built.
+    `tells_of_all_columns`: whether it tells of columns by their names that nobody need have asked for.
     `is_completed_later`: whether `completed` may add something to a definition.
     `pruning_rank`: when a query asks this kind. Low ranks come first: they are sharp and cheap.
     `tells_of_keys`: whether it says which record keys a base file may hold.
     `has_readable_keys`: whether people can look up its records by key.
     `has_groups_by_partition`: whether a data partition may have file groups of its own, which are made with it.
-    `stats_type`: as in `current_cells`; kinds that have one keep bounds of columns under the names of these.
+    `stats_type`: as in `current_cells`.
     """
 
     name: ClassVar[str]
     prefixes: ClassVar[tuple[str, ...]] = ()
     request_names: ClassVar[tuple[str, ...]] = ()
     is_of_columns: ClassVar[bool] = False
+    tells_of_all_columns: ClassVar[bool] = False
     is_completed_later: ClassVar[bool] = False
     pruning_rank: ClassVar[int] = 0
     tells_of_keys: ClassVar[bool] = False

@@ -60,11 +60,6 @@ def get_kind(partition: str) -> IndexKind:
     return kind
 
 
-def of_bounds_by_name(partitions: Collection[str]) -> set[str]:
-    """Of these partitions those that keep bounds of columns under the names of these."""
-    return {name for name in partitions if (kind := find_kind(name)) is not None and kind.stats_type is not None}
-
-
 def partitions_of_version(partitions: Collection[str], table_version: TableVersion) -> set[str]:
     """Of these partitions those that tables of a version have."""
     return {name for name in partitions if (kind := find_kind(name)) is not None and kind.is_in(table_version)}
@@ -116,6 +111,11 @@ def wanted_by(
     return {
         name: option for kind in KINDS for name, option in kind.wanted(settings, definitions, table_version).items()
     }
+
+
+def telling_of_all_columns(partitions: Collection[str]) -> set[str]:
+    """Of these partitions those that tell of columns by their names, whichever these are."""
+    return {name for name in partitions if (kind := find_kind(name)) is not None and kind.tells_of_all_columns}
 
 
 def dependents(dropped: Collection[str], present: Collection[str]) -> set[str]:

@@ -150,7 +150,7 @@ def _drop_misleading(session: WriteSession, before: NumberedSchema, after: Numbe
     They are stored by the names of columns. New columns and moved ones do no harm.
     """
     named = session.snapshot.config.metadata_partitions_named
-    going = registry.of_bounds_by_name(named)
+    going = registry.telling_of_all_columns(named)
     if not going or _keeps_meaning(before, after):
         return ()
     going |= registry.dependents(going, named)

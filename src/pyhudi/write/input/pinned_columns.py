@@ -49,7 +49,7 @@ def refuse_dropping(snapshot: Snapshot, text: str) -> None:
     now = set(arrow_from_avro(text).names)
     gone = [name for name in snapshot.schema.names if name not in now]
     refuse_pinned(snapshot, [Drop(name) for name in gone])
-    told = sorted(registry.of_bounds_by_name(snapshot.config.metadata_partitions_named))
+    told = sorted(registry.telling_of_all_columns(snapshot.config.metadata_partitions_named))
     if gone and told:
         raise Invalid(
             f"table '{snapshot.config.name}': column '{gone[0]}' is missing from the input: expected it, for the index "
