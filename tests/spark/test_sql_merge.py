@@ -66,6 +66,14 @@ def test_a_source_may_be_a_table_a_query_or_a_cte(filled: Sql) -> None:
     assert sql.rows("t") == [(1, "one", 10, "x"), (3, "c", 21, "y")]
 
 
+def test_a_row_that_was_stored_without_an_ordering_value_is_deleted(filled: Sql) -> None:
+    filled("SET hoodie.spark.sql.insert.into.operation = bulk_insert")
+    filled("INSERT INTO t SELECT 4, 'd', CAST(NULL AS BIGINT), 'y'")
+    filled("RESET hoodie.spark.sql.insert.into.operation")
+    merge(filled, "(4, '', 1L, 'y', 'd'), (1, 'one', 11L, 'x', 'u')", ALL.partition("WHEN NOT")[0])
+    assert filled.rows("t") == [(1, "one", 11, "x"), B, C]
+
+
 def test_event_time_ordering_keeps_the_greater_row(filled: Sql) -> None:
     rows = "(1, 'late', 5L, 'x', ''), (2, 'next', 11L, 'x', ''), (9, 'less', 1L, 'z', ''), (9, 'most', 2L, 'z', '')"
     merge(filled, rows, "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
