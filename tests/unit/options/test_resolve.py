@@ -204,7 +204,7 @@ REFUSED = [
     ("hoodie.bulkinsert.user.defined.partitioner.class", "a.B", "left out"),
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
-    ("hoodie.table.base.file.format", "ORC", "parquet"),
+    ("hoodie.table.base.file.format", "HFILE", "parquet"),
     ("hoodie.schema.on.read.enable", "true", "false"),
     (
         "hoodie.datasource.write.payload.class",
