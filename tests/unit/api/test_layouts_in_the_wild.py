@@ -1,13 +1,19 @@
-"""A table as others lay it out could be written in another way than it is read: without meta fields, or with its
-partitions marked by Parquet files.
+"""A table as others lay it out could be written in another way than it is read: with ORC files, without meta fields, or
+with its partitions marked by Parquet files.
 """
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
 from pyhudi import HudiTable, Unsupported
+from pyhudi.format.keys.bloom import BloomFilter
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS
 from pyhudi.storage.memory import MemoryStorage
@@ -99,3 +105,64 @@ def test_partitions_are_marked_as_the_table_says() -> None:
         assert footer.metadata.metadata == {b"commitTime": requested.encode(), b"partitionDepth": b"1"}
     assert_same_rows(table.scan(meta_fields=False).to_arrow(), rows(range(4), 1))
     assert HudiTable.open("unused", storage=storage, options={"hoodie.metadata.enable": False}).scan().count() == 4
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("codec", ["ZLIB", "ZSTD", "NONE"])
+def test_orc_files_hold_what_parquet_files_hold(table_type: str, codec: str) -> None:
+    storage = MemoryStorage()
+    table = HudiTable.create(
+        "unused", name="t", record_key="id", partition_by="part", ordering="ts", table_type=table_type, storage=storage,
+        properties={"hoodie.base.file.format": "orc", "hoodie.orc.compression.codec": codec},
+    )  # fmt: skip
+    assert table.properties["hoodie.table.base.file.format"] == "ORC"
+    types = pa.schema(
+        [
+            ("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("at", pa.timestamp("us", "UTC")),
+            ("price", pa.decimal128(30, 5)), ("day", pa.date32()), ("bytes", pa.binary()), ("f", pa.float32()),
+            ("inner", pa.struct([("t", pa.timestamp("us", "UTC")), ("all", pa.list_(pa.int32()))])),
+            ("by", pa.map_(pa.string(), pa.float64())), ("is", pa.bool_()),
+        ]
+    )  # fmt: skip
+    moment = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+
+    def some(ids: range, ts: int) -> pa.Table:
+        rows = [
+            {
+                "id": f"k{n}", "part": f"p{n % 2}", "ts": ts, "at": moment, "price": Decimal(n).scaleb(-5),
+                "day": date(1500, 1, 1),
+                "bytes": b"\x00\xff", "f": n / 3, "inner": {"t": moment, "all": [n, None]}, "by": [("a", n / 7)],
+                "is": n % 2 == 0,
+            }
+            if n % 3
+            else {"id": f"k{n}", "part": f"p{n % 2}", "ts": ts}
+            for n in ids
+        ]  # fmt: skip
+        return pa.Table.from_pylist(rows, types)
+
+    table.insert(some(range(300), 1))
+    result = table.upsert(some(range(290, 310), 2))
+    assert (result.updated, result.inserted) == (10, 10)
+    table.delete(some(range(10), 3))
+    expected = pa.concat_tables([some(range(10, 290), 1), some(range(290, 310), 2)])
+    assert_same_rows(table.scan(meta_fields=False).to_arrow(), expected)
+    if table_type == "MERGE_ON_READ":
+        assert table.compact().file_groups
+        assert_same_rows(table.scan(query="read_optimized", meta_fields=False).to_arrow(), expected)
+
+    (path, *_) = files = table.scan().files()
+    assert all(path.endswith(".orc") for path in files)
+    with storage.open_input(path) as source:
+        file = orc.ORCFile(source)
+        assert file.compression == ("UNCOMPRESSED" if codec == "NONE" else codec)
+        assert "at: timestamp[ns]" in str(file.schema)
+        entries = {name.decode(): value.decode() for name, value in file.metadata.items()}
+        keys = sorted(file.read(["_hoodie_record_key"]).column(0).to_pylist())
+    assert (entries["hoodie_min_record_key"], entries["hoodie_max_record_key"]) == (keys[0], keys[-1])
+    assert entries["hoodie_bloom_filter_type_code"] == "DYNAMIC_V0"
+    assert json.loads(entries["orc.avro.schema"])["fields"][0]["name"] == "_hoodie_commit_time"
+    bloom = BloomFilter.decode("DYNAMIC_V0", entries["org.apache.hudi.bloomfilter"].encode(), path=path)
+    assert bloom.may_contain(pa.array(keys)).to_pylist() == [True] * len(keys)
+
+    late = table.upsert(some(range(300, 301), 5), options={"hoodie.index.type": "BLOOM"})
+    assert (late.updated, late.inserted) == (1, 0)
