@@ -1,5 +1,7 @@
 """A row could get the columns of another row, where skeleton and source are cut into other row groups."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
@@ -9,6 +11,7 @@ from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.slices.base_files.rows import AsWritten, open_rows, read_stored_batches
+from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.view.file_system_view import SourceFile
 
 ROWS = 1_000
@@ -106,3 +109,14 @@ def test_an_encrypted_footer_is_refused_by_name(storage: MemoryStorage) -> None:
     storage.put(path, b"PARE" + b"x" * 100 + (50).to_bytes(4, "little") + b"PARE")
     with pytest.raises(Unsupported, match=r"\.parquet: its footer is encrypted"):
         open_rows(storage, path)
+
+
+def test_old_timestamps_of_any_year_are_read(storage: MemoryStorage) -> None:
+    """INT96 counts nanoseconds of a day; nanoseconds since 1970 would end in 2262."""
+    path, moments = "a-0_0-1-2_20260101000000000.parquet", [datetime(3000, 1, 1, 12), datetime(1600, 2, 3), None]
+    with storage.put_stream(path) as sink:
+        rows = pa.table({"at": pa.array(moments, pa.timestamp("us"))})
+        pq.write_table(rows, sink, use_deprecated_int96_timestamps=True)
+    (batch,) = read_stored_batches(storage, path, ["at"], use_threads=False)
+    instants = conform_batch(batch, pa.schema([("at", pa.timestamp("us", "UTC"))]), path=path)
+    assert instants.column("at").to_pylist() == [m and m.replace(tzinfo=UTC) for m in moments]
