@@ -195,6 +195,23 @@ def test_queries_over_a_stream(registered: Any, tmp_path: Path) -> None:
     assert [query.exception() for query in queries] == [None, None]
 
 
+def test_a_query_may_go_on_with_another_trigger(registered: Any, tmp_path: Path) -> None:
+    table, counts = table_at(tmp_path / "t"), list[int]()
+    table.upsert(rows(range(0, 2)))
+    frame = registered.readStream.format("hudi").load(str(tmp_path / "t"))
+    started = frame.writeStream.foreachBatch(lambda batch, _: counts.append(batch.count()))
+    started = started.option("checkpointLocation", str(tmp_path / "c"))
+
+    run(started.trigger(availableNow=True).start())
+    table.upsert(rows(range(2, 5)))
+    query = started.trigger(processingTime="0 seconds").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert counts == [2, 3]
+
+
 def test_the_quick_start_of_apache_hudi_runs(registered: Any, tmp_path: Path) -> None:
     """From a table to a table, as its documentation shows it."""
     table = table_at(tmp_path / "t")

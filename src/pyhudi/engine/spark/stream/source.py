@@ -173,7 +173,10 @@ class _Source:
         pass
 
     def stop(self) -> None:
-        pass
+        """The end of a run. The next run of the query may have another trigger."""
+        query = find_query_id(self.spark)
+        self._until.pop(query, None)
+        self._start.pop(query, None)
 
     def toString(self) -> str:  # noqa: N802
         return self._batches.shown
