@@ -30,7 +30,6 @@ REFUSED = {
     "_v5_": "hoodie.table.version=5",
     "_bucket_": "bucket index",
     "_nbcc_": "bucket index",
-    "_schema_on_read_": "renamed",
     "_nondefaults_v6_": "payload.class",
     "_partial_payload_v6_": "payload.class",
 }

@@ -18,7 +18,11 @@ from tests.support.compare import assert_same_rows
 from tests.support.golden_tables import GoldenTables, evolved_names, with_long
 
 QUICK = {"cow_evo_columns_v9_h120", "mor_evo_columns_v6_h0150", "mor_evo_nested_v9_h120", "mor_evo_types_v8_h102"}
-ALL_FILES = {"hoodie.clustering.plan.strategy.small.file.limit": str(1 << 30)}
+ALL_FILES = {
+    "hoodie.clustering.plan.strategy.small.file.limit": str(1 << 30),
+    "hoodie.clustering.plan.strategy.sort.columns": "id",
+}
+NO_CLEAN = {"hoodie.clean.automatic": "false"}
 
 
 def histories(table: Path) -> dict[str, bytes]:
@@ -40,8 +44,9 @@ def without(rows: pa.Table, keys: list[str]) -> pa.Table:
 @pytest.mark.parametrize("name", with_long(evolved_names(), QUICK))
 def test_evolved_tables_are_written_and_keep_their_rows_and_their_history(tmp_path: Path, name: str) -> None:
     golden = GoldenTables(tmp_path).get(name)
-    table = HudiTable.open(golden.path, options={"hoodie.clean.automatic": "false"})
-    moments = [instant.requested for instant in table.timeline() if instant.is_completed]
+    table = HudiTable.open(golden.path, options=NO_CLEAN)
+    cleaned = [instant.requested for instant in table.timeline() if instant.action == "clean"]
+    moments = [i.requested for i in table.timeline() if i.is_completed and i.requested > max(cleaned, default="")]
     past = {moment: table.scan(as_of=moment).to_arrow() for moment in moments[::3]}
     known = max(histories(golden.path).items())[1]
     rows = table.scan(meta_fields=False).to_arrow()
@@ -70,6 +75,8 @@ def test_evolved_tables_are_written_and_keep_their_rows_and_their_history(tmp_pa
     holds(rows)
 
     if table.table_type == "MERGE_ON_READ":
+        assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": "2"}).completed
+        holds(rows)
         assert table.compact().completed
         holds(rows)
     assert table.cluster(options=ALL_FILES).completed
@@ -87,7 +94,7 @@ def test_evolved_tables_are_written_and_keep_their_rows_and_their_history(tmp_pa
 @pytest.mark.parametrize("name", with_long(evolved_names(), {"cow_evo_columns_v6_h0150", "mor_evo_columns_v9_h120"}))
 def test_a_column_that_a_write_brings_back_is_a_new_one(tmp_path: Path, name: str) -> None:
     golden = GoldenTables(tmp_path).get(name)
-    table = HudiTable.open(golden.path)
+    table = HudiTable.open(golden.path, options=NO_CLEAN)
     rows = table.scan(meta_fields=False).to_arrow()
     was = {name for schema in parse_history(max(histories(golden.path).items())[1]).schemas
            for name in (column.name for column in schema.columns)}  # fmt: skip

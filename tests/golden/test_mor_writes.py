@@ -25,7 +25,6 @@ REFUSED = {
         "has logs only",
     ),
     "mor_no_meta_v9_h120": "hoodie.populate.meta.fields='false'",
-    "mor_schema_on_read_v9_h120": "was renamed, or dropped and added again",
 }  # fmt: skip
 NAMES = [
     n for n in golden_names() if "mor_" in n and any(f"_v{version}_" in n for version in (6, 8, 9)) and n not in REFUSED

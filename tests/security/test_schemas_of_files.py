@@ -29,6 +29,7 @@ from pyhudi.timeline.layout import timeline_layout
 MEMORY_BYTES = 3 << 30
 DATA_MAGIC = b"DATABLK*"
 SECONDS = 20
+LATEST = '{"version_id":1,"fields":[{"id":0,"name":"a","type":"int"}]}'
 
 
 def record(name: str, fields: object) -> dict[str, object]:

@@ -25,13 +25,12 @@ from pyhudi.table.view.schema_on_read import LATEST_SCHEMA
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.action.write import OneTurn, begin_write, rolled_back_on_failure
+from pyhudi.txn.conflicts.changes import ALTERS
 from pyhudi.txn.conflicts.verdict import Mine, Proceed, Refused, TableState, Verdict
 from pyhudi.write.input.pinned_columns import refuse_pinned
 from pyhudi.write.input.schema import refuse_unwritable_types
 
 log = logging.getLogger("pyhudi")
-
-OPERATION = "ALTER_SCHEMA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +95,10 @@ def run_alteration(
         action = "deltacommit" if snapshot.config.is_merge_on_read else "commit"
         write = begin_write(turns, session, action, b"", life)
         with rolled_back_on_failure(write):
-            write.put_inflight(session.table.layout.encode_commit(CommitMetadata({}, OPERATION, {})))
+            write.put_inflight(session.table.layout.encode_commit(CommitMetadata({}, ALTERS, {})))
             stated = schema_json(replace(planned, since=write.run.requested))
             extra = {**extra_metadata, SCHEMA: with_meta_fields(text), LATEST_SCHEMA: stated}
-            metadata = CommitMetadata({}, OPERATION, extra)
+            metadata = CommitMetadata({}, ALTERS, extra)
             with write.completing(metadata, _judge) as (_, completed):
                 pass
     changed = describe_changes(snapshot.schema_text, text) or "the order, the comments or the nullability of columns"

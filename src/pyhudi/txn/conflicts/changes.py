@@ -11,6 +11,7 @@ from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.sink_batches import batch_text
 
+ALTERS = "ALTER_SCHEMA"
 WHOLE_TABLE = "INSERT_OVERWRITE_TABLE"
 
 
@@ -51,6 +52,11 @@ class Change:
     def moves_rows(self) -> bool:
         """Whether it moved rows to other file groups, as a clustering does."""
         return self.operation in MOVES
+
+    @property
+    def alters_columns(self) -> bool:
+        """Whether it changed the table's columns. They may have their names and types of before, and be others."""
+        return self.operation == ALTERS
 
     @property
     def replaces_table(self) -> bool:

@@ -151,7 +151,7 @@ def _clashes(
 
     `planned`: the file groups in the plans of pending services. `are_apart`: the two wrote no key in common.
     """
-    if other.schema is not None and other.schema not in rules.schemas:
+    if other.schema is not None and (other.alters_columns or other.schema not in rules.schemas):
         yield f"changed the table's schema{_both_changes(other.schema, rules)}"
 
     if shared := _shared(mine, other, rules, planned, are_apart=are_apart):

@@ -47,7 +47,9 @@ def compact_log(
 
     written: list[WrittenLog] = []
     for part in key_parts(blocks, reading):
-        folded = fold_blocks(blocks, files, reading.rules, reading.keys, target.schema, part, tally)
+        folded = fold_blocks(
+            blocks, files, reading.rules, reading.keys, target.schema, part, tally, evolution=reading.evolution
+        )
         rows, deletes = _rows(target, folded), _deletes(task, folded)
         written += write_log(destination, style, rows, deletes, files_before=len(written))
 
