@@ -34,6 +34,9 @@ def main() -> int:
     parser.add_argument(
         "--workload", default="cow", choices=WORKLOADS, help="kind of table and its index (%(default)s)"
     )
+    parser.add_argument(
+        "--cluster", action="store_true", help="on a standalone Spark of two workers, without the sides without Spark"
+    )
     parser.add_argument("--no-process", action="store_true", help="leave out the sides without Spark")
     arguments = parser.parse_args()
     try:
@@ -55,18 +58,23 @@ def main() -> int:
     texts: list[str] = []
     failures: dict[str, str] = {}
     spark = processes = None
-    if not arguments.no_process:
+    if not (arguments.no_process or arguments.cluster):
         processes = in_process.run(data, OUTPUT, workload=workload, rounds=arguments.rounds, say=say)
         failures |= processes.failures
     if sides:
         spark = on_spark.run(
-            data, OUTPUT, warm_up=warm_up, workload=workload, sides=sides, rounds=arguments.rounds, say=say
+            data, OUTPUT, warm_up=warm_up, workload=workload, sides=sides, rounds=arguments.rounds,
+            on_cluster=arguments.cluster, say=say,
+        )  # fmt: skip
+        texts.append(
+            report.format_spark(
+                spark, data, workload, warm_up=warm_up, rounds=arguments.rounds, on_cluster=arguments.cluster
+            )
         )
-        texts.append(report.format_spark(spark, data, workload, warm_up=warm_up, rounds=arguments.rounds))
         failures |= spark.failures
     if processes is not None:
         texts.append(report.format_in_process(processes, data, workload, rounds=arguments.rounds))
-    stem = f"figures-{workload.key}"
+    stem = f"figures-{workload.key}" + ("-cluster" if arguments.cluster else "")
     (OUTPUT / f"{stem}.md").write_text("\n".join(texts))
     values = report.describe_results(spark, processes, data, rounds=arguments.rounds)
     (OUTPUT / f"{stem}.json").write_text(json.dumps(values, indent=2) + "\n")

@@ -143,6 +143,18 @@ def stage_rows(
     )
 
 
+def runs_path(path: Path) -> Path:
+    """The file that says where the rows of each partition lie in a file of rows."""
+    return path.with_name(path.name + _RUNS_SUFFIX)
+
+
+def receive_file(path: str, rows: bytes, runs: bytes) -> None:
+    """Put a file of rows, and the one beside it, as another machine staged them. Raises: Unavailable."""
+    for name, content in ((path, rows), (path + _RUNS_SUFFIX, runs)):
+        with _disk_errors(name):
+            Path(name).write_bytes(content)
+
+
 def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.Table]:
     """The same rows in pieces of about so many bytes."""
     held: list[pa.RecordBatch] = []
