@@ -4,6 +4,7 @@ Answers on Spark must be those of this process, which `tests/golden/test_base_fi
 """
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ QUICK = ("mor_bootstrap_meta_v9_h120", "cow_bootstrap_mixed_v8_h102", "cow_orc_v
 ANSWERS = [
     pytest.param(answer, id=str(answer), marks=() if name in QUICK and answer.query == "snapshot" else pytest.mark.long)
     for name in base_file_names()
+    if "_lance_" not in name or find_spec("lance")
     for answer in golden_answers(name)
 ]
 

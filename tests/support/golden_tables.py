@@ -99,7 +99,7 @@ def evolved_names() -> tuple[str, ...]:
 @cache
 def base_file_names() -> tuple[str, ...]:
     """The tables whose base files are no Parquet files that hold every column."""
-    kinds = ("_orc_", "_bootstrap_", "_drop_part_")
+    kinds = ("_orc_", "_bootstrap_", "_drop_part_", "_lance_")
     return tuple(sorted(path.stem for path in FOLDER.glob("*.zip") if any(kind in path.stem for kind in kinds)))
 
 

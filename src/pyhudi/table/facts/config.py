@@ -232,7 +232,7 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        BASE_FORMAT: ("PARQUET", "ORC"),
+        BASE_FORMAT: ("PARQUET", "ORC", "LANCE"),
         "hoodie.table.format": ("native",),
     }
     for key, known in needed.items():

@@ -18,7 +18,7 @@ from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import told_hold
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
+from pyhudi.table.facts.config import BASE_FORMAT, KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.pending import read_pending_groups
@@ -245,12 +245,13 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         _refuse_unwritable_keys(config, uri)
 
     wanted = {
+        BASE_FORMAT: ("PARQUET", "ORC"),
         "hoodie.datasource.write.drop.partition.columns": ("false",),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
         value = config.properties.get(key, "")
-        if value and value not in known:
+        if value and value.upper() not in {of.upper() for of in known}:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
 
     merge_rules(config.properties, version=config.version, path=uri)

@@ -10,9 +10,21 @@ from pyhudi.table.slices.base_files.parquet import ParquetBaseFile
 from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.view.missing_files import told_as_missing
 
+
+def _open_lance(source: BinaryIO, path: str) -> OpenBaseFile:
+    try:
+        from pyhudi.table.slices.base_files.lance import LanceBaseFile
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "lance":
+            raise
+        raise Unsupported(f"{path}: Lance files need the package pylance: pip install 'pyhudi[lance]'") from error
+    return LanceBaseFile(source, path)
+
+
 _FORMATS: Final[dict[str, Callable[[BinaryIO, str], OpenBaseFile]]] = {
     ".parquet": ParquetBaseFile,
     ".orc": OrcBaseFile,
+    ".lance": _open_lance,
 }
 
 
