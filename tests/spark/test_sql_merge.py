@@ -130,7 +130,24 @@ def test_new_rows_have_new_keys(sql: Sql) -> None:
         merge(sql, "(1, 'z', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *", on="t.name = s.name")
     with pytest.raises(Invalid, match="each new record key, found several for id=9"):
         merge(sql, "(9, 'p', 1L, 'x', ''), (9, 'q', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *")
+    with pytest.raises(Invalid, match="found id=1, dt='x'"):  # 1.4 is no INT, and would be stored as 1
+        merge(sql, "(1.4, 'z', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *")
     assert len(sql.rows("t")) == 4
+
+
+def test_rows_without_partition_value_keep_their_keys(sql: Sql) -> None:
+    """A null equals nothing in ON. The partition of nulls is that of empty texts."""
+    sql(f"{CREATE} (primaryKey = 'id')")
+    sql("INSERT INTO t VALUES (1, 'a', 1, NULL)")
+
+    for rows, expected in (
+        ("(1, 'z', 1L, NULL, '')", "found id=1, dt=None"),
+        ("(1, 'z', 1L, '', '')", "found id=1, dt=''|found id=1, dt=None"),
+        ("(2, 'p', 1L, '', ''), (2, 'q', 1L, NULL, '')", "found several for id=2"),
+    ):
+        with pytest.raises(Invalid, match=expected):
+            merge(sql, rows, "WHEN NOT MATCHED THEN INSERT *", on="t.id = s.id AND t.dt = s.dt")
+    assert sql.rows("t") == [(1, "a", 1, None)]
 
 
 def test_tables_without_keys_are_merged(sql: Sql) -> None:

@@ -90,7 +90,9 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         if whole:
             parts.append(_whole(spark, location, plan, whole))
 
-    return reduce(DataFrame.union, parts)
+    # Spark lets INSERT INTO a temporary view of a bare relation write files below the scan's made-up root. It refuses
+    # to insert into a selection. Seen: 4.3.
+    return reduce(DataFrame.union, parts).select("*")
 
 
 def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:
