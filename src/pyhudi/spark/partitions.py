@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import types as t
 
 from pyhudi.api.partitions import has_times_in_paths, partition_texts, text_in_path
 from pyhudi.api.table import HudiTable
@@ -14,15 +14,18 @@ from pyhudi.errors import Invalid
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import PartitionValue
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
 
-def typed_value(session: SqlSession, one: PartitionValue, kind: t.DataType) -> str:
+
+def typed_value(session: SqlSession, one: PartitionValue, kind: DataType) -> str:
     """The value of `PARTITION (column = value)` as SQL text in the column's type, where it is a text. As Spark does it.
 
     Raises: Invalid for a text that is none of the type.
     """
     assert one.value is not None
     said = session.spark_sql(f"SELECT {one.value}").schema[0].dataType
-    if not isinstance(said, t.StringType) or isinstance(kind, t.StringType):
+    if said.typeName() != "string" or kind.typeName() == "string":
         return one.value
     if session.value(f"try_cast({one.value} AS {kind.simpleString()}) IS NULL AND {one.value} IS NOT NULL"):
         raise Invalid(f"PARTITION ({one.column} = {one.value}): expected {kind.simpleString()}, found no such value")
@@ -63,7 +66,7 @@ def _text_in_path(session: SqlSession, table: HudiTable, name: str, one: Partiti
     stored = schema.field(name)
     kind = spark_schema(pa.schema([stored]))[0].dataType
     text = f"CAST({typed_value(session, one, kind)} AS {kind.simpleString()})"
-    if not isinstance(kind, t.TimestampType):
+    if kind.typeName() != "timestamp":
         return text_in_path(table, name, pa.scalar(session.value(text), stored.type))
     micros = session.value(f"unix_micros({text})")  # as a Python value it would be in the zone of this process
     return text_in_path(table, name, pa.scalar(micros, pa.timestamp("us", "UTC")).cast(stored.type))
