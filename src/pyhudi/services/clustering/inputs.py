@@ -234,7 +234,7 @@ def _task(number: int, group: ClusteringGroup, current: dict[FileGroup, FileSlic
         raise Invalid(f"group {number} of a clustering plan: expected file slices of one partition, found {partitions}")
 
     slices = [current[_key(one)] for one in group.slices]
-    sizes = [one.base_file.size_bytes if one.base_file is not None else 0 for one in slices]
+    sizes = [one.base_bytes for one in slices]
     sizes += [log.size_bytes for one in slices for log in one.log_files]
     return GroupTask(
         number=number, partition=partitions.pop(), slices=tuple(map(slice_files, slices)),

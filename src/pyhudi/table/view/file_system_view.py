@@ -52,6 +52,12 @@ class FileSlice:
     log_files: tuple[LogFile, ...] = ()
     source: SourceFile | None = None
 
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of the base file and of its source; 0 without a base file."""
+        own = 0 if self.base_file is None else self.base_file.size_bytes
+        return own if self.source is None else own + self.source.size_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class NewLog:

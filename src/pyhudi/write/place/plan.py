@@ -191,8 +191,7 @@ def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) 
     """File id -> new rows, for the existing groups that take some."""
     filled: dict[str, int] = {}
     for file_slice in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
-        assert file_slice.base_file is not None
-        room = (sizing.file_size_max_bytes - file_slice.base_file.size_bytes) // sizing.record_size_bytes
+        room = (sizing.file_size_max_bytes - file_slice.base_bytes) // sizing.record_size_bytes
         take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
         if take:
             filled[file_slice.file_id] = take
@@ -213,10 +212,8 @@ def equal_shares(total: int, count: int) -> list[int]:
 
 def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
     """Groups with logs do not count: the size of their base file does not tell how many rows they hold."""
-    small = [
-        p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes and not p.log_files
-    ]
-    return sorted(small, key=lambda p: (p.base_file.size_bytes if p.base_file else 0, p.file_id))
+    small = [p for p in existing if p.base_file is not None and p.base_bytes < limit_bytes and not p.log_files]
+    return sorted(small, key=lambda p: (p.base_bytes, p.file_id))
 
 
 def record_size(rows: int, size_bytes: int, files: int, *, default_bytes: int) -> int:

@@ -203,7 +203,7 @@ def _writer(
 
 
 def _base_bytes(stored: SliceCatalog) -> int:
-    return sum(one.base_file.size_bytes for one in stored[:] if one.base_file is not None)
+    return sum(one.base_bytes for one in stored[:])
 
 
 def _cores(executor: Executor) -> int:
