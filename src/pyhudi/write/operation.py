@@ -354,7 +354,7 @@ def _target(
         rules=table_rules(session.snapshot, prepared.spec.schema),
         reading=None if reading is None else reading.with_evolution(evolution),
         change_mode=config.change_mode,
-        as_written=replace(session.snapshot.as_written, evolution=evolution),
+        as_written=session.snapshot.as_written_with(evolution),
         has_parquet_metafiles=config.has_parquet_metafiles,
     )
 

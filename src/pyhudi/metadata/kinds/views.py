@@ -1,7 +1,7 @@
 """What an index gets to see: the table that has it, an action that changes it, the data that it is compared with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -96,7 +96,7 @@ class CommitView:
         action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
         logs = reading_after(self.snapshot, self.requested, action, self.evolution)
 
-        as_written = replace(self.snapshot.as_written, evolution=self.evolution)
+        as_written = self.snapshot.as_written_with(self.evolution)
         return RowReading(self.snapshot.storage, self.schema, logs, as_written)
 
     @property

@@ -1,7 +1,7 @@
 """What a clustering reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -195,7 +195,7 @@ def clustering_target(
         avro_schema=avro_schema,
         settings=base_files.of_table(snapshot.config),
         reading=None if reading is None else reading.with_evolution(written.evolution),
-        as_written=replace(snapshot.as_written, evolution=written.evolution),
+        as_written=snapshot.as_written_with(written.evolution),
         sort_columns=columns,
         curve=settings.curve,
         file_size_bytes=settings.file_size_bytes,

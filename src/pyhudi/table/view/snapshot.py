@@ -84,11 +84,15 @@ class Snapshot:
     @property
     def as_written(self) -> AsWritten:
         """How files may differ from the columns of today. Requests: as `evolution`."""
+        return self.as_written_with(self.evolution)
+
+    def as_written_with(self, evolution: Evolution | None) -> AsWritten:
+        """As `as_written`, where columns had these names. No request."""
         config = self.config
         may_lack = config.drops_partition_columns or config.bootstrap_base is not None
         paths = self.key_spec if may_lack else None
         keys = None if config.has_meta_fields else self.key_spec
-        return AsWritten(self.evolution, paths, config.drops_partition_columns, keys)
+        return AsWritten(evolution, paths, config.drops_partition_columns, keys)
 
     @cached_property
     def schema(self) -> pa.Schema:
