@@ -92,6 +92,19 @@ def test_tables_whose_keys_cannot_be_told_are_refused_before_a_write(facts: dict
     assert [file.path for file in storage.list("", recursive=True)] == before
 
 
+def test_an_index_of_record_keys_is_refused_where_none_are_stored() -> None:
+    table, storage = a_table(**WITHOUT_META)
+    table.insert(rows(range(4), 1))
+    before = [file.path for file in storage.list("", recursive=True)]
+    with pytest.raises(Unsupported, match=r"metadata partitions record_index: .*hoodie\.populate\.meta\.fields"):
+        table.build_index("record_index")
+    with pytest.raises(Unsupported, match="metadata partitions record_index"):
+        table.upsert(rows(range(4), 2), options={"hoodie.metadata.record.index.enable": "true"})
+    assert [file.path for file in storage.list("", recursive=True)] == before
+    assert table.build_index("column_stats", columns=["ts"]).partitions
+    assert table.scan(where="ts = 1").count() == 4
+
+
 def test_partitions_are_marked_as_the_table_says() -> None:
     table, storage = a_table(**{"hoodie.partition.metafile.use.base.format": "true"})
     requested = table.insert(rows(range(4), 1)).requested

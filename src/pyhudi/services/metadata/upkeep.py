@@ -274,8 +274,8 @@ class MetadataTableUpkeep:
         self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
-        """Raises: Unsupported for indexes that tables of this version do not have, before anything is written."""
-        if config.version.indexes is not None:
+        """Raises: Unsupported for indexes that such tables do not have, before anything is written."""
+        if config.version.indexes is not None or not config.has_meta_fields:
             build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)

@@ -50,9 +50,9 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     """The plan's rows: a native scan of its files, with native filters and projection, and the rows that tasks merge.
 
     Base files without logs are scanned natively, if Spark has a reader of their format and they hold all columns of
-    their rows. A slice with logs is read in one of three ways. If it is known
-    which stored rows are its rows, these are a native scan (`standing_scan`). If it pays (`split_by_design`), only rows
-    that the log touches are merged, and the others are a native scan. Otherwise all rows are merged (`_whole`).
+    their rows. A slice with logs is read in one of three ways. If it is known which stored rows are its rows, these are
+    a native scan (`standing_scan`). If it pays (`split_by_design`), only rows that the log touches are merged, and the
+    others are a native scan. Otherwise all rows are merged (`_whole`).
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
     numbers into that column, or if columns had other names in older files, tasks read slices without logs, too. An
     Arrow expression as predicate is evaluated by Arrow on the executors.
@@ -60,8 +60,7 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     refuse_unshared(location)
 
     is_native = not is_overwritten(plan.schema_read.names) and plan.as_written.is_today
-    plain = [file for file in plan.files if is_native and not file.logs and is_scanned(file, plan.schema_read)]
-    logged = [file for file in plan.files if all(file is not one for one in plain)]
+    plain, logged = _split(plan.files, plan.schema_read) if is_native else ([], list(plan.files))
     merges_all = hides_position(plan.schema_read.names) or not plan.as_written.is_today
     apart, whole = split_by_design([] if merges_all else [file for file in logged if tells_positions(file)])
     whole += [file for file in logged if merges_all or not tells_positions(file)]
@@ -93,6 +92,15 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
     # Spark lets INSERT INTO a temporary view of a bare relation write files below the scan's made-up root. It refuses
     # to insert into a selection. Seen: 4.3.
     return reduce(DataFrame.union, parts).select("*")
+
+
+def _split(files: Sequence[PlannedFile], schema: pa.Schema) -> tuple[list[PlannedFile], list[PlannedFile]]:
+    """The base files that Spark's own readers read alone, and all others."""
+    plain: list[PlannedFile] = []
+    others: list[PlannedFile] = []
+    for file in files:
+        (plain if not file.logs and is_scanned(file, schema) else others).append(file)
+    return plain, others
 
 
 def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -45,7 +45,9 @@ class AsWritten:
         """
         if self.paths is None or not (has_source or self.drops_columns):
             return {}
-        told = partition_values(partition, self.paths)
+        # The folders of a source are spelled as Spark and Hive do, whatever the table does with its own.
+        paths = replace(self.paths, is_hive_style=True, is_url_encoded=True) if has_source else self.paths
+        told = partition_values(partition, paths)
         return {n: text for n, text in told.items() if self.drops_columns or n not in stored}
 
 

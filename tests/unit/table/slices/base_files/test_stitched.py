@@ -1,5 +1,6 @@
 """A row could get the columns of another row, where skeleton and source are cut into other row groups."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -74,6 +75,16 @@ def test_a_column_of_the_source_wins_over_the_path(storage: MemoryStorage) -> No
     )
     assert batch.schema.names == ["day"]
     assert batch.column("day")[0].as_py() == "own"
+
+
+@pytest.mark.parametrize(
+    "folder, text",
+    [("day=1%3A30", "1:30"), ("plain", "plain"), ("day=__HIVE_DEFAULT_PARTITION__", None), ("day=a%25", "a%")],
+)
+def test_folders_of_a_source_are_spelled_as_spark_spells_them(folder: str, text: str | None) -> None:
+    assert BY_DAY.paths is not None
+    keys = AsWritten(paths=replace(BY_DAY.paths, is_hive_style=False))
+    assert keys.texts_of(folder, ["id"], has_source=True) == {"day": text}
 
 
 def test_a_source_that_changed_is_refused(storage: MemoryStorage) -> None:
