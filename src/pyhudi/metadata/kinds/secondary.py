@@ -175,6 +175,7 @@ class SecondaryKind(IndexKind):
     name: ClassVar[str] = "secondary_index"
     prefixes: ClassVar[tuple[str, ...]] = (SECONDARY_INDEX_PREFIX,)
     has_readable_keys: ClassVar[bool] = True
+    needs_stored_keys: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = ("secondary_index",)
     pruning_rank: ClassVar[int] = 2
     is_of_columns: ClassVar[bool] = True

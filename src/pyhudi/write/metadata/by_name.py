@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pyhudi.errors import Unsupported
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.reader import scan_log
-from pyhudi.format.metadata.groups import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from pyhudi.format.names import LogFileName, join
 from pyhudi.format.timeline.action_files import encode_rollback_metadata, encode_rollback_plan
 from pyhudi.format.timeline.instant import Instant
@@ -58,8 +57,8 @@ def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_parti
             f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
             f"{', '.join(registry.names_of_version(config.version))} (global); leave out what asks for them"
         )
-    of_keys = [one for one in partitions if one == RECORD_INDEX or one.startswith(SECONDARY_INDEX_PREFIX)]
-    if of_keys and not config.has_meta_fields:
+    of_keys = [] if config.has_meta_fields else registry.made_of_keys(partitions)
+    if of_keys:
         raise Unsupported(
             f"metadata partitions {', '.join(of_keys)}: they are of record keys, which a table with "
             "hoodie.populate.meta.fields='false' does not store; leave out what asks for them"
