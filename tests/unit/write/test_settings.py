@@ -115,8 +115,6 @@ EACH = [
     ("orc", "hoodie.orc.compression.codec", "zstd", OrcSettings(compression="ZSTD")),
     ("orc", "hoodie.orc.stripe.size", "3000", OrcSettings(stripe_size_bytes=3_000)),
     ("indexes", "hoodie.index.name", "by_v", IndexSettings(secondary_name="by_v")),
-    ("orc", "hoodie.orc.compression.codec", "SNAPPY", OrcSettings(compression="SNAPPY")),
-    ("orc", "hoodie.orc.stripe.size", "9", OrcSettings(stripe_size_bytes=9)),
 ]
 
 
