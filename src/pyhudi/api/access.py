@@ -1,7 +1,7 @@
 """Putting the layers together: how a table is reached, and who takes part in its commits."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -92,8 +92,9 @@ def metadata_upkeep(
     hold: Hold,
     executor: Executor,
     readers: Executor | None = None,
+    rebuilds: Collection[str] = (),
 ) -> MetadataTableUpkeep:
-    """`readers`: of data files, where a new index is built; None: `executor`.
+    """`readers`: of data files, where a new index is built; None: `executor`. `rebuilds`: as in `TableHandle.session`.
 
     A metadata table that the properties name and that is gone is no longer named from now on.
     """
@@ -112,7 +113,7 @@ def metadata_upkeep(
         readers=readers or executor,
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
-        lost=frozenset(lost),
+        lost=frozenset((*lost, *rebuilds)),
         source_folder=access.source_folder,
     )
     if lost:
@@ -129,9 +130,10 @@ def commit_participants(
     hold: Hold,
     executor: Executor,
     readers: Executor | None = None,
+    rebuilds: Collection[str] = (),
 ) -> list[CommitParticipant]:
     """Who takes part in each commit of a table: its metadata table, and the history of its columns."""
-    upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers)
+    upkeep = metadata_upkeep(access, snapshot, issue_instant, settings, clean, hold, executor, readers, rebuilds)
     return [upkeep, SchemaHistoryKeeper(access.storage, access.snapshot, issue_instant, hold.confirm)]
 
 

@@ -18,10 +18,8 @@ from pyhudi.api.rows.calls import RowCalls
 from pyhudi.api.scan import Scan
 from pyhudi.api.service_calls import savepoints
 from pyhudi.api.service_calls.alteration import AlterCalls
-from pyhudi.api.service_calls.clustering import ClusteringCalls
 from pyhudi.api.service_calls.expiry import ExpiryCalls
-from pyhudi.api.service_calls.indexes import IndexCalls
-from pyhudi.api.service_calls.jobs import ServiceCalls
+from pyhudi.api.service_calls.versions import VersionCalls
 from pyhudi.api.writes import OnCommit, WriteCall
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.errors import hide_secrets
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(ServiceCalls, IndexCalls, ChangeCalls, RowCalls, ClusteringCalls, ExpiryCalls, AlterCalls):
+class HudiTable(VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

@@ -121,6 +121,15 @@ def append_states(
         confirm()
 
 
+def read_entries(storage: Storage, folder: str) -> list[tuple[ArchivedEntry, str]]:
+    """Every archived instant once, with the path of the newest file that has it. Memory: all of them."""
+    found: dict[tuple[str, str], tuple[ArchivedEntry, str]] = {}
+    for _, path in sorted(_numbered(storage, folder)):
+        for entry in decode_archive(storage.get(path), path=path):
+            found[entry.instant.requested, entry.instant.comparable_action] = entry, path
+    return list(found.values())
+
+
 def newest_states(storage: Storage, folder: str) -> list[Instant]:
     """The completed instants in the newest file of the archived timeline. One list request and a get."""
     newest = max(_numbered(storage, folder), default=None)

@@ -27,7 +27,7 @@ from pyhudi.format.timeline.action_files import (
     decode_rollback_metadata,
 )
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata
+from pyhudi.format.timeline.records import CleanMetadata, CommitMetadata, RollbackMetadata
 
 T = TypeVar("T")
 
@@ -39,6 +39,7 @@ _SIZE = struct.Struct(">i")
 # The fields of an entry that tell what a completed action did, for the actions that readers ask for.
 _COMMIT_MEMBERS = ("hoodieCommitMetadata", "hoodieReplaceCommitMetadata")
 _CLEAN_MEMBER = "hoodieCleanMetadata"
+_ROLLBACK_MEMBER = "hoodieRollbackMetadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,12 @@ def archived_clean(entry: ArchivedEntry, *, path: str) -> CleanMetadata | None:
     """The metadata of an archived clean; None if its entry has none."""
     member = _record(entry.body, entry.schema_text, path, 0).get(_CLEAN_MEMBER)
     return None if member is None else _value(CleanMetadata, member, path)
+
+
+def archived_rollback(entry: ArchivedEntry, *, path: str) -> RollbackMetadata | None:
+    """The metadata of an archived rollback; None if its entry has none."""
+    member = _record(entry.body, entry.schema_text, path, 0).get(_ROLLBACK_MEMBER)
+    return None if member is None else _value(RollbackMetadata, member, path)
 
 
 def _value(kind: type[T], member: object, path: str) -> T:

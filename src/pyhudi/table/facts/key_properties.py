@@ -24,6 +24,12 @@ _CLASSES = {
 }  # fmt: skip
 """Key generator -> its class. Table versions that do not store the kind store the class."""
 
+
+def key_generator_class(kind: str) -> str:
+    """The class of a kind of key generator. Raises: KeyError for a kind without one."""
+    return _CLASSES[kind]
+
+
 SPELLED_ANEW = (*fact_names(Fact.KEY_GENERATOR), *fact_names(Fact.PARTITION_BY))
 """Options with several names, which a new table stores under one name each."""
 

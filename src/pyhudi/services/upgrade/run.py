@@ -1,0 +1,201 @@
+"""Making a table one of another version, under its guard, in one step that counts.
+
+Order: a note of what is being done; the metadata table goes; the timeline and the history are copied to the form of the
+other version, beside those that count; the properties are replaced, and from then on the table is one of the other
+version; what counts no more is removed. A crash before the properties are replaced leaves the table as it was, without
+its metadata table. A crash after it leaves the note, and `finish` does the rest.
+Spec: format/versions.md section 3.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyhudi.errors import Conflict, CorruptFile, NotFound
+from pyhudi.format.names import HOODIE, METADATA_TABLE, join
+from pyhudi.metadata.store.indexes import read_definitions
+from pyhudi.services.indexing.plans import lists_of
+from pyhudi.services.metadata.lists import put_definitions
+from pyhudi.services.upgrade.path import changed_properties, versions_between
+from pyhudi.services.upgrade.timeline_copy import (
+    copy_history,
+    copy_schema_histories,
+    copy_timeline,
+    remove_timeline,
+    timeline_files,
+)
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.facts.config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig, table_config
+from pyhudi.table.facts.properties_file import replace_table_properties
+from pyhudi.table.view.snapshot import Snapshot
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.txn.action.session import WriteSession, refuse_unwritable
+from pyhudi.versions import LAYOUTS, TableVersion
+
+log = logging.getLogger("pyhudi")
+
+NOTE = join(HOODIE, ".pyhudi_version_change")
+"""What a change of version is about to do. It is there from the first step to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChange:
+    """A change of version under way. `indexes`: the partitions that the metadata table had before."""
+
+    before: int
+    after: int
+    indexes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionResult:
+    """What an upgrade or a downgrade did, or would do.
+
+    `before`, `after`: the versions. `steps`: what was done, or is to be done, in words; none where the table has the
+    version already. `is_dry_run`: nothing was done.
+    """
+
+    before: int
+    after: int
+    steps: tuple[str, ...]
+    is_dry_run: bool = False
+
+
+def read_note(storage: Storage) -> VersionChange | None:
+    """The change of version that is under way, or died. One get."""
+    try:
+        content = storage.get(NOTE)
+    except NotFound:
+        return None
+    try:
+        noted = json.loads(content)
+        return VersionChange(int(noted["before"]), int(noted["after"]), tuple(map(str, noted["indexes"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFile(NOTE, 0, expected="a note of a change of version", found=repr(error)) from error
+
+
+def steps_in_words(snapshot: Snapshot, target: TableVersion) -> tuple[str, ...]:
+    """What a change of version would do. Raises: as `changed_properties`, before anything is done."""
+    config = snapshot.config
+    if config.version == target:
+        return ()
+    after = changed_properties(config, target)
+    refuse_unwritable(table_config(after, path=snapshot.storage.location.uri), snapshot.storage.location.uri)
+
+    pending = [f"finish {one.action} '{one.requested}', which is pending" for one in snapshot.timeline.pending]
+    logs = ["compact every file slice that has logs"] if config.is_merge_on_read else []
+    has_metadata = ["drop the metadata table, to be made anew at the end"] if config.has_metadata_table else []
+    source, wanted = config.version.timeline, target.timeline
+    moved = [
+        f"copy {sum(1 for _ in snapshot.timeline)} instants of the timeline, and the history, from layout "
+        f"{source.number} to layout {wanted.number}",
+    ] if source != wanted else []  # fmt: skip
+    names = sorted(config.properties.keys() | after.keys())
+    changed = [name for name in names if config.properties.get(name) != after.get(name)]
+    path = " -> ".join(map(str, versions_between(config.version, target)))
+    return (
+        *pending, *logs, *has_metadata, *moved,
+        f"replace the table's properties, {path}: {', '.join(changed)}",
+        *(["remove the timeline of before"] if moved else []),
+        *(["make the metadata table anew, with its indexes"] if has_metadata else []),
+    )  # fmt: skip
+
+
+def change_version(session: WriteSession, target: TableVersion) -> VersionChange:
+    """Make the table one of another version. Its metadata table is left to `finish`.
+
+    Raises: Conflict where anything is pending, or a slice has logs; as `changed_properties`.
+    """
+    snapshot, storage = session.snapshot, session.access.storage
+    config, uri = snapshot.config, session.access.location.uri
+    after = changed_properties(config, target) | {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
+    now = table_config(after, path=uri)
+    refuse_unwritable(now, uri)
+    _refuse_busy(snapshot)
+
+    noted = read_note(storage)
+    indexes = config.metadata_partitions or (noted.indexes if noted is not None else ())
+    change = VersionChange(config.version.number, target.number, indexes)
+    session.hold.confirm()
+    storage.put(NOTE, json.dumps({"before": change.before, "after": change.after, "indexes": list(indexes)}).encode())
+
+    lists_of(session).put(ready=(), inflight=())
+    session.hold.confirm()
+    storage.delete_prefix(METADATA_TABLE)
+
+    if config.layout.kind != now.layout.kind:
+        _copy(session, config.layout, now.layout)
+    session.hold.confirm()
+    replace_table_properties(storage, after, epoch_ms=session.access.clock.now_ms())
+    log.info("%s: table version %s is %s now", uri, config.version, target)
+    sweep(storage, now)
+    return change
+
+
+def finish(session: WriteSession, change: VersionChange) -> None:
+    """The last step: nothing is under way any more. The metadata table has been made anew by now."""
+    sweep(session.access.storage, session.snapshot.config)
+    session.hold.confirm()
+    session.access.storage.delete(NOTE)
+
+
+def fit_definitions(storage: Storage, target: TableVersion) -> None:
+    """Make the definitions of indexes those of the version, before the indexes are made anew.
+
+    Seen: version 8 knows the first form of an index only; 6 and earlier have no definitions.
+    """
+    known = read_definitions(storage)
+    if not target.has_index_definitions:
+        put_definitions(storage, dict.fromkeys(known))
+    else:
+        fit = {
+            name: replace(one, version=target.index_version)
+            for name, one in known.items()
+            if one.version is None or one.version > target.index_version
+        }
+        put_definitions(storage, fit)
+
+
+def sweep(storage: Storage, config: TableConfig) -> None:
+    """Remove the timeline of the layout that the table has not."""
+    for kind in LAYOUTS.values():
+        if kind != config.layout.kind:
+            folder = ".hoodie/timeline" if kind.has_own_folder else HOODIE
+            remove_timeline(storage, TimelineLayout(kind, folder, ""))
+
+
+def _refuse_busy(snapshot: Snapshot) -> None:
+    uri = snapshot.storage.location.uri
+    if snapshot.timeline.pending:
+        one = snapshot.timeline.pending[0]
+        raise Conflict(
+            f"{uri}: {one.action} '{one.requested}' is pending: expected nothing under way while the table's version "
+            "changes; let it end, or roll it back, and run this again"
+        )
+    if snapshot.config.is_merge_on_read:
+        for partition in snapshot.listing.partitions():
+            for file_slice in snapshot.slices(partition):
+                if file_slice.log_files:
+                    raise Conflict(
+                        f"{uri}: file group '{file_slice.file_id}' in partition '{partition}' has logs: another writer "
+                        "wrote them after the table was compacted; run this again"
+                    )
+
+
+def _copy(session: WriteSession, source: TimelineLayout, target: TimelineLayout) -> None:
+    """Copy timeline and history, unless another tool's writer completes something meanwhile."""
+    storage, zone = session.access.storage, session.snapshot.zone
+    remove_timeline(storage, target)
+    before = timeline_files(storage, source)
+    copy_history(storage, source, target, confirm=session.hold.confirm)
+    copy_timeline(storage, source, target, zone)
+    copy_schema_histories(storage, target)
+    after = timeline_files(storage, source)
+    if before != after:
+        changed: Mapping[str, int] = dict(before.items() ^ after.items())
+        remove_timeline(storage, target)
+        raise Conflict(
+            f"{session.access.location.uri}: '{min(changed)}' changed while the timeline was copied: another writer is "
+            "at work, which does not heed pyhudi's lock; stop it, and run this again"
+        )

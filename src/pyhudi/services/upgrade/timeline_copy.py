@@ -1,0 +1,153 @@
+"""Copies a timeline from the folder and form of one layout to those of another, beside the one that counts.
+
+The copy counts once the table's properties name its layout. Spec: format/versions.md section 3, "7→8" and "8→7".
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import tzinfo
+
+from pyhudi.format.timeline.action_files import decode_commit, encode_clean_metadata, encode_rollback_metadata
+from pyhudi.format.timeline.archived_log import (
+    ArchivedEntry,
+    ArchivedState,
+    archived_clean,
+    archived_commit,
+    archived_rollback,
+)
+from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
+from pyhudi.format.timeline.instant_text import format_instant
+from pyhudi.format.timeline.lsm import HistoryFileName
+from pyhudi.format.timeline.records import MOVES
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.view.schema_on_read import SCHEMA_FOLDER, list_history
+from pyhudi.timeline.layout import TimelineLayout
+from pyhudi.timeline.log_history import append_states, read_entries
+from pyhudi.timeline.lsm_history import LsmHistory
+from pyhudi.timeline.lsm_writer import ArchivedAction, append_actions
+from pyhudi.versions import HistoryForm
+
+_BATCH_INSTANTS = 500
+_CLUSTERING, _REPLACE = "clustering", "replacecommit"
+
+
+def timeline_files(storage: Storage, layout: TimelineLayout) -> dict[str, int]:
+    """The paths of a timeline's files, with when they were modified. One list request."""
+    files = storage.list(layout.folder)
+    return {file.path: file.modified_ms for file in files if layout.parse(file.path.rpartition("/")[2]) is not None}
+
+
+def remove_timeline(storage: Storage, layout: TimelineLayout) -> None:
+    """Remove a timeline that does not count: of a layout that the table does not have yet, or has no more.
+
+    The history of layout 1 stays, as Apache Hudi leaves it.
+    """
+    if layout.kind.has_own_folder:
+        storage.delete_prefix(layout.folder)
+    else:
+        storage.delete_many(timeline_files(storage, layout))
+
+
+def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayout, zone: tzinfo) -> None:
+    """Copy the active timeline. Requests: a get and a put for each file.
+
+    From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
+    may be older than its own instant, and then completes right after it.
+    """
+    files = timeline_files(storage, source)
+    found = {path: instant for path in files if (instant := source.parse(path.rpartition("/")[2])) is not None}
+    clusterings = {
+        instant.requested
+        for path, instant in found.items()
+        if instant.action == _REPLACE and instant.is_completed
+        and decode_commit(storage.get(path), path=path).operation_type in MOVES
+    }  # fmt: skip
+    for path, instant in found.items():
+        content = storage.get(path)
+        if instant.action in WRITE_ACTIONS and content and not _is_plan(instant):
+            content = target.encode_commit(decode_commit(content, path=path))
+        completed = instant.completed
+        if instant.is_completed and completed is None:
+            completed = max(format_instant(files[path], zone), instant.requested)
+        named = replace(instant, action=_action(instant, target, clusterings), completed=completed, is_legacy=False)
+        storage.put(target.path(named), content)
+
+
+def copy_schema_histories(storage: Storage, target: TimelineLayout) -> None:
+    """Give the histories of columns the names that the other layout has for them. Those of before stay beside them.
+
+    Seen: 0.15.0 looks for `<requested>.schemacommit` alone.
+    """
+    layout = replace(target, folder=SCHEMA_FOLDER)
+    for file in list(list_history(storage)):
+        if file.is_completed:
+            named = Instant(file.requested, "schemacommit", "COMPLETED", file.requested)
+            storage.put_new(layout.path(named), storage.get(file.path))
+
+
+def _is_plan(instant: Instant) -> bool:
+    return instant.action == _REPLACE and instant.state == "REQUESTED"
+
+
+def _action(instant: Instant, target: TimelineLayout, clusterings: set[str]) -> str:
+    """The action in the name of a file. Layout 1 calls the pending files of a clustering like other replacements."""
+    if instant.is_completed or instant.action not in (_CLUSTERING, _REPLACE):
+        return instant.action
+    if instant.action == _CLUSTERING or instant.requested in clusterings:
+        return target.kind.clustering
+    return instant.action
+
+
+def copy_history(
+    storage: Storage, source: TimelineLayout, target: TimelineLayout, *, confirm: Callable[[], None]
+) -> None:
+    """Copy the archived instants. What lies in the target's folder of a former time is replaced.
+
+    Memory: the archived instants of layout 1; a batch of those of layout 2.
+    """
+    storage.delete_prefix(target.history_folder)
+    match source.kind.history:
+        case HistoryForm.LOGS:
+            _to_sorted_files(storage, source, target, confirm)
+        case HistoryForm.SORTED_FILES:
+            _to_logs(storage, source, target, confirm)
+
+
+def _to_sorted_files(
+    storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]
+) -> None:
+    entries = sorted(
+        read_entries(storage, source.history_folder),
+        key=lambda one: (one[0].instant.requested, one[0].instant.action),
+    )
+    for start in range(0, len(entries), _BATCH_INSTANTS):
+        batch = entries[start : start + _BATCH_INSTANTS]
+        actions = [_archived_action(target, entry, path) for entry, path in batch]
+        name = HistoryFileName(actions[0].instant.requested, actions[-1].instant.requested, 0)
+        append_actions(storage, target.history_folder, actions, name, confirm=confirm)
+
+
+def _archived_action(target: TimelineLayout, entry: ArchivedEntry, path: str) -> ArchivedAction:
+    content: bytes | None = None
+    match entry.instant.action:
+        case "commit" | "deltacommit" | "replacecommit":
+            content = target.encode_commit(archived_commit(entry, path=path))
+        case "clean" if (clean := archived_clean(entry, path=path)) is not None:
+            content = encode_clean_metadata(clean)
+        case "rollback" if (rollback := archived_rollback(entry, path=path)) is not None:
+            content = encode_rollback_metadata(rollback)
+    return ArchivedAction(entry.instant, content, None)
+
+
+def _to_logs(storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]) -> None:
+    history = LsmHistory(storage, source.history_folder, names_bound=source.has_sorted_history)
+    instants = history.instants()
+    for start in range(0, len(instants), _BATCH_INSTANTS):
+        states = _states(history, instants[start : start + _BATCH_INSTANTS])
+        append_states(storage, target.history_folder, states, confirm=confirm)
+
+
+def _states(history: LsmHistory, instants: tuple[Instant, ...]) -> Iterator[ArchivedState]:
+    for instant in instants:
+        content, path = history.read_content(instant)
+        yield ArchivedState(instant, instant.completed or instant.requested, content, path)
