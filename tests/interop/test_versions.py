@@ -1,6 +1,7 @@
 """A table that we made one of another version could be one that the releases of it read or write otherwise."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -49,7 +50,8 @@ def test_apache_hudi_goes_on_with_a_table_of_another_version(
         hudi: ReferenceHudi = request.getfixturevalue(name)
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())
         ts = 20 + len(table.timeline())
-        hudi.write(path, rows(ts, "w"), **OPTIONS, **EVOLVES, **{"hoodie.write.table.version": after})
+        options: dict[str, Any] = {**OPTIONS, **EVOLVES, "hoodie.write.table.version": after}
+        hudi.write(path, rows(ts, "w"), **options)
         assert table.table_version == after
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())
         table.upsert(rows(ts + 1, "w"))
