@@ -20,7 +20,7 @@ HOME = pa.struct([("street", pa.string()), ("number", pa.int32())])
 
 def first_rows(keys: str, ts: int) -> pa.Table:
     count = len(keys)
-    columns = {
+    columns: dict[str, Any] = {
         "id": list(keys), "ts": [ts] * count, "part": ["p1", "p2"] * (count // 2) + ["p1"] * (count % 2),
         "name": [f"name of {key}" for key in keys], "count": pa.array([ts + n for n in range(count)], pa.int32()),
         "gone": [f"old {key}" for key in keys],

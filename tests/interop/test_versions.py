@@ -12,7 +12,7 @@ from tests.support.compare import assert_same_rows
 from tests.support.reference.client import ReferenceHudi
 
 KEEP = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "1"}
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "part",
     "hoodie.datasource.write.precombine.field": "ts", "hoodie.write.auto.upgrade": False,
 }  # fmt: skip
