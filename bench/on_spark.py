@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +24,12 @@ from bench.processor import MemoryWatch, read_processor_seconds
 from bench.workload import AGGREGATE, BULK_INSERT, COMPACTION, SCAN, UPSERT, UPSERT_FEW, WRITES, Workload
 from tests.support.reference.client import ReferenceFailed, Worker, hudi_settings
 from tests.support.reference.environment import PROJECT, maven_jar, reference_java_home, reference_python
+from tests.support.standalone_cluster import StandaloneCluster, standalone_cluster
 
 HUDI_VERSION, DELTA_VERSION, ICEBERG_VERSION = "1.2.0", "3.3.2", "1.10.0"
 STEP_WAIT_S = 1_800.0
 DRIVER_MEMORY = "4g"
+EXECUTOR_MEMORY_MB = 1_500
 SOURCE = PROJECT / "src"
 
 
@@ -86,13 +89,39 @@ class Results:
         return statistics.median(measure.wall_s for measure in taken) if taken else None
 
 
-def start_worker(session: str, tables: Path, module: str = "bench.worker") -> Worker:
-    """A warm Spark of two threads that stays for the whole run."""
-    settings = {"spark.driver.memory": DRIVER_MEMORY, **_SESSION_SETTINGS.get(session, lambda _: {})(tables)}
+def start_worker(
+    session: str, tables: Path, module: str = "bench.worker", *, more: Mapping[str, str] | None = None
+) -> Worker:
+    """A warm Spark of two threads that stays for the whole run. `more`: settings."""
+    settings = {
+        "spark.driver.memory": DRIVER_MEMORY,
+        **_SESSION_SETTINGS.get(session, lambda _: {})(tables),
+        **(more or {}),
+    }
+    jars = [*settings.get("spark.jars", "").split(","), settings.get("spark.driver.extraClassPath", "")]
+    settings["spark.executor.extraClassPath"] = os.pathsep.join(jar for jar in jars if jar)
     if session == "spark43":
         return Worker(Path(sys.executable), module, spark_settings=settings, python_path=[SOURCE])
     java_home = reference_java_home()
     return Worker(reference_python(), module, spark_settings=settings, java_home=java_home, python_path=[SOURCE])
+
+
+@contextlib.contextmanager
+def session_cluster(session: str, folder: Path) -> Iterator[StandaloneCluster]:
+    """Two workers for a session, of its Spark and Python."""
+    folder.mkdir(parents=True)
+    python, java_home = Path(sys.executable), os.environ.get("JAVA_HOME", "")
+    if session != "spark43":
+        python, java_home = reference_python(), reference_java_home()
+    found = subprocess.run(
+        [str(python), "-c", "import pyspark; print(pyspark.__path__[0])"], capture_output=True, text=True, check=True
+    )
+    path = os.pathsep.join(map(str, (PROJECT, SOURCE)))
+    environment = os.environ | {"PYSPARK_PYTHON": str(python), "JAVA_HOME": java_home, "PYTHONPATH": path}
+    with standalone_cluster(
+        folder, Path(found.stdout.strip()), environment, worker_memory=f"{EXECUTOR_MEMORY_MB + 500}M"
+    ) as cluster:
+        yield cluster
 
 
 def _delta_settings(tables: Path) -> dict[str, str]:
@@ -130,16 +159,26 @@ def run(
     workload: Workload,
     sides: Sequence[Side],
     rounds: int,
+    on_cluster: bool = False,
     say: Callable[[str], None],
 ) -> Results:
-    """Measure; a side that fails is left out from then on, and its failure told."""
+    """Measure; a side that fails is left out from then on, and its failure told.
+
+    `on_cluster`: each session has a standalone Spark of two workers of a core each, instead of two threads.
+    """
     results = Results({step: {} for step in workload.steps})
     tables = scratch / f"tables_{os.getpid()}"
     with contextlib.ExitStack() as stack:
         workers: dict[str, Worker] = {}
+        pids: dict[str, tuple[int, ...]] = {}
         for session in dict.fromkeys(name for side in sides for name in (side.session, side.judge) if name):
-            started = time.perf_counter()
-            workers[session] = stack.enter_context(start_worker(session, tables))
+            started, more = time.perf_counter(), dict[str, str]()
+            if on_cluster:
+                cluster = stack.enter_context(session_cluster(session, scratch / f"cluster_{os.getpid()}_{session}"))
+                more = {"spark.master": cluster.master, "spark.executor.memory": f"{EXECUTOR_MEMORY_MB}m"}
+                pids[session] = cluster.pids
+            workers[session] = stack.enter_context(start_worker(session, tables, more=more))
+            pids[session] = (*pids.get(session, ()), workers[session].pid)
             taken_s = time.perf_counter() - started
             say(f"{session}: Spark {workers[session].about['spark']} up in {taken_s:.1f} s")
         for number in range(rounds + 1):
@@ -149,7 +188,8 @@ def run(
                     if side.name in results.failures:
                         continue
                     try:
-                        measure = _run_step(side, step, warm_up if number == 0 else data, workload, folder, workers)
+                        of = warm_up if number == 0 else data
+                        measure = _run_step(side, step, of, workload, folder, workers, pids[side.session])
                     except ReferenceFailed as failure:
                         results.failures[side.name] = f"{step}: {failure}"
                         say(f"  {step:18} {side.name:32} failed: {str(failure).splitlines()[0]}")
@@ -161,8 +201,15 @@ def run(
 
 
 def _run_step(
-    side: Side, step: str, data: BenchInput, workload: Workload, folder: Path, workers: dict[str, Worker]
+    side: Side,
+    step: str,
+    data: BenchInput,
+    workload: Workload,
+    folder: Path,
+    workers: dict[str, Worker],
+    pids: Sequence[int],
 ) -> Measure:
+    """`pids`: of the processes whose work, with that of their children, the step is."""
     worker = workers[side.session]
     path = folder / f"{side.session}_{side.format}"
     arguments: dict[str, Any] = {"path": str(path), "format": side.format}
@@ -172,10 +219,10 @@ def _run_step(
         arguments |= {"table_type": workload.table_type, "properties": workload.properties}
     command = {SCAN: "full_scan", AGGREGATE: "aggregate", COMPACTION: "compact"}.get(step, "bench_write")
     os.sync()  # what the side before left for the disk is not paid for by this one
-    processor_before = read_processor_seconds(worker.pid)
+    processor_before = _processor_seconds(pids)
     with MemoryWatch(worker.pid) as memory:
         wall_s = float(worker.ask(command, wait_s=STEP_WAIT_S, **arguments))
-    processor_after = read_processor_seconds(worker.pid)
+    processor_after = _processor_seconds(pids)
     if step in (*WRITES, COMPACTION):
         _check_answer(side, step, data, path, workers)
     files = [file for file in path.rglob("*") if _is_data(file.relative_to(path)) and file.is_file()]
@@ -186,6 +233,12 @@ def _run_step(
         files=len(files),
         size_bytes=sum(file.stat().st_size for file in files),
     )
+
+
+def _processor_seconds(pids: Sequence[int]) -> float | None:
+    taken = [read_processor_seconds(pid) for pid in pids]
+    known = [seconds for seconds in taken if seconds is not None]
+    return sum(known) if len(known) == len(taken) else None
 
 
 def _is_data(file: Path) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from bench.data import BenchInput
 from bench.in_process import ProcessResults
-from bench.on_spark import DRIVER_MEMORY, HUDI_VERSION, SIDES_BY_KEY, Measure, Results, Side
+from bench.on_spark import DRIVER_MEMORY, EXECUTOR_MEMORY_MB, HUDI_VERSION, SIDES_BY_KEY, Measure, Results, Side
 from bench.workload import AGGREGATE, BULK_INSERT, SCAN, Workload
 
 HEADINGS = (
@@ -19,7 +19,15 @@ HEADINGS = (
 PROCESS_HEADINGS = ("step", "side", "wall s", "min to max", "processor s", "× pyhudi")
 
 
-def format_spark(results: Results, data: BenchInput, workload: Workload, *, warm_up: BenchInput, rounds: int) -> str:
+def format_spark(
+    results: Results,
+    data: BenchInput,
+    workload: Workload,
+    *,
+    warm_up: BenchInput,
+    rounds: int,
+    on_cluster: bool = False,
+) -> str:
     """A table, one line a step and side, and under it how it was measured."""
     rows = [
         _row(results, step, side)
@@ -27,13 +35,16 @@ def format_spark(results: Results, data: BenchInput, workload: Workload, *, warm
         for side in SIDES_BY_KEY.values()
         if side.name in results.measures[step]
     ]
+    where = "`local[2]`"
+    if on_cluster:
+        where = f"A standalone Spark of two workers of one core and {EXECUTOR_MEMORY_MB:,} MB each"
     lines = [
-        f"### On Spark: {workload}, {data.rows:,} rows",
+        f"### On {'a cluster' if on_cluster else 'Spark'}: {workload}, {data.rows:,} rows",
         "",
         *markdown_table(HEADINGS, rows),
         "",
         f"Twelve columns, ten partitions; the changed rows are spread over all files. Medians of {rounds} "
-        f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted. `local[2]`, "
+        f"interleaved rounds after one of {warm_up.rows:,} rows that is not counted. {where}, "
         f"driver memory {DRIVER_MEMORY}, {os.cpu_count()} processors ({platform.machine()}). "
         f"Default settings, {workload} on both Hudi sides. Processor seconds and memory are those of all "
         f"processes. “× Hudi” is the time of the side as a share of that of Apache Hudi {HUDI_VERSION} (Spark 3.5); "

@@ -16,7 +16,7 @@ from pyhudi.errors import Invalid, NotFound, Unavailable
 from pyhudi.storage import object_store
 from pyhudi.storage.object_store import ObjectStorage
 from pyhudi.storage.open import open_storage, parse_location
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 from tests.support.s3_server import KEYS_A_PAGE, S3Server
 from tests.support.store_server import StoreServer
 
@@ -269,8 +269,8 @@ def test_a_parquet_file_is_read_by_ranges(store_server: StoreServer, storage: Ob
     assert size_bytes > 6_000_000
     store_server.requests.clear()
 
-    file = open_parquet(storage, "data.parquet")
-    assert file.metadata.num_rows == 100_000
+    file = open_base_file(storage, "data.parquet")
+    assert file.row_count == 100_000
     assert store_server.counts() == ({"HEAD": 1, "GET": 1} if store_server.kind == "az" else {"GET": 1})
     assert file.read(columns=["c2", "c3"]).num_columns == 2
 

@@ -26,9 +26,9 @@ from pyhudi.merge.rules import DeleteMark, Fill
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.plan import ReadPlan
 from pyhudi.table.slices import standing_rows
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.merged_slice import read_merged
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.slices.standing_rows import StandingRows
 from pyhudi.table.slices.standing_rows import find_standing as find_standing_among

@@ -18,10 +18,10 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.rules import custom
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.plan import ReadPlan
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import read_merged, stored_blocks
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.slices.touched_rows import find_touched, read_touched
 from tests.support.compare import assert_same_rows
@@ -54,7 +54,9 @@ def rows_apart(
     schema = pa.schema([stored.field(name) for name in columns])
     base = schema.empty_table()
     if files.base_path is not None:
-        batches = read_stored_batches(storage, files.base_path, columns, use_threads=False, evolution=reading.evolution)
+        batches = read_stored_batches(
+            storage, files.base_path, columns, use_threads=False, as_written=reading.as_written
+        )
         base = pa.Table.from_batches((conform_batch(b, schema, path="base") for b in batches), schema)
     touched = find_touched(storage, files, reading, stored)
     assert (np.diff(touched) > 0).all()

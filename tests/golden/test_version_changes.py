@@ -1,4 +1,4 @@
-"""A table could become one of another version that reads otherwise, or whose properties Apache Hudi would not give.
+"""A table of one version could become one of another that reads otherwise, or has other properties than Apache Hudi's.
 
 Golden tables of versions 6, 8 and 9 go both ways, and are read like before at each stop.
 """

@@ -119,7 +119,7 @@ def alter_in_turns(table: HudiTable, hudi: ReferenceHudi, path: Path, name: str)
         assert table.compact().completed
         same()
         table.upsert(later_rows(table, "ax", 60))
-        options = {
+        options: dict[str, Any] = {
             **EVOLVES, "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.datasource.write.partitionpath.field": "part", "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 1,

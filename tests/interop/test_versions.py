@@ -50,7 +50,7 @@ def test_apache_hudi_goes_on_with_a_table_of_another_version(
         hudi: ReferenceHudi = request.getfixturevalue(name)
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())
         ts = 20 + len(table.timeline())
-        options = {**OPTIONS, **EVOLVES, "hoodie.write.table.version": after}
+        options: dict[str, Any] = {**OPTIONS, **EVOLVES, "hoodie.write.table.version": after}
         hudi.write(path, rows(ts, "w"), **options)
         assert table.table_version == after
         assert_same_rows(hudi.read(path, **EVOLVES), table.scan().to_arrow())

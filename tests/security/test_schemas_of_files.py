@@ -187,8 +187,10 @@ def test_json_that_breaks_a_parser_is_told(content: bytes) -> None:
         decode_commit(content, path="c")
     storage = MemoryStorage()
     storage.put_new(".hoodie/.schema/1_2.schemacommit", content)
+    later = Instant("20260201000000000", "commit", "COMPLETED", "20260201000000001")
+    timeline = Timeline(timeline_layout({"hoodie.timeline.layout.version": "2"}), (later,))
     with pytest.raises(CorruptFile, match="1_2"):
-        read_history(storage, Timeline(timeline_layout({}), (Instant("1", "commit", "COMPLETED", "2"),)), LATEST)
+        read_history(storage, timeline, '{"version_id": 0, "fields": []}')
 
 
 def test_what_takes_no_bytes_is_refused_in_schemas_of_logs_too() -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.spark.handovers import LONG_WAYS
 from tests.support.golden_tables import GoldenTables
+from tests.support.spark_cluster import writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
 
 SETTINGS = {
@@ -41,13 +43,14 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenTables:
     return GoldenTables(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.fixture(params=["files", "shuffle", pytest.param("files and shuffle", marks=pytest.mark.long)])
+@pytest.fixture(params=["files", "shuffle", *(pytest.param(way, marks=pytest.mark.long) for way in LONG_WAYS)])
 def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as on a
-    cluster; or both, as for a large upsert on one machine: of parts that the others test, so mostly in the long run."""
+    """How rows get to their file group: this process through files, as on one machine; Spark's shuffle, as many rows on
+    a cluster; gathered by this process, as few rows there; or through files and the shuffle, as for a large upsert on
+    one machine. The last two have parts that the others test, so they are mostly in the long run."""
     way: str = request.param
-    if way == "shuffle":
-        monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", lambda spark: False)
+    if way in ("shuffle", "gathered"):
+        writes_as_on_cluster(monkeypatch, gathers=way == "gathered")
     if way == "files and shuffle":
         monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.TAGGED_ROWS_MAX", 0)
         monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.BUCKETED_ROWS_MAX", 0)
@@ -56,8 +59,8 @@ def handover(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def by_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes as on a cluster."""
-    monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", lambda spark: False)
+    """Writes as those of many rows on a cluster."""
+    writes_as_on_cluster(monkeypatch, gathers=False)
 
 
 @pytest.fixture

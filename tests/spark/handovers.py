@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-WAYS = ("files", "shuffle", "files and shuffle")
+LONG_WAYS = ("gathered", "files and shuffle")
+WAYS = ("files", "shuffle", *LONG_WAYS)
 
 
 def handed(names: str, cases: Iterable[Any], quick: Sequence[tuple[str, Any]]) -> pytest.MarkDecorator:

@@ -4,19 +4,17 @@ A standalone cluster, one master and two workers, started from PySpark's own pac
 """
 
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from tests.support.compare import assert_same_rows
+from tests.support.spark_cluster import shuffle_all
+from tests.support.standalone_cluster import standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -41,8 +39,10 @@ def rows_of(ids: range, shift: int) -> pa.Table:
     return pa.table({"id": list(ids), "part": parts, "name": [f"n{n} {shift}" for n in ids]})
 
 
-def main(master: str, folder: Path) -> None:
+def main(master: str, folder: Path, way: str) -> None:
     """The operations on the cluster, in a driver of their own."""
+    if way == "shuffle":
+        shuffle_all(pytest.MonkeyPatch())
     import pyarrow.parquet as pq
     from pyspark.sql import SparkSession
 
@@ -65,54 +65,16 @@ def main(master: str, folder: Path) -> None:
     spark.stop()
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def wait_for(log: Path, text: str, *, count: int = 1) -> None:
-    ends = time.monotonic() + 120
-    while not log.exists() or log.read_text().count(text) < count:
-        assert time.monotonic() < ends, f"no '{text}' in {log}: {log.read_text()[-2_000:]}"
-        time.sleep(0.3)
-
-
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     pyspark = pytest.importorskip("pyspark")
-    home, port = Path(pyspark.__file__).parent, free_port()
-    url = f"spark://127.0.0.1:{port}"
-    settings = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    environment = os.environ | settings | {"PYTHONPATH": str(ROOT / "src")}
-    package, web = "org.apache.spark.deploy", ["--webui-port", "0"]
-    commands = [[f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), *web]]
-    for at in (1, 2):
-        place = ["--work-dir", str(tmp_path / f"work{at}"), "--host", "127.0.0.1", *web]
-        commands.append([f"{package}.worker.Worker", "--cores", "1", "--memory", "1500M", *place, url])
-    with ExitStack() as stack:
-        for at, command in enumerate(commands):
-            log = stack.enter_context(open(tmp_path / f"log{at}", "w"))
-            process = subprocess.Popen(
-                [str(home / "bin" / "spark-class"), *command], env=environment, stdout=log, stderr=subprocess.STDOUT
-            )
-            stack.callback(stop, process)
-            if at == 0:
-                wait_for(tmp_path / "log0", "New state: ALIVE")
-        wait_for(tmp_path / "log0", "Registering worker", count=2)
-        yield url
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT / "src")}
+    with standalone_cluster(tmp_path, Path(pyspark.__file__).parent, environment) as cluster:
+        yield cluster.master
 
 
-def stop(process: "subprocess.Popen[Any]") -> None:
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["gathered", "shuffle"])
+def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path: Path, way: str) -> None:
     import pyarrow.parquet as pq
 
     from pyhudi import HudiTable
@@ -128,7 +90,7 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
     }
 
     done = subprocess.run(
-        [sys.executable, __file__, master, str(tmp_path)],
+        [sys.executable, __file__, master, str(tmp_path), way],
         env=environment,
         capture_output=True,
         text=True,
@@ -143,4 +105,4 @@ def test_a_cluster_writes_and_reads_what_this_process_does(master: str, tmp_path
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

@@ -69,14 +69,28 @@ def main(folder: Path) -> None:
         spark.sql("CREATE TABLE t (id INT) USING hudi")
     except pyhudi.Unsupported as error:
         seen["refused"] = "createOrReplaceTempView" in str(error)
+    seen["streams refused"] = [refusal(spark.readStream), refusal(spark.readStream.format("rate").load().writeStream)]
     (folder / "seen.json").write_text(json.dumps(seen))
     spark.stop()
+
+
+def refusal(stream: Any) -> str:
+    """What the format's refusal says to use instead."""
+    import pyhudi
+
+    try:
+        stream.format("hudi")
+    except pyhudi.Unsupported as error:
+        return "foreachBatch" if "foreachBatch" in str(error) else "incremental" if "incremental" in str(error) else ""
+    return "not refused"
 
 
 def count_one_partition_of_a_table_with_logs(spark: Any, rows: Any, path: Path) -> int:
     """Rows of a partition, whose filter is the DataFrame's: the files of the others are not there."""
     from pyhudi import HudiTable
+    from pyhudi.engine.spark.read import merged
 
+    merged.PARTITION_BYTES_MIN = 0  # each partition gets a plan of its own, as one that is large does
     table = HudiTable.create(path, name="t", record_key="id", partition_by="part", table_type="MERGE_ON_READ")
     table.bulk_insert(rows)
     table.upsert(rows.selectExpr("id", "part", "n + 1000 n"))
@@ -112,6 +126,7 @@ def test_a_connect_session_writes_and_reads(tmp_path: Path) -> None:
         "pruned": 67,
         "loaded": 200,
         "refused": True,
+        "streams refused": ["incremental", "foreachBatch"],
     }
 
 

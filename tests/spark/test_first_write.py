@@ -9,7 +9,9 @@ from pyspark.sql import functions as f
 
 import pyhudi.spark
 from pyhudi import HudiError, HudiTable, NotFound
+from pyhudi.api import writes
 from pyhudi.txn.locks.guard import LocalGuard
+from pyhudi.write.input.source import Operation
 from tests.spark.handovers import handed
 
 pytestmark = pytest.mark.spark
@@ -57,7 +59,12 @@ def test_what_others_have_of_a_new_table_stays(trips: Any, tmp_path: Path, monke
     """Another writer holds the table, or wrote to it, before the first write fails."""
     first = tmp_path / "held"
     make = HudiTable.create
-    monkeypatch.setattr(HudiTable, "bulk_insert", lambda table, data, options: HudiTable.upsert(table, 1))
+    write = writes.write
+
+    def failing(handle: Any, operation: Operation, data: Any, call: Any) -> Any:
+        return write(handle, operation, 1 if operation is Operation.BULK_INSERT else data, call)
+
+    monkeypatch.setattr(writes, "write", failing)
     bulk = {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}
     held = LocalGuard(str(first)).acquire("upsert", "20261121093000000")
     with held, pytest.raises(HudiError, match="__arrow_c_stream__"):

@@ -48,7 +48,12 @@ def moving_rows() -> pa.Table:
 @handed(
     "index, moves",
     [("BLOOM", "true"), ("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "true"), ("GLOBAL_SIMPLE", "false")],
-    [("files", ("GLOBAL_SIMPLE", "true")), ("shuffle", ("GLOBAL_BLOOM", "true")), ("shuffle", ("BLOOM", "true"))],
+    [
+        ("files", ("GLOBAL_SIMPLE", "true")),
+        ("gathered", ("GLOBAL_SIMPLE", "false")),
+        ("shuffle", ("GLOBAL_BLOOM", "true")),
+        ("shuffle", ("BLOOM", "true")),
+    ],
 )
 def test_indexes_on_spark_find_what_they_find_in_this_process(
     spark: Any, tmp_path: Path, handover: str, index: str, moves: str, is_ordered: bool

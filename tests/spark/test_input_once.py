@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from pyhudi import HudiTable
 from pyhudi.engine.spark.write import shuffle
 from pyhudi.engine.spark.write.kept import is_plain_scan
+from tests.spark.handovers import handed
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +69,11 @@ def test_only_plain_scans_are_read_again(
     assert is_plain_scan(make(spark, scan)) is expected
 
 
-@pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
+@handed(
+    "operation",
+    ["bulk_insert", "upsert"],
+    [(way, operation) for way in ("files", "shuffle", "gathered") for operation in ("bulk_insert", "upsert")][1:],
+)
 def test_random_columns_are_evaluated_once(
     spark: Any, scan: Any, tmp_path: Path, handover: str, operation: str
 ) -> None:
@@ -85,7 +90,11 @@ def test_random_columns_are_evaluated_once(
     assert rows.num_rows == 600 == len(set(rows["key"].to_pylist()))
 
 
-@pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert", "delete"])
+@handed(
+    "operation",
+    ["bulk_insert", "insert", "upsert", "delete"],
+    [(way, operation) for way in ("files", "shuffle", "gathered") for operation in ("insert", "upsert", "delete")],
+)
 def test_each_row_of_the_input_is_evaluated_once(
     spark: Any, scan: Any, tmp_path: Path, handover: str, operation: str
 ) -> None:

@@ -33,7 +33,12 @@ def assert_read_alike(spark: Any, twins: Twins) -> None:
 @handed(
     "block_format, version, ordering",
     [(*block, ordering) for block in (("parquet", 8), ("avro", 9), ("hfile", 6)) for ordering in ("ts", None)],
-    [("files", ("parquet", 8, "ts")), ("shuffle", ("avro", 9, None)), ("shuffle", ("hfile", 6, "ts"))],
+    [
+        ("files", ("parquet", 8, "ts")),
+        ("gathered", ("avro", 9, "ts")),
+        ("shuffle", ("avro", 9, None)),
+        ("shuffle", ("hfile", 6, "ts")),
+    ],
 )
 def test_operations_on_spark_are_those_in_this_process(
     spark: Any, tmp_path: Path, handover: str, block_format: str, version: int, ordering: str | None
@@ -62,7 +67,11 @@ def test_operations_on_spark_are_those_in_this_process(
 @handed(
     "table_type, engine",
     [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "SIMPLE"), ("MERGE_ON_READ", "CONSISTENT_HASHING")],
-    [("files", ("MERGE_ON_READ", "SIMPLE")), ("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING"))],
+    [
+        ("files", ("MERGE_ON_READ", "SIMPLE")),
+        ("gathered", ("COPY_ON_WRITE", "SIMPLE")),
+        ("shuffle", ("MERGE_ON_READ", "CONSISTENT_HASHING")),
+    ],
 )
 def test_rows_go_to_the_same_buckets_as_in_this_process(
     spark: Any, tmp_path: Path, handover: str, table_type: str, engine: str
@@ -160,7 +169,11 @@ def test_an_insert_drops_what_the_logs_left_and_takes_what_they_deleted(
     assert_read_alike(spark, twins)
 
 
-@handed("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"], [("files", "SIMPLE"), ("shuffle", "BLOOM")])
+@handed(
+    "index",
+    ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"],
+    [("files", "SIMPLE"), ("gathered", "GLOBAL_SIMPLE"), ("shuffle", "BLOOM")],
+)
 def test_a_key_that_comes_back_is_one_row(spark: Any, tmp_path: Path, handover: str, index: str) -> None:
     """Its base row is still in the file group whose log deleted it."""
     twins = Twins(spark, tmp_path, **FACTS, ordering="ts", properties={"hoodie.index.type": index, **ONLY_LOGS})

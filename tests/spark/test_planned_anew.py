@@ -10,17 +10,20 @@ from pyspark.sql import functions as f
 import pyhudi.spark
 from pyhudi import HudiTable
 from pyhudi.txn.action.write import RunningWrite
+from tests.spark.handovers import handed
 
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("is_here", [True, False], ids=["staged", "shuffled"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@handed(
+    "table_type",
+    ["COPY_ON_WRITE", "MERGE_ON_READ"],
+    [("files", "COPY_ON_WRITE"), ("shuffle", "MERGE_ON_READ"), ("gathered", "COPY_ON_WRITE")],
+)
 def test_a_frame_is_planned_anew_from_what_was_read_once(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_here: bool, table_type: str
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handover: str, table_type: str
 ) -> None:
     pyhudi.spark.register(spark)
-    monkeypatch.setattr("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", lambda spark: is_here)
     path = tmp_path / "t"
     table = HudiTable.create(
         path, name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type, table_version=9

@@ -215,12 +215,6 @@ def sql_of(text: str) -> Callable[[Any, str], Any]:
 
 
 REFUSED = {
-    "readStream": (lambda spark, path: spark.readStream.format("hudi"), "'incremental'"),
-    "readStream.load": (lambda spark, path: spark.readStream.load(path, format="hudi"), "'incremental'"),
-    "writeStream": (
-        lambda spark, path: spark.readStream.format("rate").load().writeStream.format("Hudi"),
-        "foreachBatch",
-    ),
     **{
         statement: (sql_of(statement), "createOrReplaceTempView")
         for statement in (

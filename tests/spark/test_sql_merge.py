@@ -66,6 +66,14 @@ def test_a_source_may_be_a_table_a_query_or_a_cte(filled: Sql) -> None:
     assert sql.rows("t") == [(1, "one", 10, "x"), (3, "c", 21, "y")]
 
 
+def test_a_row_that_was_stored_without_an_ordering_value_is_deleted(filled: Sql) -> None:
+    filled("SET hoodie.spark.sql.insert.into.operation = bulk_insert")
+    filled("INSERT INTO t SELECT 4, 'd', CAST(NULL AS BIGINT), 'y'")
+    filled("RESET hoodie.spark.sql.insert.into.operation")
+    merge(filled, "(4, '', 1L, 'y', 'd'), (1, 'one', 11L, 'x', 'u')", ALL.partition("WHEN NOT")[0])
+    assert filled.rows("t") == [(1, "one", 11, "x"), B, C]
+
+
 def test_event_time_ordering_keeps_the_greater_row(filled: Sql) -> None:
     rows = "(1, 'late', 5L, 'x', ''), (2, 'next', 11L, 'x', ''), (9, 'less', 1L, 'z', ''), (9, 'most', 2L, 'z', '')"
     merge(filled, rows, "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
@@ -122,7 +130,24 @@ def test_new_rows_have_new_keys(sql: Sql) -> None:
         merge(sql, "(1, 'z', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *", on="t.name = s.name")
     with pytest.raises(Invalid, match="each new record key, found several for id=9"):
         merge(sql, "(9, 'p', 1L, 'x', ''), (9, 'q', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *")
+    with pytest.raises(Invalid, match="found id=1, dt='x'"):  # 1.4 is no INT, and would be stored as 1
+        merge(sql, "(1.4, 'z', 1L, 'x', '')", "WHEN NOT MATCHED THEN INSERT *")
     assert len(sql.rows("t")) == 4
+
+
+def test_rows_without_partition_value_keep_their_keys(sql: Sql) -> None:
+    """A null equals nothing in ON. The partition of nulls is that of empty texts."""
+    sql(f"{CREATE} (primaryKey = 'id')")
+    sql("INSERT INTO t VALUES (1, 'a', 1, NULL)")
+
+    for rows, expected in (
+        ("(1, 'z', 1L, NULL, '')", "found id=1, dt=None"),
+        ("(1, 'z', 1L, '', '')", "found id=1, dt=''|found id=1, dt=None"),
+        ("(2, 'p', 1L, '', ''), (2, 'q', 1L, NULL, '')", "found several for id=2"),
+    ):
+        with pytest.raises(Invalid, match=expected):
+            merge(sql, rows, "WHEN NOT MATCHED THEN INSERT *", on="t.id = s.id AND t.dt = s.dt")
+    assert sql.rows("t") == [(1, "a", 1, None)]
 
 
 def test_tables_without_keys_are_merged(sql: Sql) -> None:

@@ -50,6 +50,19 @@ def test_save_as_table_takes_a_path(sql: Sql, tmp_path: Path) -> None:
     assert sql.rows("t") == [(1, "a", 10, "x")]
 
 
+def test_options_of_a_reader_count_for_a_name(sql: Sql) -> None:
+    """Spark passes over them, and would show the newest rows."""
+    sql("CREATE TABLE t (id INT) USING hudi")
+    sql("INSERT INTO t VALUES (1)")
+    first = sql("SELECT max(_hoodie_commit_time) FROM t")[0][0]
+    sql("INSERT INTO t VALUES (2)")
+
+    read = sql.spark.read.option("as.of.instant", first)
+    assert [row.id for row in read.table("t").collect()] == [1]
+    assert [row.id for row in read.format("hudi").table(f"{sql.database}.t").collect()] == [1]
+    assert sql.spark.read.table("t").count() == 2
+
+
 def test_insert_into_goes_by_places(sql: Sql) -> None:
     sql("CREATE TABLE t (id INT, name STRING, ts BIGINT, dt STRING) USING hudi PARTITIONED BY (dt)")
     rows = frame(sql, (1, "a", 10, "x")).selectExpr("id", "dt AS other", "ts", "name AS dt")

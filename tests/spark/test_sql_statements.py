@@ -149,6 +149,8 @@ def test_a_table_that_is_there_gets_a_name(filled: Sql) -> None:
     assert filled.rows("t") == [B, C]
     with pytest.raises(Invalid, match="primaryKey: expected 'id'"):
         filled(f"CREATE TABLE other USING hudi TBLPROPERTIES (primaryKey = 'name') LOCATION '{path}'")
+    with pytest.raises(Invalid, match=r"column 'ts': expected bigint.*found string"):
+        filled(f"CREATE TABLE other (name VARCHAR(9), ts STRING) USING hudi LOCATION '{path}'")
     filled("DROP TABLE again")
     assert filled.rows("t") == [B, C]
 
@@ -394,6 +396,8 @@ def test_an_external_table_outlives_its_name_but_for_purge(sql: Sql) -> None:
         "ALTER TABLE t SET LOCATION '/nowhere'",
         "ALTER TABLE t RENAME TO u",
         "REPLACE TABLE t (id INT) USING hudi",
+        "EXPLAIN UPDATE t SET name = 'x'",
+        "INSERT INTO hudi.`/TABLE / t` VALUES (1)",
     ],
 )
 def test_what_is_not_there_says_what_to_do(filled: Sql, text: str) -> None:

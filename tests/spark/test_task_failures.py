@@ -10,10 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
+from tests.support.spark_cluster import writes_as_on_cluster
 from tests.support.spark_jvm import SHORT_LIVED
 
 pytestmark = pytest.mark.spark
@@ -76,8 +76,7 @@ def main(folder: Path, table_type: str) -> None:
     """The writes, in a process whose workers have the hook; notes what became of them."""
     from pyspark.sql import SparkSession
 
-    # Tasks write, as on a cluster.
-    mock.patch("pyhudi.engine.spark.write.staged_source.runs_on_this_machine", return_value=False).start()
+    writes_as_on_cluster(pytest.MonkeyPatch(), gathers=False)  # tasks write
     settings: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", **SHORT_LIVED}
     spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
     seen = write_with_faults(spark, folder / "t", folder / "faults", table_type)

@@ -85,6 +85,7 @@ UNTAGGED = pytest.mark.parametrize("handover", ["files", "shuffle"], indirect=Tr
     [
         ("files", ("GLOBAL_SORT", "true")), ("files", ("PARTITION_SORT", "false")),
         ("shuffle", ("GLOBAL_SORT", "false")), ("shuffle", ("PARTITION_SORT", "true")),
+        ("gathered", ("GLOBAL_SORT", "false")),
     ],
 )  # fmt: skip
 def test_a_sorted_bulk_insert_lays_keys_down_in_order(

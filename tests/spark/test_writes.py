@@ -138,7 +138,7 @@ LAYOUTS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
 @handed(
     "layout",
     LAYOUTS,
-    [("files", "hive, version 6"), ("files", "partitioned"), ("shuffle", "url-encoded composite")],
+    [("files", "hive, version 6"), ("gathered", "partitioned"), ("shuffle", "url-encoded composite")],
 )
 def test_operations_on_spark_are_those_in_this_process(spark: Any, tmp_path: Path, handover: str, layout: str) -> None:
     facts, parts = LAYOUTS[layout]

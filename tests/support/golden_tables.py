@@ -85,14 +85,22 @@ class GoldenTables:
 
 @cache
 def golden_names() -> tuple[str, ...]:
-    """Every table but those of `evolved_names`, by name."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.zip") if "_evo_" not in path.stem))
+    """Every table but those of `evolved_names` and `base_file_names`, by name."""
+    others = {*evolved_names(), *base_file_names()}
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.zip") if path.stem not in others))
 
 
 @cache
 def evolved_names() -> tuple[str, ...]:
     """The tables whose columns Apache Hudi changed by ALTER TABLE, with schema on read."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*_evo_*.zip")))
+
+
+@cache
+def base_file_names() -> tuple[str, ...]:
+    """The tables whose base files are no Parquet files that hold every column."""
+    kinds = ("_orc_", "_bootstrap_", "_drop_part_", "_lance_")
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.zip") if any(kind in path.stem for kind in kinds)))
 
 
 def with_long(names: Iterable[str], quick: Container[str]) -> list[object]:

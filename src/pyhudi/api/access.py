@@ -114,6 +114,7 @@ def metadata_upkeep(
         indexes=settings.indexes,
         finds_keys=settings.index_type != "BUCKET",
         lost=frozenset((*lost, *rebuilds)),
+        source_folder=access.source_folder,
     )
     if lost:
         upkeep.give_up()

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyhudi.api import frames
+from pyhudi.api import frames, writes
 from pyhudi.api.access import table_access
 from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.overwrite import has_columns_of, has_facts_of, replacing_table
 from pyhudi.api.table import HudiTable
+from pyhudi.api.writes import NO_CALL, WriteCall
 from pyhudi.errors import CorruptFile, HudiError, Invalid, NotFound, Unsupported
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.options.read_options import (
@@ -22,6 +24,7 @@ from pyhudi.options.read_options import (
 )
 from pyhudi.options.resolve import find_fact, merge_options
 from pyhudi.options.table_facts import Fact, FactValue
+from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.storage.open import parse_location
 from pyhudi.table.changes.incremental import OnCleaned
 from pyhudi.table.facts.bucket_facts import BUCKET_OPTIONS, ENGINE, INDEX_TYPE
@@ -107,12 +110,14 @@ def _is_table(path: str) -> bool:
     return False
 
 
-def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object]) -> None:
+def save_dataframe(
+    dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, object], *, call: WriteCall = NO_CALL
+) -> None:
     """`df.write.format("hudi").options(...).mode(...).save(path)`.
 
     `append` writes to the table, made if need be. `overwrite` replaces it, all or nothing; with the operations
     insert_overwrite and insert_overwrite_table it replaces rows of the table that is there. `ignore` and `error` are as
-    in Spark.
+    in Spark. `call`: what else goes with the commit; its options do not count.
     """
     merged = merge_options(write=options, opened=None, table={})
     operation = _operation(merged)
@@ -129,7 +134,7 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
             pass
         case "overwrite":
             if exists and operation not in _OVERWRITES:
-                _overwrite(dataframe, path, operation, merged)
+                _overwrite(dataframe, path, operation, merged, call)
                 return
         case "ignore":
             if exists:
@@ -143,29 +148,47 @@ def save_dataframe(dataframe: "DataFrame", path: str, mode: str, options: Mappin
             raise Invalid(f"mode '{mode}': expected append, overwrite, ignore or errorifexists")
 
     if exists:
-        _write(HudiTable.open(path), dataframe, operation, merged)
+        _write(HudiTable.open(path), dataframe, operation, merged, call)
         return
     table = _create(path, merged)
     with taken_back_on_failure(path):
-        _write(table, dataframe, operation, merged)
+        _write(table, dataframe, operation, merged, call)
 
 
-def _write(table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str]) -> None:
+def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
+    """Check the options of writes that are to come, as far as this can be done without rows.
+
+    Raises: as `save_dataframe`.
+    """
+    merged = merge_options(write=options, opened=None, table={})
+    _operation(merged)
+    AfterCommitSettings.from_options(merged)
+    if HudiTable.exists(path):
+        HudiTable.open(path)._handle.prepare({k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)})
+        return
+    WriteSettings.from_options(merged)
+    refuse_unwritable_keys(new_table_properties(_new_table(merged)), None)
+
+
+def _write(
+    table: HudiTable, dataframe: "DataFrame", operation: str, options: Mapping[str, str], call: WriteCall
+) -> None:
     operation = _operation_without_keys(table, dataframe, operation, options)
     call_options = {k: v for k, v in options.items() if k not in (_OPERATION, _TO_DELETE)}
+    said = replace(call, options=call_options)
 
     if operation == "delete_partition":
         named = options.get(_TO_DELETE, "")
-        table.delete_partitions(
-            table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options),
-            options=call_options,
+        chosen = (
+            table.partitions_like(named.split(",")) if named else table.partitions_of(dataframe, options=call_options)
         )
+        writes.delete_partitions(table._handle, chosen, said)
         return
 
-    getattr(table, operation)(dataframe, options=call_options)
+    writes.write(table._handle, Operation(operation.upper()), dataframe, said)
 
 
-def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mapping[str, str]) -> None:
+def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mapping[str, str], call: WriteCall) -> None:
     """Replace a table by what the options and the rows say, all or nothing.
 
     A table with the facts and columns of the old one is a commit that replaces every file group: history, time travel
@@ -185,14 +208,15 @@ def _overwrite(dataframe: "DataFrame", path: str, operation: str, options: Mappi
         refuse_without_keys(config, Operation(operation.upper()), settings, dataframe.columns)
         call_options = {name: text for name, text in options.items() if name not in (_OPERATION, _TO_DELETE)}
         as_first = _as_first_write(operation, settings, makes_keys=not table.record_key)
-        table.insert_overwrite_table(dataframe, options={**call_options, **as_first})
+        said = replace(call, options={**call_options, **as_first})
+        writes.write(table._handle, Operation.INSERT_OVERWRITE_TABLE, dataframe, said)
         return
 
     told = {name: text for name, text in options.items() if name.startswith(CALLBACK_PREFIX)}
     lock = LockSettings.from_options(options, {})
     with replacing_table(path, wait_ms=settings.lock_wait_ms, lock=lock) as staged:
         others = {name: text for name, text in options.items() if name not in told}
-        _write(_create(staged, others), dataframe, operation, others)
+        _write(_create(staged, others), dataframe, operation, others, replace(call, may_begin=None))
     callback = CommitCallback.from_options(told)
     if callback is not None:
         read = table_access(path).snapshot

@@ -1,7 +1,9 @@
 """The partitions of a table that have rows, and what their paths tell."""
 
+import pyarrow as pa
+
 from pyhudi.api.table import HudiTable
-from pyhudi.format.keys.record_keys import partition_values
+from pyhudi.format.keys.record_keys import key_text, partition_values
 
 
 def living_partitions(table: HudiTable) -> tuple[str, ...]:
@@ -14,3 +16,18 @@ def partition_texts(table: HudiTable, path: str) -> dict[str, str | None]:
     """The texts of partition columns as a path tells them, by column."""
     snapshot = table._access.snapshot()
     return dict(partition_values(path, snapshot.key_spec))
+
+
+def text_in_path(table: HudiTable, name: str, value: pa.Scalar) -> str | None:
+    """The text that paths have for a value of a partition column; None for a null and for an empty text.
+
+    The column's paths are made of values as they are, and not of times.
+    """
+    rows = pa.table({name: pa.array([value.as_py()], value.type)})
+    found: str | None = key_text(rows, name, table._access.snapshot().key_spec)[0].as_py()
+    return found or None
+
+
+def has_times_in_paths(table: HudiTable, name: str) -> bool:
+    """Whether many values of a partition column share a path: that of their day, for one."""
+    return name in table._access.snapshot().key_spec.time_based

@@ -57,7 +57,7 @@ def scan(
     predicate = None if where is None else parse_predicate(where, shown.schema(snapshot.schema_with_meta))
     skipping = None
     # Indexes speak of the latest files, and of columns by the names that they had when their files were written.
-    if predicate is not None and as_of is None and snapshot.evolution is None:
+    if predicate is not None and as_of is None and snapshot.as_written.is_today:
         skipping = data_skipping(handle.access, snapshot, handle.options, handle.executor)
 
     plan = plan_snapshot(

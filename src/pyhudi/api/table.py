@@ -26,7 +26,8 @@ from pyhudi.errors import hide_secrets
 from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES
 from pyhudi.format.timeline.instant import Instant
-from pyhudi.options.resolve import merge_options
+from pyhudi.options.read_options import SOURCE_FOLDER
+from pyhudi.options.resolve import merge_options, option_texts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.undo.restore import RestoreResult
 from pyhudi.services.undo.rollback import RollbackResult
@@ -111,7 +112,8 @@ class HudiTable(VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
     ) -> Self:
         """Open the table at `path`. `options`: defaults of this handle's writes; `hoodie.metadata.enable` false also
         makes its reads list the storage instead of asking the metadata table; `hoodie.enable.data.skipping` false makes
-        them leave its indexes alone.
+        them leave its indexes alone; `hoodie.bootstrap.base.path` says where the files are now that the table was
+        bootstrapped from.
 
         Raises: NotFound when the path holds no table; CorruptFile when its properties are torn; Unsupported
         for a table that this release does not know.
@@ -123,7 +125,8 @@ class HudiTable(VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
         AfterCommitSettings.from_options(given)
         if not WriteSettings.from_options(given).metadata_enabled:
             access = replace(access, open_listing=list_storage)
-        return cls(access, options or {}, executor or LocalExecutor())
+        source_folder = option_texts(options or {}).get(SOURCE_FOLDER) or None
+        return cls(replace(access, source_folder=source_folder), options or {}, executor or LocalExecutor())
 
     @staticmethod
     def exists(path: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> bool:

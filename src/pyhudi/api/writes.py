@@ -63,11 +63,18 @@ OnCommit = Callable[[WriteResult], None]
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
-    """What a caller says beside the rows. `extra_metadata`: stored in the commit. `on_commit`: told of the result."""
+    """What a caller says beside the rows. `extra_metadata`: stored in the commit. `on_commit`: told of the result.
+
+    `may_begin`: looks at the table in the turn in which the write begins, and raises if the write must not be.
+    """
 
     options: Mapping[str, object] | None = None
     extra_metadata: Mapping[str, str] | None = None
     on_commit: OnCommit | None = None
+    may_begin: Callable[[Snapshot], None] | None = None
+
+
+NO_CALL = WriteCall()
 
 
 def write(handle: TableHandle, operation: Operation, data: Any, call: WriteCall) -> WriteResult:
@@ -125,7 +132,7 @@ class WriteCourse:
         self._callback, self._on_commit = _callback(handle, call), call.on_commit
         self.extra = _extra(settings, merged, call)
         self._after = AfterCommitSettings.from_options(merged)
-        self._options = call.options
+        self._options, self._may_begin = call.options, call.may_begin
         self._ending = _Ending(self._after, ends_clusterings=settings.passes_clusterings and settings.ends_clusterings)
 
     def finish(self, session: WriteSession) -> None:
@@ -135,7 +142,9 @@ class WriteCourse:
     def run(self, attempt: Callable[[Turns], WriteResult], access: TableAccess, cluster: Any | None) -> WriteResult:
         """The result of an attempt that nothing was in the way of. `cluster`: whose tasks read data files."""
         readers = self._handle.readers(cluster)
-        writer = _Writer(self._handle, access, self._settings, self._after, self._operation, readers, self._snapshot)
+        writer = _Writer(
+            self._handle, access, self._settings, self._after, self._operation, readers, self._snapshot, self._may_begin
+        )
         return writer.run(attempt)
 
     def follow(self, result: WriteResult, access: TableAccess, cluster: Any | None) -> None:
@@ -183,7 +192,7 @@ def _delete_chosen(handle: TableHandle, choose: ChoosePartitions, call: WriteCal
 
     after = AfterCommitSettings.from_options(merged)
     ending = _Ending(after, ends_clusterings=False)
-    writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot)
+    writer = _Writer(handle, handle.access, settings, after, operation, None, snapshot, call.may_begin)
     result = writer.run(lambda turns: run_delete_partitions(turns, choose, extra_metadata=extra, then=ending.run))
     if result.requested is not None:
         _tell(handle, result, callback, call.on_commit)
@@ -252,7 +261,7 @@ class _Writer:
 
     Where logs are named after their slice, two writers could give the same name, and a compaction that is planned
     beside a write would lose its log. There a write holds the table throughout.
-    `opened`: the table as it was when the input was checked.
+    `opened`: the table as it was when the input was checked. `may_begin`: as of `WriteCall`.
     """
 
     handle: TableHandle
@@ -262,6 +271,7 @@ class _Writer:
     operation: Operation
     readers: Executor | None
     opened: Snapshot
+    may_begin: Callable[[Snapshot], None] | None
 
     def run(self, attempt: Callable[[Turns], WriteResult]) -> WriteResult:
         """The result of an attempt that nothing was in the way of.
@@ -295,6 +305,8 @@ class _Writer:
         with self._session(self.settings.lock_wait_ms) as session:
             if session.snapshot.config.facts() != self.opened.config.facts():
                 raise Conflict(f"table '{self.handle.name}' was made anew while the input was read; open it again")
+            if self.may_begin is not None:
+                self.may_begin(session.snapshot)
             yield session
 
     def _go_on(self) -> AbstractContextManager[WriteSession]:

@@ -92,9 +92,14 @@ def encode_table_properties(properties: Mapping[str, str], *, epoch_ms: int, is_
 
 def encode_partition_metadata(*, requested: str, partition: str, epoch_ms: int) -> bytes:
     """The content of `.hoodie_partition_metadata`. Spec: format/layout.md section 3."""
-    depth = len(partition.split("/")) if partition else 0
-    properties = {"commitTime": requested, "partitionDepth": str(depth)}
+    properties = partition_metadata(requested=requested, partition=partition)
     return format_properties(properties, comments=("partition metadata", java_date(epoch_ms)))
+
+
+def partition_metadata(*, requested: str, partition: str) -> dict[str, str]:
+    """What the file of a partition says."""
+    depth = len(partition.split("/")) if partition else 0
+    return {"commitTime": requested, "partitionDepth": str(depth)}
 
 
 def java_date(epoch_ms: int) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.footer import KeyFooter
@@ -21,7 +20,8 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.bloom_metadata import KeyRange, KeyStatistics
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, open_rows
 
 log = logging.getLogger("pyhudi")
 
@@ -37,6 +37,7 @@ class BloomSearch:
 
     `statistics`: from a metadata table that knows ranges or filters (`hoodie.bloom.index.use.metadata`). If it lacks
     one of a file, the file's footer is read. `ranges`: the ranges that it knows of the files to be searched.
+    `as_written`: how the files hold their keys.
 
     Requests: the footer of each file once, unless the metadata table rules the file out; key columns only of row groups
     for which a filter let a key through.
@@ -47,6 +48,7 @@ class BloomSearch:
     prunes_by_range: bool = True
     statistics: KeyStatistics | None = None
     ranges: Mapping[str, KeyRange] = field(default_factory=dict)
+    as_written: AsWritten = TODAY
 
     @property
     def prunes(self) -> bool:
@@ -84,7 +86,7 @@ class BloomSearch:
         if not len(maybe):
             return FoundKeys(maybe, maybe)
 
-        with closing(open_parquet(storage, path)) as file:
+        with closing(open_rows(storage, path, as_written=self.as_written)) as file:
             # Without a filter in the metadata table, the file's footer may have one.
             if bloom is None:
                 known = _read_footer(file, path)
@@ -105,7 +107,7 @@ class BloomSearch:
     def _may_overlap(self, storage: Storage, path: str, bounds: KeyBounds) -> bool:
         ends = self.ranges.get(path)
         if ends is None:
-            with closing(open_parquet(storage, path)) as file:
+            with closing(open_rows(storage, path, as_written=self.as_written)) as file:
                 ends = self._ends(_read_footer(file, path))
         low, high = ends or (bounds.low, bounds.high)
         return bounds.low <= high and low <= bounds.high
@@ -114,7 +116,7 @@ class BloomSearch:
         maybe = _survivors(keys, self.ranges.get(path), bloom)
         if bloom is not None or not len(maybe):
             return bool(len(maybe))
-        with closing(open_parquet(storage, path)) as file:
+        with closing(open_rows(storage, path, as_written=self.as_written)) as file:
             known = _read_footer(file, path)
         return bool(len(_survivors(keys, self._ends(known), known.bloom)))
 
@@ -130,8 +132,8 @@ class _Known:
     bloom: BloomFilter | None
 
 
-def _read_footer(file: pq.ParquetFile, path: str) -> _Known:
-    footer = KeyFooter.parse(file.metadata.metadata)
+def _read_footer(file: OpenBaseFile, path: str) -> _Known:
+    footer = KeyFooter.parse(file.entries)
     bloom, why_none = footer.usable_bloom(path=path)
     if bloom is None:
         level = logging.WARNING if footer.bloom_text is not None else logging.INFO
@@ -152,7 +154,7 @@ def _let_through(bloom: BloomFilter | None, keys: pa.Array) -> np.ndarray:
     return np.flatnonzero(np.asarray(bloom.may_contain(keys)))
 
 
-def _stored_among(file: pq.ParquetFile, keys: pa.Array) -> FoundKeys:
+def _stored_among(file: OpenBaseFile, keys: pa.Array) -> FoundKeys:
     """Which of the keys (ascending) the file holds."""
     found = list(find_in_groups(file, keys))
     nothing = [np.zeros(0, np.int64)]
@@ -172,23 +174,23 @@ class FoundInGroup:
     numbers: np.ndarray
 
 
-def find_in_groups(file: pq.ParquetFile, keys: pa.Array) -> Iterator[FoundInGroup]:
+def find_in_groups(file: OpenBaseFile, keys: pa.Array) -> Iterator[FoundInGroup]:
     """Where the file holds the keys (ascending): the row groups that do. Reads keys only where statistics allow one."""
-    column = next(n for n in range(len(file.schema)) if file.schema.column(n).path == RECORD_KEY)
     start_row = 0
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        statistics, first_row = group.column(column).statistics, start_row
-        start_row += group.num_rows
+    for number, row_count in enumerate(file.group_rows):
+        first_row = start_row
+        start_row += row_count
 
         start, stop = 0, len(keys)
-        if statistics is not None and statistics.has_min_max and isinstance(statistics.min, str):
-            start, stop = _span(keys, statistics.min, statistics.max)
+        facts = file.chunk(number, RECORD_KEY)
+        low, high = (facts.bounds if facts is not None else None) or (None, None)
+        if isinstance(low, str) and isinstance(high, str):
+            start, stop = _span(keys, low, high)
 
         if start == stop:
             continue
 
-        stored = file.read_row_group(number, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
+        stored = file.read([RECORD_KEY], groups=[number]).column(RECORD_KEY)
         at = one_array(pc.index_in(stored, value_set=keys.slice(start, stop - start)))
         positions = np.flatnonzero(np.asarray(at.is_valid()))
         if len(positions):
@@ -215,7 +217,7 @@ def metadata_survivors(statistics: KeyStatistics, paths: Sequence[str], keys: Se
     return left
 
 
-def footer_survivors(file: pq.ParquetFile, path: str, keys: pa.Array) -> pa.Array:
+def footer_survivors(file: OpenBaseFile, path: str, keys: pa.Array) -> pa.Array:
     """The keys (ascending) that range and filter in an open file's footer do not rule out."""
     known = _read_footer(file, path)
     return keys.take(pa.array(_survivors(keys, known.ends, known.bloom)))

@@ -25,7 +25,7 @@ from pyhudi.table.facts.bucket_facts import (
     INDEX_TYPE,
     BucketFacts,
 )
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.rows import AsWritten, open_rows
 from pyhudi.table.view.file_system_view import FileSlice
 
 _DIGITS = 8
@@ -167,7 +167,7 @@ def _unsaid(table: str) -> str:
 
 
 def check_stored_keys(
-    storage: Storage, rule: BucketRule, live: Mapping[int, FileSlice], *, partition: str
+    storage: Storage, rule: BucketRule, live: Mapping[int, FileSlice], as_written: AsWritten, *, partition: str
 ) -> int | None:
     """Check a rule that the table does not store against stored keys: the first of a partition's largest base file.
 
@@ -182,10 +182,10 @@ def check_stored_keys(
     base = live[bucket].base_file
     assert base is not None
     path = join(partition, base.name.format())
-    with closing(open_parquet(storage, path)) as file:
-        if not file.metadata.num_row_groups:
+    with closing(open_rows(storage, path, as_written=as_written)) as file:
+        if not len(file.group_rows):
             return 0
-        keys = file.read_row_group(0, [RECORD_KEY], use_threads=False).column(RECORD_KEY)
+        keys = file.read([RECORD_KEY], groups=[0]).column(RECORD_KEY)
 
     found = rule.bucket_of(keys)
     strays = np.flatnonzero(found != bucket)

@@ -6,6 +6,7 @@ from pyhudi.index.base_files import BaseFileIndex
 from pyhudi.index.bloom import BloomSearch
 from pyhudi.index.hits import Index
 from pyhudi.index.simple import SimpleSearch
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
 
 FileLookupType: TypeAlias = Literal["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
 """Indexes that look keys up in base files, or in the metadata table's statistics of base files."""
@@ -26,7 +27,8 @@ def is_global_index(kind: IndexType) -> bool:
     return kind.startswith("GLOBAL_") or kind == "RECORD_INDEX"
 
 
-def choose_index(kind: FileLookupType, *, prunes_by_range: bool) -> Index:
+def choose_index(kind: FileLookupType, as_written: AsWritten = TODAY, *, prunes_by_range: bool) -> Index:
     """The index for a name. `prunes_by_range`: whether a Bloom index uses key ranges."""
-    search = BloomSearch(prunes_by_range) if kind in ("BLOOM", "GLOBAL_BLOOM") else SimpleSearch()
+    is_bloom = kind in ("BLOOM", "GLOBAL_BLOOM")
+    search = BloomSearch(prunes_by_range, as_written=as_written) if is_bloom else SimpleSearch(as_written)
     return BaseFileIndex(search, is_global=is_global_index(kind))

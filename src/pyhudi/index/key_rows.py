@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec, missing_keys, record_keys
@@ -16,7 +15,8 @@ from pyhudi.index.bloom import FoundInGroup, find_in_groups, footer_survivors
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.files import read_planned, shown_batch
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.parquet_files import corrupt_parquet, open_parquet
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import open_rows
 
 _BATCH_ROWS = 16_384
 
@@ -44,8 +44,7 @@ def read_key_rows(
     def read(one: WantedFile) -> list[pa.RecordBatch]:
         if virtual_keys is not None:
             return list(_rows_of_virtual_keys(storage, plan, one, virtual_keys))
-        had_other_names = plan.evolution is not None and plan.evolution.of_file(one.file.path, ()) is not None
-        if one.file.logs or had_other_names:
+        if one.file.logs or plan.had_other_names(one.file):
             return list(_rows_of_slice(storage, plan, one))
         return list(_rows_of_base(storage, plan, one, use_threads=is_alone))
 
@@ -70,23 +69,20 @@ def _rows_of_virtual_keys(storage: Storage, plan: ReadPlan, one: WantedFile, spe
 def _rows_of_base(storage: Storage, plan: ReadPlan, one: WantedFile, *, use_threads: bool) -> Iterator[pa.RecordBatch]:
     path = one.file.path
     stored = plan.schema_read
-    with closing(open_parquet(storage, path)) as file:
+    with closing(open_rows(storage, path, one.file.source, plan.as_written)) as file:
         keys = footer_survivors(file, path, one.keys)
-        present = [name for name in stored.names if name in file.schema_arrow.names]
-        try:
-            for found in find_in_groups(file, keys) if len(keys) else ():
-                for batch in _rows_at(file, found, present, use_threads=use_threads):
-                    yield shown_batch(plan, one.file, batch, stored).select(plan.schema.names)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise corrupt_parquet(path, error) from error
+        present = [name for name in stored.names if name in file.schema.names]
+        for found in find_in_groups(file, keys) if len(keys) else ():
+            for batch in _rows_at(file, found, present, use_threads=use_threads):
+                yield shown_batch(plan, one.file, batch, stored).select(plan.schema.names)
 
 
 def _rows_at(
-    file: pq.ParquetFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
+    file: OpenBaseFile, found: FoundInGroup, columns: list[str], *, use_threads: bool
 ) -> Iterator[pa.RecordBatch]:
     """The rows at the found positions of a row group. Stops decoding after the last of them."""
     start, last = 0, int(found.positions[-1])
-    for batch in file.iter_batches(_BATCH_ROWS, [found.row_group], columns, use_threads=use_threads):
+    for batch in file.batches(columns, groups=[found.row_group], use_threads=use_threads, batch_rows=_BATCH_ROWS):
         low, high = np.searchsorted(found.positions, (start, start + len(batch)))
         if high > low:
             yield batch.take(pa.array(found.positions[low:high] - start))

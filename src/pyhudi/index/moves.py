@@ -18,9 +18,9 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import Hits
 from pyhudi.merge.latest import incoming_wins, latest_per_key
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import AsWritten, open_rows
 from pyhudi.table.slices.conform import conform_array
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.parquet_files import open_parquet
 from pyhudi.table.view.file_system_view import FileSlice
 
 
@@ -112,12 +112,14 @@ def find_beaten(
     rows: pa.Table,
     groups: np.ndarray,
     reader: SliceReader | None,
+    as_written: AsWritten,
     executor: Executor,
 ) -> np.ndarray:
     """For each row, whether its file group holds a row with the same key that is greater by event time.
 
     `rows`: the record key and the ordering columns, in the order of comparison. `groups`: the file group of each row.
-    `reader`: reads slices with logs. Shape: (n,) bool. Memory: key and ordering columns of one slice for each worker.
+    `reader`: reads slices with logs. `as_written`: how files of others hold rows. Shape: (n,) bool.
+    Memory: key and ordering columns of one slice for each worker.
     """
     if not len(rows):
         return np.zeros(0, dtype=bool)
@@ -128,7 +130,7 @@ def find_beaten(
     parts = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
 
     def beaten(group: int) -> np.ndarray:
-        return _beaten_in(storage, slices[group], rows.take(pa.array(parts[group])), ordering, reader)
+        return _beaten_in(storage, slices[group], rows.take(pa.array(parts[group])), ordering, reader, as_written)
 
     answer = np.zeros(len(rows), dtype=bool)
     asked = list(parts)
@@ -138,22 +140,28 @@ def find_beaten(
 
 
 def _read_order(
-    storage: Storage, file_slice: FileSlice, ordering: Sequence[str], reader: SliceReader | None
+    storage: Storage, file_slice: FileSlice, ordering: Sequence[str], reader: SliceReader | None, as_written: AsWritten
 ) -> pa.Table | None:
     """Keys and ordering columns of a slice's rows. None if the base file lacks an ordering column."""
     if file_slice.log_files and reader is not None:
         return reader.rows(storage, file_slice, [RECORD_KEY, *ordering])
     assert file_slice.base_file is not None
-    with closing(open_parquet(storage, join(file_slice.partition, file_slice.base_file.name.format()))) as file:
-        if not set(ordering) <= set(file.schema_arrow.names):
+    path = join(file_slice.partition, file_slice.base_file.name.format())
+    with closing(open_rows(storage, path, file_slice.source, as_written)) as file:
+        if not set(ordering) <= set(file.schema.names):
             return None
-        return file.read([RECORD_KEY, *ordering], use_threads=False)
+        return file.read([RECORD_KEY, *ordering])
 
 
 def _beaten_in(
-    storage: Storage, file_slice: FileSlice, rows: pa.Table, ordering: Sequence[str], reader: SliceReader | None
+    storage: Storage,
+    file_slice: FileSlice,
+    rows: pa.Table,
+    ordering: Sequence[str],
+    reader: SliceReader | None,
+    as_written: AsWritten,
 ) -> np.ndarray:
-    stored = _read_order(storage, file_slice, ordering, reader)
+    stored = _read_order(storage, file_slice, ordering, reader, as_written)
     if stored is None:
         return np.zeros(len(rows), dtype=bool)
 

@@ -12,7 +12,7 @@ from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.index.hits import FoundKeys, KeyBounds
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, open_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,10 @@ class SimpleSearch:
     """Reads the key column of every base file.
 
     Memory: key columns of files with about as many rows as there are keys, or of one file.
-    Spec: format/indexes.md section 3.
+    `as_written`: how the files hold their keys. Spec: format/indexes.md section 3.
     """
+
+    as_written: AsWritten = TODAY
 
     @property
     def prunes(self) -> bool:
@@ -36,8 +38,8 @@ class SimpleSearch:
     def find(self, storage: Storage, paths: Sequence[str], keys: pa.Array) -> Iterator[FoundKeys]:
         held: list[pa.ChunkedArray] = []
         for number, path in enumerate(paths, 1):
-            with closing(open_parquet(storage, path)) as file:
-                held.append(file.read([RECORD_KEY], use_threads=False).column(RECORD_KEY))
+            with closing(open_rows(storage, path, as_written=self.as_written)) as file:
+                held.append(file.read([RECORD_KEY]).column(RECORD_KEY))
             # A look-up hashes all input keys first. Looking up as many stored keys at a time keeps that worth its cost.
             if number == len(paths) or sum(map(len, held)) >= len(keys):
                 yield from _find_together(held, keys)

@@ -49,11 +49,10 @@ FACTS: dict[str, Entry] = {
     ),
     **fact(
         Fact.HAS_META_FIELDS, "hoodie.populate.meta.fields",
-        accepts=("", "true"), note="meta fields are always written",
     ),
     **fact(
         Fact.BASE_FILE_FORMAT, "hoodie.table.base.file.format", "hoodie.base.file.format",
-        accepts=("", "parquet"), note="base files are Parquet",
+        accepts=("", "parquet", "orc"), note="base files of other formats are not written",
     ),
     **fact(
         Fact.MERGE_MODE, "hoodie.record.merge.mode", "hoodie.write.record.merge.mode",
@@ -90,7 +89,8 @@ PROPERTIES: dict[str, Entry] = {
     **each(
         (
             "hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder",
-            "hoodie.table.create.schema",
+            "hoodie.table.create.schema", "hoodie.partition.metafile.use.base.format",
+            "hoodie.bootstrap.index.enable", "hoodie.bootstrap.index.type",
         ),
         Entry(Kind.PROPERTY, note="a new table is told once; later the table says"),
     ),

@@ -11,7 +11,6 @@ _ONE_SYNC = "it only says how a catalog is told about commits, and the options t
 _ONE_MANAGER = "it only says how the table service manager is reached, and the options that ask for it are refused"
 _ONE_ERRORS = "it only says how the error table is written, and hoodie.errortable.enable is refused"
 _ONE_SQL = "an inner switch of Apache Hudi's SQL; UPDATE and MERGE INTO write whole rows in one commit by themselves"
-_ONE_STREAM = "it only says how streams work, and readStream and writeStream of Hudi tables are refused"
 _ONE_METRIC = "it is for another reporter than PROMETHEUS and INMEMORY, or switches metrics that are always there"
 _STRONG = "stores answer with what was written last, so nothing is to be waited for"
 _INNER = "an inner switch of Apache Hudi's own code, of which nothing runs here"
@@ -181,19 +180,13 @@ _OTHER_SYSTEMS = {
         "hoodie.streamer.source.kafka.value.deserializer.class", "hoodie.sensitive.config.keys",
     ),
     **harmless(
-        _ONE_STREAM, "hoodie.datasource.streaming.startOffset",
-        *(f"hoodie.datasource.write.streaming.{name}" for name in (
-            "checkpoint.identifier", "disable.compaction", "ignore.failed.batch", "retry.count", "retry.interval.ms",
-        )),
-    ),
-    **harmless(
         _ONE_SQL, "hoodie.internal.sql.merge.into.writes", "hoodie.spark.sql.merge.into.partial.updates",
         "hoodie.spark.sql.optimized.writes.enable", "hoodie.sql.origin.keygen.class", "hoodie.sql.partition.schema",
     ),
     **harmless(
-        "it only says how tables are bootstrapped, and hoodie.bootstrap.base.path is refused",
+        "it only says how a table is bootstrapped when it is made",
         *(f"hoodie.bootstrap.{name}" for name in (
-            "data.queries.only", "full.input.provider", "index.class", "index.enable", "index.type", "mode.selector",
+            "data.queries.only", "full.input.provider", "index.class", "mode.selector",
             "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",
         )),
     ),

@@ -47,8 +47,7 @@ PROMISES: dict[str, Entry] = {
         Kind.PROMISE, accepts=("", "RandomFileIdPrefixProvider"), note="classes of Java cannot be called"
     ),
     **empty("files are not encrypted; " + COMES_LATER, "parquet.crypto.factory.class"),
-    **empty("bootstrapped tables come with a later release", "hoodie.bootstrap.base.path"),
-    **off("bootstrapped tables come with a later release", "hoodie.clean.delete.bootstrap.base.file"),
+    **off("files that a table was bootstrapped from are never deleted", "hoodie.clean.delete.bootstrap.base.file"),
     "hoodie.clean.trigger.strategy": Entry(
         Kind.PROMISE, accepts=("NUM_COMMITS",), note="commits are what triggers a clean"
     ),
@@ -72,7 +71,6 @@ PROMISES: dict[str, Entry] = {
     **off(
         COMES_LATER, "hoodie.errortable.enable",
         "hoodie.allow.operation.metadata.field", "hoodie.table.multiple.base.file.formats.enable",
-        "hoodie.partition.metafile.use.base.format",
         "hoodie.datasource.write.slash.separated.date.partitioning",
         "hoodie.write.complex.keygen.new.encoding", "hoodie.metaserver.enabled",
         "hoodie.write.track.event.time.watermark", "hoodie.metadata.streaming.write.enabled",

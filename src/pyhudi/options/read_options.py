@@ -22,6 +22,8 @@ METADATA = "hoodie.metadata.enable"
 DATA_SKIPPING = "hoodie.enable.data.skipping"
 DATA_SKIPPING_FAILURE = "hoodie.fileIndex.dataSkippingFailureMode"
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+SOURCE_FOLDER = "hoodie.bootstrap.base.path"
+"""Where the files are now that a table was bootstrapped from; without it, where the table says."""
 WHERE = "pyhudi.where"
 """An option of pyhudi's own: the predicate of a query. Spark's readers have no option for it."""
 

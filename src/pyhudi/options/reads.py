@@ -7,7 +7,7 @@ READS: dict[str, Entry] = {
         (
             "path", "hoodie.datasource.query.type", "as.of.instant", "hoodie.datasource.read.begin.instanttime",
             "hoodie.datasource.read.end.instanttime", "hoodie.datasource.query.incremental.format",
-            "hoodie.enable.data.skipping",
+            "hoodie.datasource.streaming.startOffset", "hoodie.enable.data.skipping", "hoodie.bootstrap.base.path",
             "hoodie.fileIndex.dataSkippingFailureMode", "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         ),
         Entry(Kind.READ),

@@ -71,11 +71,11 @@ _RUNS: dict[str, Entry] = {
 }  # fmt: skip
 
 _FILES: dict[str, Entry] = {
-    **harmless("base files are Parquet, and other formats are refused", "hoodie.lance.max.file.size",
+    **harmless("base files of this format are not written", "hoodie.lance.max.file.size",
                "hoodie.lance.read.allocator.size.bytes", "hoodie.lance.read.metadata.allocator.size.bytes",
-               "hoodie.lance.write.allocator.size.bytes", "hoodie.lance.write.flush.byte.watermark",
-               "hoodie.orc.block.size", "hoodie.orc.compression.codec", "hoodie.orc.max.file.size",
-               "hoodie.orc.stripe.size"),
+               "hoodie.lance.write.allocator.size.bytes", "hoodie.lance.write.flush.byte.watermark"),
+    **harmless("hoodie.parquet.max.file.size says how large files of any format get", "hoodie.orc.max.file.size"),
+    **harmless("stripes end where they end", "hoodie.orc.block.size"),
     **harmless("HFiles are those of the metadata table, with a block size and codec that every release reads",
                "hoodie.hfile.block.size", "hoodie.hfile.compression.algorithm", "hoodie.hfile.max.file.size"),
     **harmless("whether a column gets a dictionary is decided by its values", "hoodie.parquet.dictionary.enabled"),
@@ -113,8 +113,6 @@ _TIMELINE: dict[str, Entry] = {
     **harmless("a rollback holds the table, so no other plans the same", "hoodie.rollback.avoid.duplicate.plan"),
     **harmless("it counts with hoodie.rollback.instant.backup.enabled only, which is refused",
                "hoodie.rollback.instant.backup.dir"),
-    **harmless("a compaction follows a write (hoodie.compact.inline), or is asked for",
-               "hoodie.datasource.compaction.async.enable"),
     **harmless("each service looks at the whole table, which finds what an incremental look finds",
                "hoodie.table.services.incremental.enabled"),
     **harmless("a write's instant is later than every other; a clock that stands before the newest waits",

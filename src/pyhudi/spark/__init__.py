@@ -19,8 +19,9 @@ def register(spark: "SparkSession") -> None:
     """Make `spark.read.format("hudi")` and `df.write.format("hudi")` work as users of Apache Hudi know them.
 
     It wraps `format`, `option`, `options`, `mode`, `load` and `save` of PySpark's classes (classic and Connect)
-    in this process: for `hudi` they end here, every other format goes through untouched. Streams and tables of a
-    catalog raise Unsupported for `hudi`, which says what to use instead. Calling it twice is harmless.
+    in this process: for `hudi` they end here, every other format goes through untouched. On classic sessions SQL, names
+    of tables and streams work for `hudi`, too; under Connect they raise Unsupported, which says what to use instead.
+    Calling it twice is harmless.
     Where Spark runs on this machine, rows that a driver left there which was killed are deleted.
 
     Example:

@@ -13,7 +13,7 @@ from pyhudi.api.dropping import delete_table
 from pyhudi.api.first_write import taken_back_on_failure
 from pyhudi.api.partitions import living_partitions
 from pyhudi.api.table import HudiTable
-from pyhudi.engine.spark.schema import arrow_schema
+from pyhudi.engine.spark.schema import arrow_schema, spark_schema
 from pyhudi.engine.spark.sql.catalog import CatalogEntry, NewEntry, path_of
 from pyhudi.engine.spark.sql.columns import catalog_columns, nullable, parsed_columns, reordered
 from pyhudi.errors import Invalid, Unsupported
@@ -70,7 +70,9 @@ def make_table(session: SqlSession, statement: CreateTable, rows: DataFrame | No
     is_there = HudiTable.exists(path)
     if is_there and rows is not None:
         raise Invalid(
-            f"{path}: expected no table for CREATE TABLE … AS, found one; use INSERT INTO or another LOCATION"
+            f"{path}: expected no table for CREATE TABLE … AS or saveAsTable, found one that the name "
+            f"'{'.'.join(statement.name)}' does not stand for yet; CREATE TABLE {'.'.join(statement.name)} USING hudi"
+            f"{'' if is_managed else ' LOCATION …'} gives it the name, then write into it"
         )
     if not is_there and columns is None:
         raise Invalid(
@@ -304,12 +306,20 @@ def _refuse_other_columns(table: HudiTable, columns: StructType | None) -> None:
     names = {name.lower() for name in table.schema().names}
     if columns is None or not names:
         return
-    unknown = [name for name in columns.names if name.lower() not in names and name not in META_FIELDS]
-    if unknown:
-        raise Invalid(
-            f"{table.path}: the table that is there has no column '{unknown[0]}'; it has "
-            f"{', '.join(table.schema().names)}; leave the columns out"
-        )
+    said = [field for field in columns.fields if field.name not in META_FIELDS]
+    for field in said:
+        if field.name.lower() not in names:
+            raise Invalid(
+                f"{table.path}: the table that is there has no column '{field.name}'; it has "
+                f"{', '.join(table.schema().names)}; leave the columns out"
+            )
+    stored = {field.name.lower(): field.dataType.simpleString() for field in spark_schema(table.schema()).fields}
+    for kept in spark_schema(arrow_schema(type(columns)(said))).fields:
+        if kept.dataType.simpleString() != stored[kept.name.lower()]:
+            raise Invalid(
+                f"{table.path}: column '{kept.name}': expected {stored[kept.name.lower()]}, as the table there has it, "
+                f"found {kept.dataType.simpleString()}; leave the columns out"
+            )
 
 
 def _own(names: Sequence[str]) -> list[str]:

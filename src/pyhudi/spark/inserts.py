@@ -12,12 +12,13 @@ from pyhudi.engine.spark.sql.columns import table_columns
 from pyhudi.engine.spark.sql.stored_as import stored_as, with_constants, without
 from pyhudi.errors import Invalid, Unsupported
 from pyhudi.format.schema.conversion import META_FIELDS
-from pyhudi.spark.partitions import matching_partitions
+from pyhudi.spark.partitions import matching_partitions, typed_value
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.changes import Insert, read_insert
 from pyhudi.sql.heads import Head
 from pyhudi.sql.insert_settings import OF_SQL, InsertSettings
+from pyhudi.sql.words import quoted_name
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
@@ -152,18 +153,22 @@ def _with_static_partition(
     session: SqlSession, statement: Insert, rows: DataFrame, table: HudiTable, columns: Sequence[StructField]
 ) -> DataFrame:
     """The rows with the values of `PARTITION (column = value)` as columns at the end."""
-    known = {field.name.lower() for field in columns}
+    types = {field.name.lower(): field.dataType for field in columns}
     own = {name.lower() for name in table.partition_by}
     for one in statement.partition:
-        if one.column.lower() not in own & known:
+        if one.column.lower() not in own & set(types):
             raise Invalid(
                 f"INSERT … PARTITION: '{one.column}' is no partition column of table '{table.name}', which has "
                 f"{', '.join(table.partition_by) or 'none'}"
             )
-    fixed = [one for one in statement.partition if one.value is not None]
+    fixed = {
+        one.column: typed_value(session, one, types[one.column.lower()])
+        for one in statement.partition
+        if one.value is not None
+    }
     rows = without(rows, META_FIELDS)
     with session.view(rows, session.new_view("rows")) as view:
-        added = ", ".join(f"{one.value} AS `{one.column}`" for one in fixed)
+        added = ", ".join(f"{text} AS {quoted_name(name)}" for name, text in fixed.items())
         return session.spark_sql(f"SELECT *, {added} FROM {view}") if fixed else rows
 
 

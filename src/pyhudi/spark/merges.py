@@ -12,7 +12,7 @@ from pyhudi.api.rows.frame_changes import LEAVES_COLUMN, FrameChange, ReadRows, 
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
 from pyhudi.engine.spark.sql.columns import table_columns
-from pyhudi.engine.spark.sql.looks import distinct_values, is_small
+from pyhudi.engine.spark.sql.looks import distinct_values, has_gaps, is_small
 from pyhudi.engine.spark.sql.merged_rows import (
     IS_NEW,
     KIND,
@@ -97,7 +97,7 @@ class _Merge:
             values = [self._values(clause, assigned, snapshot) for clause, assigned in clauses]
             shape = self._shape(snapshot)
             found = merged_rows(joined, values, shape)
-            if self._must_look_up(clauses, snapshot):
+            if self._must_look_up(clauses, snapshot, source):
                 found = self._kept.keep(found)
                 refuse_stored(found, stored, shape)
         return found.drop(IS_NEW)
@@ -238,10 +238,14 @@ class _Merge:
             settles_new_rows=is_event_time,
         )
 
-    def _must_look_up(self, clauses: Sequence[tuple[MergeClause, Mapping[str, str]]], snapshot: Snapshot) -> bool:
+    def _must_look_up(
+        self, clauses: Sequence[tuple[MergeClause, Mapping[str, str]]], snapshot: Snapshot, source: DataFrame
+    ) -> bool:
         """Whether a row of the source that matched nothing may have the record key of a stored row.
 
         It cannot where rows match if their keys are equal, or their keys and partitions, and nothing else is asked for.
+        The types must be the same: 1.4 equals no INT, and is stored as 1. A null equals nothing, and rows of one
+        partition may have it, or an empty text.
         """
         config, statement = snapshot.config, self.statement
         inserts = [assigned for clause, assigned in clauses if clause.action is Action.INSERT]
@@ -252,6 +256,12 @@ class _Merge:
             return True
         allowed = {*config.record_key, *(() if self._has_global_index else config.partition_by)}
         if not set(config.record_key) <= set(equal) <= allowed:
+            return True
+        types = {field.name: field.dataType for field in table_columns(snapshot.schema, [])}
+        given = {field.name.lower(): field.dataType for field in source.schema.fields}
+        if any(given.get(other) != types[name] for name, other in equal.items()):
+            return True
+        if has_gaps(source, [other for name, other in equal.items() if name in config.partition_by]):
             return True
         alias = statement.source_alias.lower()
         return any(_plain(assigned[name], alias) != equal[name] for assigned in inserts for name in config.record_key)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from pyhudi.api.datasource import load_table
 from pyhudi.engine.spark.register import writer_state
 from pyhudi.engine.spark.sql.hooks import leave_catalog_of_hudi, wrap_sql
 from pyhudi.engine.spark.sql.writer_hooks import wrap_table_writers
+from pyhudi.engine.spark.stream.hooks import wrap_streams
 from pyhudi.errors import Invalid
 from pyhudi.spark.functions import register_functions
 from pyhudi.spark.queries import prime
 from pyhudi.spark.session import SqlSession
 from pyhudi.spark.shows import refresh_entry
 from pyhudi.spark.statements import run_sql
+from pyhudi.spark.streams.tables import TableStreams
 from pyhudi.spark.writers import TableCalls
 from pyhudi.sql.words import Cursor, Name
 
@@ -24,11 +27,18 @@ if TYPE_CHECKING:
 
 
 def register_sql(spark: SparkSession) -> None:
-    """Let SQL of this session know Hudi tables. Calling it twice is harmless."""
+    """Let SQL and streams of this session know Hudi tables. Calling it twice is harmless."""
     leave_catalog_of_hudi(spark)
-    own_sql = wrap_sql(run=_run, prime=_prime, refresh=_refresh)
-    register_functions(spark, lambda found: SqlSession(found, own_sql(found)))
-    wrap_table_writers(TableCalls(lambda found: SqlSession(found, own_sql(found))), writer_state)
+    own_sql = wrap_sql(
+        run=_run, prime=_prime, read=_read, refresh=_refresh, options_of=lambda reader: writer_state(reader)["options"]
+    )
+
+    def session_of(found: SparkSession) -> SqlSession:
+        return SqlSession(found, own_sql(found))
+
+    register_functions(spark, session_of)
+    wrap_table_writers(TableCalls(session_of), writer_state)
+    wrap_streams(TableStreams(session_of))
 
 
 def _run(
@@ -39,6 +49,18 @@ def _run(
 
 def _prime(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> None:
     prime(SqlSession(spark, spark_sql), _parts(name))
+
+
+def _read(
+    spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str, options: Mapping[str, object]
+) -> DataFrame | None:
+    """The table as the options say, such as `as.of.instant`. Spark itself would pass over them."""
+    session, parts = SqlSession(spark, spark_sql), _parts(name)
+    entry = session.catalog.find(parts)
+    if entry is None or not options:
+        prime(session, parts)
+        return None
+    return load_table(spark, entry.path, {**session.read_options(), **options})
 
 
 def _refresh(spark: SparkSession, spark_sql: Callable[..., DataFrame], name: str) -> bool:

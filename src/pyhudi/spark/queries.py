@@ -70,15 +70,15 @@ def with_scans(session: SqlSession, text: str) -> str:
 def prime_names(session: SqlSession, text: str) -> None:
     """Let Spark find the Hudi tables that a text names."""
     for name in relation_names(session.spark, text):
-        entry = session.catalog.find(name)
-        if entry is not None:
-            session.catalog.prime(entry)
+        prime(session, name)
 
 
 def prime(session: SqlSession, name: Name) -> None:
     """Let Spark find a table by its name, if it is one of Hudi."""
     entry = session.catalog.find(name)
-    if entry is not None:
+    if entry is None:
+        session.catalog.unprime(name)
+    else:
         session.catalog.prime(entry)
 
 

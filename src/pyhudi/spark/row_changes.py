@@ -24,6 +24,7 @@ from pyhudi.sql.changes import Assigned, Delete, Update, read_delete, read_updat
 from pyhudi.sql.heads import Head
 from pyhudi.sql.plain_conditions import Plain, plain_conditions
 from pyhudi.sql.relations import with_table_as
+from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import Cursor, quoted_name
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.source import Operation
@@ -131,11 +132,13 @@ def of_one_snapshot(session: SqlSession, head: Head, entry: CatalogEntry, view: 
     So a commit that another writer makes meanwhile is seen everywhere or nowhere.
     """
     names = {f"{entry.database}.{entry.name}", f"spark_catalog.{entry.database}.{entry.name}"}
-    if session.catalog.current_database == entry.database:
+    plain = session.catalog.find((entry.name,))  # not where a temporary view has this name, or another database counts
+    if plain is not None and plain.full_name == entry.full_name:
         names.add(entry.name)
     cursor = head.cursor
     at = cursor.words[cursor.at].start if not cursor.is_done else len(cursor.text)
-    anew = Cursor(cursor.text[:at] + with_table_as(cursor.text[at:], names, view))
+    text = with_table_as(cursor.text[at:], names, view, hidden=given_names(head.ctes))
+    anew = Cursor(cursor.text[:at] + text)
     anew.at = cursor.at
     return replace(head, cursor=anew, ctes=with_table_as(head.ctes, names, view))
 

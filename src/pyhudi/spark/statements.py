@@ -6,19 +6,29 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyhudi.engine.spark.sql.catalog import CatalogEntry
-from pyhudi.engine.spark.sql.texts import formatted, literal
+from pyhudi.engine.spark.sql.texts import formatted, literals, with_variables
+from pyhudi.errors import Unsupported
 from pyhudi.spark import definitions, indexes, inserts, merges, row_changes, shows
 from pyhudi.spark.procedures.registry import call_procedure
 from pyhudi.spark.queries import run_query
 from pyhudi.spark.session import SqlSession
 from pyhudi.sql.definitions import is_of_hudi, like_of
 from pyhudi.sql.heads import Head, Statement, find_head
-from pyhudi.sql.parameters import with_literals
+from pyhudi.sql.parameters import with_identifiers, with_literals
+from pyhudi.sql.relations import is_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OnTable: TypeAlias = "Callable[[SqlSession, Head, CatalogEntry], DataFrame]"
+
+
+def _explain(session: SqlSession, head: Head, entry: CatalogEntry) -> DataFrame:
+    raise Unsupported(
+        f"EXPLAIN of a change of the Hudi table '{'.'.join(entry.full_name)}': pyhudi carries it out in several "
+        "queries; EXPLAIN its query or a SELECT with its condition"
+    )
+
 
 _ON_TABLES: dict[Statement, _OnTable] = {
     Statement.INSERT: inserts.insert,
@@ -37,6 +47,7 @@ _ON_TABLES: dict[Statement, _OnTable] = {
     Statement.DROP_INDEX: indexes.drop_index,
     Statement.SHOW_INDEXES: indexes.show_indexes,
     Statement.REFRESH_INDEX: indexes.refresh_index,
+    Statement.EXPLAIN: _explain,
 }
 """Statements about a Hudi table that the catalog knows."""
 
@@ -45,12 +56,15 @@ def run_sql(
     session: SqlSession, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None, **frames: Any
 ) -> DataFrame:
     """`spark.sql(text, args, **frames)`. A statement that changes a Hudi table is done when this returns."""
+    text = with_variables(session.spark, text)
     head = find_head(text)
     if head is None:
         return run_query(session, text, args, **frames)
 
     with formatted(session.spark, text, frames) as plain:
-        found = find_head(with_literals(plain, args, literal)) if args or frames else head
+        values = literals(args, session.spark_sql) if args else []
+        whole = with_identifiers(with_literals(plain, values), session.value)
+        found = head if whole == text else find_head(whole)
         answer = None if found is None else _carried_out(session, found)
     return run_query(session, text, args, **frames) if answer is None else answer
 
@@ -61,9 +75,58 @@ def _carried_out(session: SqlSession, head: Head) -> DataFrame | None:
         return definitions.create_table(session, head) if _makes_hudi_table(session, head) else None
     if head.statement is Statement.CALL:
         return call_procedure(session, head) if _is_of_hudi(head) else None
+    if head.statement is Statement.EXECUTE:
+        return _executed(session, head)
+    if head.statement is Statement.SCRIPT:
+        _refuse_truncation(session, head)
+        return None
     run = _ON_TABLES.get(head.statement)
     entry = None if run is None else session.catalog.find(head.target)
+    if run is not None and entry is None:
+        _refuse_path(head)
     return None if run is None or entry is None else run(session, head, entry)
+
+
+def _refuse_path(head: Head) -> None:
+    """Raises: Unsupported for a statement about a table that has no name."""
+    if is_path(head.target):
+        raise Unsupported(
+            f"{head.statement.name} of hudi.`{head.target[-1]}`: statements but for queries take the name of a table; "
+            f"give it one: CREATE TABLE name USING hudi LOCATION '{head.target[-1]}'"
+        )
+
+
+def _executed(session: SqlSession, head: Head) -> DataFrame | None:
+    """The answer of `EXECUTE IMMEDIATE text`, where it is a statement about a Hudi table."""
+    cursor = head.cursor
+    text = session.value(cursor.until(("INTO",), ("USING",)))
+    found = find_head(str(text))
+    if found is None or cursor.is_done:
+        return None if found is None else _carried_out(session, found)
+    if found.statement in _ON_TABLES and session.catalog.find(found.target) is not None:
+        raise Unsupported(
+            f"EXECUTE IMMEDIATE … USING: a statement about the Hudi table '{'.'.join(found.target)}' takes no "
+            "parameters there; use spark.sql(text, args=…)"
+        )
+    return None
+
+
+def _refuse_truncation(session: SqlSession, head: Head) -> None:
+    """Raises: Unsupported for a script that would let Spark delete the files of a Hudi table.
+
+    Spark runs a script in the JVM. Each other statement that changes a Hudi table fails there.
+    """
+    cursor = head.cursor
+    while not cursor.is_done:
+        if not cursor.take("TRUNCATE", "TABLE"):
+            cursor.at += 1
+            continue
+        name = cursor.name()
+        if cursor.sees("(") or session.catalog.find(name) is not None:
+            raise Unsupported(
+                f"TRUNCATE TABLE {'.'.join(name)} in a script: Spark runs scripts by itself, and would delete the "
+                "files of a Hudi table with its history; run the statement alone"
+            )
 
 
 def _makes_hudi_table(session: SqlSession, head: Head) -> bool:

@@ -117,8 +117,8 @@ def _lists_columns(cursor: Cursor) -> bool:
     """Whether the brackets that come next hold names of columns, and not a query."""
     if not cursor.sees("("):
         return False
-    word = cursor.word(1)
-    return word is not None and word.is_name and word.upper not in ("SELECT", "WITH", "VALUES", "FROM")
+    word, following = cursor.word(1), cursor.word(2)
+    return word is not None and word.is_name and following is not None and following.upper in (",", ")", ".")
 
 
 def partition_values(text: str) -> tuple[PartitionValue, ...]:

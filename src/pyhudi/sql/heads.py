@@ -32,13 +32,17 @@ class Statement(Enum):
     DROP_INDEX = auto()
     REFRESH_INDEX = auto()
     CALL = auto()
+    EXPLAIN = auto()
+    EXECUTE = auto()
+    SCRIPT = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """The beginning of a statement. `cursor` stands behind the table's name. `ctes`: `WITH …` in front of it.
 
-    `target`: the table's name, or that of the procedure. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
+    `target`: the table's name, or that of the procedure; empty where the cursor stands before a text to execute, or in
+    a script. `index`: the index's name. `is_lenient`: IF [NOT] EXISTS.
     """
 
     statement: Statement
@@ -76,6 +80,10 @@ def _ctes(cursor: Cursor) -> str:
 
 
 def _head(cursor: Cursor, ctes: str) -> Head | None:
+    following = cursor.word(1)
+    if following is not None and following.upper == ":":  # the label of a script
+        cursor.at += 2
+        return _script(cursor, ctes) if cursor.take("BEGIN") else None
     match cursor.take_one(*_READERS):
         case None:
             return None
@@ -190,6 +198,24 @@ def _call(cursor: Cursor, ctes: str) -> Head | None:
     return Head(Statement.CALL, cursor.name("the procedure's name"), cursor)
 
 
+def _explain(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.take_one("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL")
+    found = _head(cursor, _ctes(cursor))
+    is_change = found is not None and found.statement in _CHANGES
+    return Head(Statement.EXPLAIN, found.target, cursor) if found is not None and is_change else None
+
+
+def _execute(cursor: Cursor, ctes: str) -> Head | None:
+    cursor.expect("IMMEDIATE")
+    return Head(Statement.EXECUTE, (), cursor)
+
+
+def _script(cursor: Cursor, ctes: str) -> Head | None:
+    return Head(Statement.SCRIPT, (), cursor)
+
+
+_CHANGES = (Statement.INSERT, Statement.UPDATE, Statement.DELETE, Statement.MERGE)
+
 _READERS: dict[str, _Reader] = {
     "INSERT": _insert,
     "UPDATE": _update,
@@ -207,4 +233,7 @@ _READERS: dict[str, _Reader] = {
     "REPAIR": _repair,
     "LOAD": _load,
     "CALL": _call,
+    "EXPLAIN": _explain,
+    "EXECUTE": _execute,
+    "BEGIN": _script,
 }

@@ -1,14 +1,16 @@
-"""Parameters of a text, `:name` and `?`, replaced by literals: clauses are evaluated apart, each with its own."""
+"""Parameters of a text, `:name` and `?`, and `IDENTIFIER(…)`, replaced by what they stand for.
+
+Clauses are evaluated apart, each with its own.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pyhudi.errors import Invalid
 from pyhudi.sql.words import Cursor, Kind
 
 
-def with_literals(text: str, args: Mapping[str, Any] | Sequence[Any] | None, literal: Callable[[Any], str]) -> str:
-    """The text with a literal for each parameter. `literal`: SQL text of a value.
+def with_literals(text: str, args: Mapping[str, str] | Sequence[str]) -> str:
+    """The text with a literal for each parameter. `args`: the values as SQL text.
 
     Raises: Invalid for a parameter without a value.
     """
@@ -21,19 +23,31 @@ def with_literals(text: str, args: Mapping[str, Any] | Sequence[Any] | None, lit
         if word.kind is not Kind.SIGN:
             continue
         if word.text == "?" and not isinstance(args, Mapping):
-            value = next(given, _NONE)
-            if value is _NONE:
+            value = next(given, None)
+            if value is None:
                 raise Invalid(f"args: expected a value for each '?', found {len(args)}")
-            pieces += [text[start : word.start], literal(value)]
+            pieces += [text[start : word.start], value]
             start = word.end
         elif word.text == ":" and isinstance(args, Mapping) and following is not None and following.is_name:
             if following.start != word.end:
                 continue
             if following.text not in args:
                 raise Invalid(f"args: expected a value for ':{following.text}', found {', '.join(args)}")
-            pieces += [text[start : word.start], literal(args[following.text])]
+            pieces += [text[start : word.start], args[following.text]]
             start = following.end
     return "".join(pieces) + text[start:]
 
 
-_NONE = object()
+def with_identifiers(text: str, value: Callable[[str], object]) -> str:
+    """The text with a name for each `IDENTIFIER(expression)`. `value`: the value of an expression without columns."""
+    cursor, pieces, start = Cursor(text), [], 0
+    while not cursor.is_done:
+        first = cursor.words[cursor.at]
+        if not cursor.sees("IDENTIFIER", "("):
+            cursor.at += 1
+            continue
+        cursor.at += 1
+        named = value(cursor.brackets())
+        pieces += [text[start : first.start], str(named)]
+        start = cursor.words[cursor.at - 1].end
+    return "".join(pieces) + text[start:]

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pyhudi.sql.scopes import Scopes
 from pyhudi.sql.words import Cursor, Kind, Name, Word, quoted_name
 
 _TIMES = (
@@ -12,6 +13,10 @@ _TIMES = (
     ("SYSTEM_VERSION", "AS", "OF"),
 )
 _FORMATS = ("hudi", "org.apache.hudi")
+_UNITS = frozenset({
+    "YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND",
+})  # fmt: skip
+"""Units of an interval, without the S of a plural."""
 
 _AFTER_TABLES = frozenset({
     "WHERE", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "ANTI", "SEMI", "GROUP", "ORDER", "HAVING",
@@ -51,21 +56,22 @@ def find_relations(text: str) -> list[Relation]:
     return found
 
 
-def with_table_as(text: str, names: Collection[str], view: str) -> str:
+def with_table_as(text: str, names: Collection[str], view: str, *, hidden: Collection[str] = ()) -> str:
     """The text with the name of a view in place of a table's, behind FROM and JOIN.
 
-    `names`: how the table may be called, in small letters, with dots. A table of a moment stays as it is.
+    `names`: how the table may be called, in small letters, with dots. `hidden`: those of them that a WITH clause in
+    front of the text has for itself. A table of a moment stays as it is.
     """
-    cursor, pieces, start = Cursor(text), [], 0
+    cursor, pieces, start, scopes = Cursor(text), [], 0, Scopes(hidden)
     while not cursor.is_done:
-        is_behind = cursor.at > 0 and cursor.words[cursor.at - 1].upper in ("FROM", "JOIN")
         word = cursor.words[cursor.at]
-        if not is_behind or not word.is_name:
-            cursor.at += 1
+        if not word.is_name or not scopes.reads_tables(cursor):
+            scopes.step(cursor)
             continue
         words = _dotted(cursor)
         following = cursor.word()
-        is_called = ".".join(one.text for one in words).lower() in names
+        name = ".".join(one.text for one in words).lower()
+        is_called = name in names and name not in scopes.hidden
         if not is_called or cursor.sees("(") or cursor.sees("FOR") or any(cursor.sees(*clause) for clause in _TIMES):
             continue
         has_alias = following is not None and following.is_name and following.upper not in _AFTER_TABLES
@@ -73,6 +79,11 @@ def with_table_as(text: str, names: Collection[str], view: str) -> str:
         pieces += [text[start : word.start], quoted_name(view), alias]
         start = words[-1].end
     return "".join(pieces) + text[start:]
+
+
+def is_path(name: Name) -> bool:
+    """Whether a name is a table's path: `hudi` and a text with a slash or colon. Not `hudi.id`."""
+    return ".".join(name[:-1]).lower() in _FORMATS and bool({"/", ":"} & set(name[-1]))
 
 
 def _is_behind_dot(cursor: Cursor) -> bool:
@@ -84,7 +95,7 @@ def _relation(cursor: Cursor) -> Relation | None:
     first = cursor.words[cursor.at]
     words = _dotted(cursor)
     name = tuple(word.text for word in words)
-    path = name[-1] if ".".join(name[:-1]).lower() in _FORMATS and words[-1].kind is Kind.NAME else None
+    path = name[-1] if is_path(name) and words[-1].kind is Kind.NAME else None
     end = words[-1].end
     as_of = None
     at = cursor.at
@@ -113,9 +124,21 @@ def _dotted(cursor: Cursor) -> list[Word]:
 
 
 def _take_value(cursor: Cursor) -> None:
-    """Pass over a literal, a parameter, or a call of a function."""
+    """Pass over a moment: literals, parameters and calls of functions, with signs of arithmetic between them."""
+    _take_operand(cursor)
+    while cursor.take_one("+", "-", "*", "/", "||", "::"):
+        _take_operand(cursor)
+
+
+def _take_operand(cursor: Cursor) -> None:
+    """Pass over a literal, a parameter, a call, or an expression in brackets."""
+    cursor.take("-")
     if cursor.sees("("):
         cursor.brackets()
+        return
+    if cursor.take("INTERVAL"):
+        cursor.take("-")
+        _take_interval(cursor)
         return
     cursor.take("DATE")
     cursor.take("TIMESTAMP")
@@ -123,5 +146,19 @@ def _take_value(cursor: Cursor) -> None:
     if cursor.is_done:
         raise cursor.wrong("a moment")
     cursor.at += 1
+    while cursor.take(".") and not cursor.is_done:  # `catalog.schema.function()`
+        cursor.at += 1
     if cursor.sees("("):
         cursor.brackets()
+
+
+def _take_interval(cursor: Cursor) -> None:
+    """Pass over `1 DAY 2 HOURS`, `'1 day'` or `'1 00' DAY TO HOUR`, behind INTERVAL."""
+    first = cursor.word()
+    if first is None:
+        raise cursor.wrong("an interval")
+    while (word := cursor.word()) is not None and (word.kind in (Kind.NUMBER, Kind.STRING) or word.text == "-"):
+        cursor.at += 1
+        while (unit := cursor.word()) is not None and unit.upper.removesuffix("S") in _UNITS:
+            cursor.at += 1
+            cursor.take("TO")

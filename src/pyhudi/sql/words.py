@@ -186,7 +186,8 @@ class Cursor:
             word = self.words[self.at]
             if word.kind is Kind.SIGN:
                 depth += (word.text in _OPENING) - (word.text in _CLOSING)
-            cases += (word.upper == "CASE") - (word.upper == "END" and cases > 0)
+            if self.at == 0 or self.words[self.at - 1].text != ".":  # t.end is a column
+                cases += (word.upper == "CASE") - (word.upper == "END" and cases > 0)
             self.at += 1
         return self.slice(start, self.at)
 
@@ -201,17 +202,17 @@ class Cursor:
 
 
 def split_list(text: str) -> list[str]:
-    """The elements of a list with commas between them. Commas in brackets separate nothing."""
-    pieces, start, depth = [], 0, 0
-    for word in words_of(text):
+    """The elements of a list with commas between them. Commas in brackets separate nothing. Comments at ends go."""
+    cursor, pieces, start, depth = Cursor(text), [], 0, 0
+    for at, word in enumerate(cursor.words):
         if word.kind is not Kind.SIGN:
             continue
         depth += (word.text in _OPENING) - (word.text in _CLOSING)
         if word.text == "," and depth == 0:
-            pieces.append(text[start : word.start])
-            start = word.end
-    pieces.append(text[start:])
-    return [piece.strip() for piece in pieces if piece.strip()]
+            pieces.append(cursor.slice(start, at))
+            start = at + 1
+    pieces.append(cursor.slice(start, len(cursor.words)))
+    return [piece for piece in pieces if piece]
 
 
 def quoted_name(*parts: str) -> str:

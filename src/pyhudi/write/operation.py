@@ -339,7 +339,7 @@ def _target(
         epoch_ms=session.access.clock.now_ms(),
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_file_settings(settings),
+        settings=base_file_settings(settings).of_table(config),
         ordering=ordering,
         compares_stored=operation.is_tagged and bool(ordering) and config.merge_mode is MergeMode.EVENT_TIME,
         combines=combines_rows(operation, settings),
@@ -352,9 +352,10 @@ def _target(
         log_marker=config.version.log_marker,
         is_partial=prepared.is_partial,
         rules=table_rules(session.snapshot, prepared.spec.schema),
-        reading=None if reading is None else replace(reading, evolution=evolution),
-        evolution=evolution,
+        reading=None if reading is None else reading.with_evolution(evolution),
         change_mode=config.change_mode,
+        as_written=session.snapshot.as_written_with(evolution),
+        has_parquet_metafiles=config.has_parquet_metafiles,
     )
 
 
@@ -365,6 +366,7 @@ def base_file_settings(settings: WriteSettings) -> BaseFileSettings:
         row_group_size_bytes=settings.row_group_size_bytes,
         page_size_bytes=settings.page_size_bytes,
         bloom=_filter_settings(settings) if settings.bloom_enabled else None,
+        orc=settings.orc,
     )
 
 

@@ -16,6 +16,7 @@ from pyhudi.txn.locks.providers.settings import LockSettings
 from pyhudi.write.handles.compression import Compression, chosen_compression
 from pyhudi.write.input.key_settings import KeySettings
 from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.orc_settings import OrcSettings
 
 BloomKind: TypeAlias = Literal["DYNAMIC_V0", "SIMPLE"]
 ConcurrencyMode: TypeAlias = Literal[
@@ -84,7 +85,7 @@ class WriteSettings:
     timeline at once; if off, the next run of clusterings does.
     `lock`: what is held beside the table's own guard; None: nothing. Options of the caller say so, which `from_options`
     cannot tell from those of the table.
-    `logs`: how merge-on-read tables are written.
+    `logs`: how merge-on-read tables are written. `orc`: how ORC base files are.
     `keys`: how partition paths and keys are made of times.
     `commit_metadata_prefix`: options that begin with it go into the commit; empty: none do.
     """
@@ -122,6 +123,7 @@ class WriteSettings:
     commit_metadata_prefix: str = "_"
     keys: KeySettings = field(default_factory=KeySettings)
     logs: LogSettings = field(default_factory=LogSettings)
+    orc: OrcSettings = field(default_factory=OrcSettings)
     indexes: IndexSettings = field(default_factory=IndexSettings)
     heartbeat_interval_ms: int = count("hoodie.client.heartbeat.interval_in_ms", 60_000)
     heartbeat_misses: int = count("hoodie.client.heartbeat.tolerable.misses", 2, least=0)
@@ -166,6 +168,7 @@ class WriteSettings:
             clustering_updates=_updates(options.get(_CLUSTERING_UPDATES, ""), d.clustering_updates),
             keys=KeySettings.from_options(options),
             logs=LogSettings.from_options(options),
+            orc=OrcSettings.from_options(options),
             indexes=IndexSettings.from_options(options),
         )
 

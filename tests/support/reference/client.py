@@ -87,7 +87,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self.scratch,
-                env=self._environment(java_home, python_path),
+                env=self._environment(python, java_home, python_path),
                 start_new_session=True,
             )
         self._unread = b""
@@ -141,7 +141,7 @@ class Worker:
     ) -> None:
         self.close()
 
-    def _environment(self, java_home: str | None, python_path: Sequence[Path]) -> dict[str, str]:
+    def _environment(self, python: Path, java_home: str | None, python_path: Sequence[Path]) -> dict[str, str]:
         ours = {
             name: value
             for name, value in os.environ.items()
@@ -151,6 +151,7 @@ class Worker:
         ours["TZ"] = "UTC"
         ours["TMPDIR"] = str(self.scratch / "tmp")
         ours["SPARK_LOCAL_IP"] = "127.0.0.1"
+        ours["PYSPARK_PYTHON"] = str(python)
         if java_home is not None:
             ours["JAVA_HOME"] = java_home
         return ours

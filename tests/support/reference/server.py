@@ -74,6 +74,24 @@ def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
     def write(path: str, input: str, options: dict[str, str], mode: str) -> None:
         spark.read.parquet(input).write.format("hudi").options(**options).mode(mode).save(path)
 
+    def stream_in(path: str, source: str, checkpoint: str, schema: str, options: dict[str, str], mode: str) -> None:
+        """Write files to a table, one a batch, as long as there are some. `mode`: the output mode."""
+        frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(source)
+        started = frame.writeStream.format("hudi").options(**options).option("checkpointLocation", checkpoint)
+        assert started.outputMode(mode).trigger(availableNow=True).start(path).awaitTermination(300)
+
+    def stream_out(path: str, checkpoint: str, options: dict[str, str]) -> list[list[list[int]]]:
+        """What each batch of a table holds, as ids."""
+        found: dict[int, list[list[int]]] = {}
+
+        def keep(frame: DataFrame, number: int) -> None:
+            found[number] = sorted([row["id"]] for row in frame.select("id").collect())
+
+        frame = spark.readStream.format("hudi").options(**options).load(path)
+        started = frame.writeStream.foreachBatch(keep).option("checkpointLocation", checkpoint)
+        assert started.trigger(availableNow=True).start().awaitTermination(300)
+        return [found[number] for number in sorted(found)]
+
     def sql(text: str) -> dict[str, Any] | None:
         return store(spark, spark.sql(text))
 
@@ -99,7 +117,8 @@ def hudi_commands(spark: SparkSession) -> dict[str, Handler]:
         return scan_hfile(spark, path, wanted)
 
     return {
-        "read": read, "write": write, "sql": sql, "read_by_hbase": read_by_hbase,
+        "read": read, "write": write, "sql": sql, "stream_in": stream_in, "stream_out": stream_out,
+        "read_by_hbase": read_by_hbase,
         "schedule_index": schedule_index, "run_index": run_index,
     }  # fmt: skip
 

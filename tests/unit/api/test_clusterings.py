@@ -19,7 +19,7 @@ from pyhudi.services.clustering.inputs import read_plan
 from pyhudi.services.clustering.trigger import pending_clusterings
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.write.handles import clustering as handle
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
 from tests.support.model import Handles, Row, StepClock, arrow, problems_on, read_rows, seeded_uuids
@@ -160,11 +160,11 @@ def test_rows_that_do_not_fit_into_memory_are_sorted_in_shares(
     assert problems_on(storage) == []
     for partition in ("oslo", "rome"):
         files = sorted(f.path for f in storage.list(partition) if f"_{result.requested}" in f.path)
-        counts = [open_parquet(storage, path).metadata.num_rows for path in files]
+        counts = [open_base_file(storage, path).row_count for path in files]
         assert len(counts) > 1
         assert max(counts) - min(counts) <= len(counts)
         if curve == "linear":
-            values = [v for path in files for v in open_parquet(storage, path).read(["v"]).column("v").to_pylist()]
+            values = [v for path in files for v in open_base_file(storage, path).read(["v"]).column("v").to_pylist()]
             assert values == sorted(values)
 
 
@@ -247,24 +247,18 @@ def test_a_table_of_buckets_is_refused() -> None:
     assert problems_on(storage) == []
 
 
-@pytest.mark.parametrize("what", ["resizing", "bootstrapped"])
-def test_a_plan_that_cannot_be_carried_out_stays_and_is_told(what: str) -> None:
+def test_a_plan_that_cannot_be_carried_out_stays_and_is_told() -> None:
     table, storage = a_table()
     table.insert(rows(0, 10))
     table.schedule_clustering(options=BY_VALUE)
     path, requested = plan_in(table)
     assert requested.clustering_plan is not None
-    if what == "resizing":
-        name = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
-        changed = replace(requested.clustering_plan, strategy=ServiceStrategy(name, {}))
-    else:
-        (group, *_) = requested.clustering_plan.input_groups or ()
-        sources = tuple(replace(one, bootstrap_file_path="file:/source/a.parquet") for one in group.slices)
-        changed = replace(requested.clustering_plan, input_groups=(replace(group, slices=sources),))
+    name = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
+    changed = replace(requested.clustering_plan, strategy=ServiceStrategy(name, {}))
     storage.put(path, encode_requested_replace(replace(requested, clustering_plan=changed)))
     files = sorted(file.path for file in storage.list("", recursive=True))
 
-    with pytest.raises(Unsupported, match="resizes buckets" if what == "resizing" else "a source of a bootstrapped"):
+    with pytest.raises(Unsupported, match="resizes buckets"):
         table.cluster()
 
     assert sorted(file.path for file in storage.list("", recursive=True)) == files

@@ -11,6 +11,7 @@ import pytest
 
 from pyhudi import HudiTable, Invalid, Unsupported, When
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.write.memory_settings import MemorySettings
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
 SOURCE = pa.schema(
@@ -209,3 +210,29 @@ def test_numbers_of_other_types_and_text_meet_as_in_spark() -> None:
     table.merge(pa.table({"id": pa.array(["1", "x", None])}), "target.id = source.id", when_matched_update={"x": 9.0})
     table.merge(pa.table({"y": [float("nan"), -0.0]}), "x = y", when_matched_update={"x": 7.0})
     assert table.scan(columns=["id", "x"]).to_arrow().sort_by("id")["x"].to_pylist() == [9.0, 7.0, 2.5]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_merge_deletes_rows_that_were_stored_without_an_ordering_value(
+    kind: str, is_staged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_staged:
+        monkeypatch.setattr(MemorySettings, "share_bytes", lambda self, workers: 1)
+    table = make({}, kind)
+    table.insert(pa.Table.from_pylist([_row("a", ("oslo", None, 1)), _row("b", ("oslo", 5, 2))], SCHEMA))  # type: ignore[arg-type]
+
+    result = table.merge(source(("a", "oslo", 1, 1, "d")), when_matched_delete=True)
+
+    assert result.deleted == 1
+    assert read(table) == {"b": ("oslo", 5, 2)}
+
+
+def test_true_in_a_clause_with_a_condition_means_every_column() -> None:
+    table = make(STORED)
+    table.merge(
+        source(("a", "oslo", 9, 7, "u"), ("e", "oslo", 9, 8, "i"), ("f", "oslo", 9, 9, "x")),
+        when_matched_update=When("source.op = 'u'", True),
+        when_not_matched_insert=When("source.op = 'i'", True),
+    )
+    assert read(table) == {**STORED, "a": ("oslo", 9, 7), "e": ("oslo", 9, 8)}

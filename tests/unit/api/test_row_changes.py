@@ -292,3 +292,14 @@ def test_rows_that_another_writer_changed_meanwhile_are_made_anew(kind: str, ver
 
     assert not beside
     assert rows(table) == {"a": 101, "c": None, "d": 5}
+
+
+@pytest.mark.parametrize("value", ["concat(id, _hoodie_commit_time)", pc.field("_hoodie_commit_time")])
+def test_a_value_may_be_made_of_a_meta_field(value: Any) -> None:
+    table = make(partition_by=None)
+    requested = table.timeline()[-1].requested
+
+    table.update({"city": value}, where="id = 'a'")
+
+    (row,) = table.scan(where="id = 'a'").to_arrow().to_pylist()
+    assert row["city"].removeprefix("a") == requested

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -158,14 +159,17 @@ def test_bad_arguments_are_refused_before_the_first_round(tmp_path: Path) -> Non
         pyhudi.services.run(table, services=["vacuum"])
     with pytest.raises(Invalid, match=r"services='clean': expected a list of names"):
         pyhudi.services.run(table, services="clean")
-    with pytest.raises(Invalid, match="interval_s=0: expected a number of seconds above 0"):
-        pyhudi.services.run(table, interval_s=0)
+    for interval_s in (0, float("nan"), float("inf"), "5"):
+        with pytest.raises(Invalid, match=r"interval_s=.*: expected a number of seconds above 0"):
+            pyhudi.services.run(table, interval_s=interval_s)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match=r"hoodie\.clean\.commits\.retained"):
         pyhudi.services.run(table, options={"hoodie.clean.commits.retained": "many"}, once=True)
     with pytest.raises(NotFound):
         pyhudi.services.run([table, tmp_path / "none"], once=True)
-    with pytest.raises(Invalid, match="at least one table"):
-        pyhudi.services.run([], once=True)
+    nothing: list[Any] = [[], None]
+    for tables in nothing:
+        with pytest.raises(Invalid, match="expected a table or a path, or several of them"):
+            pyhudi.services.run(tables, once=True)
 
 
 def test_it_runs_until_it_is_stopped_and_tells_of_each_change(tmp_path: Path) -> None:

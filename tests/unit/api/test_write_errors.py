@@ -236,7 +236,10 @@ FACTS: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["PartialUpdateAvroPayload", "on a table of version 6"],
     ),
-    "no meta fields": ({"hoodie.populate.meta.fields": "false"}, ["hoodie.populate.meta.fields='false'"]),
+    "no meta fields in logs": (
+        {"hoodie.populate.meta.fields": "false", "hoodie.table.type": "MERGE_ON_READ"},
+        ["hoodie.populate.meta.fields='false' with hoodie.table.type='MERGE_ON_READ'"],
+    ),
     "a merger that nobody registered": (
         {
             "hoodie.record.merge.mode": "CUSTOM",

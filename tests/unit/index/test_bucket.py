@@ -24,6 +24,7 @@ from pyhudi.index.bucket import (
 )
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.bucket_facts import BucketFacts
+from pyhudi.table.slices.base_files.rows import TODAY
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice
 
 UUID = "ab12cd34-48b9-4b5f-a45b-765c8e56aa00"
@@ -125,12 +126,12 @@ def test_a_rule_that_nobody_stored_is_held_against_stored_keys() -> None:
     placed = RULE.bucket_of(pa.array(keys)).tolist()
     storage, live = stored([key for key, bucket in zip(keys, placed, strict=True) if bucket == 6], 6)
 
-    assert check_stored_keys(storage, RULE, live, partition="p") == placed.count(6)
+    assert check_stored_keys(storage, RULE, live, TODAY, partition="p") == placed.count(6)
     with pytest.raises(Invalid, match=r"p/00000006-.*parquet row \d+: expected keys of bucket 6, found 'k\d+', which"):
-        check_stored_keys(storage, FixedBuckets(16, ("id",)), live, partition="p")
+        check_stored_keys(storage, FixedBuckets(16, ("id",)), live, TODAY, partition="p")
 
 
 def test_without_base_files_there_is_nothing_to_hold_a_rule_against() -> None:
     live = {1: piece(bucket_id(1), has_base=False)}
 
-    assert check_stored_keys(MemoryStorage(), RULE, live, partition="p") is None
+    assert check_stored_keys(MemoryStorage(), RULE, live, TODAY, partition="p") is None

@@ -204,8 +204,8 @@ REFUSED = [
     ("hoodie.bulkinsert.user.defined.partitioner.class", "a.B", "left out"),
     ("parquet.crypto.factory.class", "a.B", "left out"),
     ("parquet.encryption.footer.key", "k", "left out"),
-    ("hoodie.table.base.file.format", "ORC", "parquet"),
     ("hoodie.avro.schema.external.transformation", "true", "false"),
+    ("hoodie.table.base.file.format", "HFILE", "parquet"),
     (
         "hoodie.datasource.write.payload.class",
         "org.apache.hudi.common.model.RewriteAvroPayload",
@@ -213,7 +213,6 @@ REFUSED = [
     ),
     ("hoodie.datasource.write.payload.class", "com.mine.DefaultHoodieRecordPayload", "DefaultHoodie"),
     ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
-    ("hoodie.populate.meta.fields", "false", "true"),
     (
         "hoodie.datasource.write.keygenerator.class",
         "com.example.MyKeyGenerator",

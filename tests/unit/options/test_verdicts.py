@@ -19,6 +19,7 @@ from pyhudi.options.entries import VERDICTS, Kind, Verdict
 from pyhudi.options.names import canonical_name, known_names
 from pyhudi.options.read_options import read_request_from_options
 from pyhudi.options.resolve import merge_options
+from pyhudi.options.stream_settings import StreamSinkSettings
 from pyhudi.options.verdicts import ENTRIES, OPEN_ENDED, find_entry, option_verdicts
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.sql.insert_settings import InsertSettings
@@ -109,7 +110,14 @@ def test_every_setting_is_read() -> None:
     read = names_in_source() | {text for text in vars(key_properties).values() if isinstance(text, str)}
     for given in ASKING:
         asked = Asked(given)
-        for settings in (WriteSettings, AfterCommitSettings, KeySettings, CommitCallback, InsertSettings):
+        for settings in (
+            WriteSettings,
+            AfterCommitSettings,
+            KeySettings,
+            CommitCallback,
+            InsertSettings,
+            StreamSinkSettings,
+        ):
             settings.from_options(asked)
         read |= asked.names
 

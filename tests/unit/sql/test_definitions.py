@@ -104,8 +104,6 @@ def test_properties_are_read_with_and_without_quotes() -> None:
                 is_lenient=True,
             ),
         ),
-        ("ALTER TABLE t DROP COLUMN a, b", AlterTable(("t",), "DROP COLUMN")),
-        ("ALTER TABLE t ALTER COLUMN a AFTER b", AlterTable(("t",), "ALTER COLUMN")),
     ],
 )
 def test_what_is_altered_is_told(text: str, expected: AlterTable) -> None:

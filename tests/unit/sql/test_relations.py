@@ -7,6 +7,7 @@ from pyhudi.sql.calls import Argument, Call, CreateIndex, read_call, read_create
 from pyhudi.sql.heads import Head, find_head
 from pyhudi.sql.parameters import with_literals
 from pyhudi.sql.relations import find_relations, with_table_as
+from pyhudi.sql.scopes import given_names
 from pyhudi.sql.words import quoted_name, quoted_text, split_list, words_of
 
 
@@ -39,6 +40,20 @@ def test_paths_are_found() -> None:
     ]
 
 
+@pytest.mark.parametrize("moment", [
+    "now() - INTERVAL 1 day", "current_timestamp() - INTERVAL '1 00' DAY TO HOUR", "'2024-01-01' || :x", "-1 + (2)",
+    "now() - INTERVAL 1 DAY 2 HOURS + INTERVAL - 3 second", "a.b.f(1)::string", "TIMESTAMP '2024-01-01 00:00:00'",
+])  # fmt: skip
+def test_a_moment_may_be_an_expression(moment: str) -> None:
+    for alias in ("a", "AS a"):
+        (found,) = find_relations(f"SELECT 1 FROM t TIMESTAMP AS OF {moment} {alias} JOIN b")
+        assert (found.as_of, found.has_alias) == (moment, True)
+
+
+def test_a_column_of_a_table_that_is_called_hudi_is_no_path() -> None:
+    assert find_relations("SELECT `hudi`.`id`, hudi.`v` FROM x") == []
+
+
 def test_a_table_is_replaced_by_a_view_where_it_is_read() -> None:
     text = "SET a = t.b WHERE x IN (SELECT t.x FROM t JOIN DB.T u) AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
 
@@ -46,6 +61,27 @@ def test_a_table_is_replaced_by_a_view_where_it_is_read() -> None:
         "SET a = t.b WHERE x IN (SELECT t.x FROM `v` AS `t` JOIN `v` u) "
         "AND (SELECT 1 FROM t VERSION AS OF 1, 't' FROM s)"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(WITH t AS (SELECT * FROM T!) SELECT * FROM t) FROM T!",
+        "(WITH a (x) AS (SELECT 1), T AS (SELECT 2 FROM T!) SELECT * FROM a JOIN t)",
+        "(WITH RECURSIVE t MAX RECURSION LEVEL 9 AS (SELECT 1 UNION SELECT 1 FROM t) SELECT 1 FROM t)",
+        "a IS DISTINCT FROM t AND trim(BOTH 'x' FROM t) = extract(DAY FROM t)",
+        "(SELECT 1 FROM s GROUP BY a WITH ROLLUP HAVING max(a) > (SELECT 1 FROM T!))",
+    ],
+)
+def test_names_of_with_clauses_hide_tables(text: str) -> None:
+    """`T!` stands for each table that is read."""
+    assert with_table_as(text.replace("T!", "t"), {"t", "db.t"}, "v") == text.replace("T!", "`v` AS `t`")
+
+
+def test_names_of_a_with_clause_in_front_hide_tables() -> None:
+    assert given_names("WITH a AS (WITH b AS (SELECT 1) SELECT 2), `T` (x) AS (SELECT 1)") == {"a", "t"}
+    assert with_table_as("SELECT * FROM t", {"t"}, "v", hidden={"t"}) == "SELECT * FROM t"
+    assert with_table_as("SELECT * FROM db.t", {"db.t"}, "v", hidden={"t"}) == "SELECT * FROM `v` AS `t`"
 
 
 def test_a_moment_that_is_missing_is_refused() -> None:
@@ -72,13 +108,13 @@ def test_indexes_are_read() -> None:
 
 
 def test_parameters_become_literals() -> None:
-    assert with_literals("a = :x AND b = ':x' AND c = :y", {"x": 1, "y": "z"}, repr) == "a = 1 AND b = ':x' AND c = 'z'"
-    assert with_literals("VALUES (?, '?', ?)", [1, 2], repr) == "VALUES (1, '?', 2)"
-    assert with_literals("a::int, x ? 1", None, repr) == "a::int, x ? 1"
+    assert with_literals("a = :x AND b = ':x' AND c = :y", {"x": "1", "y": "'z'"}) == "a = 1 AND b = ':x' AND c = 'z'"
+    assert with_literals("VALUES (?, '?', ?)", ["1", "2"]) == "VALUES (1, '?', 2)"
+    assert with_literals("a::int, x ? 1", []) == "a::int, x ? 1"
     with pytest.raises(Invalid, match=":y"):
-        with_literals(":y", {"x": 1}, repr)
+        with_literals(":y", {"x": "1"})
     with pytest.raises(Invalid, match="found 1"):
-        with_literals("? ?", [1], repr)
+        with_literals("? ?", ["1"])
 
 
 def test_lists_are_split_at_commas_of_their_own() -> None:

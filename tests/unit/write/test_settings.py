@@ -14,6 +14,7 @@ from pyhudi.options.names import check_known
 from pyhudi.options.verdicts import find_entry
 from pyhudi.write.input.key_settings import LOGICAL_TIMESTAMP, KeySettings
 from pyhudi.write.log_settings import LogSettings
+from pyhudi.write.orc_settings import OrcSettings
 from pyhudi.write.settings import WriteSettings
 
 NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
@@ -111,6 +112,8 @@ EACH = [
             ("record.index.max.filegroup.size", "300", {"group_size_bytes": 300}),
         )
     ),
+    ("orc", "hoodie.orc.compression.codec", "zstd", OrcSettings(compression="ZSTD")),
+    ("orc", "hoodie.orc.stripe.size", "3000", OrcSettings(stripe_size_bytes=3_000)),
     ("indexes", "hoodie.index.name", "by_v", IndexSettings(secondary_name="by_v")),
 ]
 

@@ -1,5 +1,6 @@
 """Services that run by themselves, beside the writers of tables: `pyhudi.services.run`."""
 
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -100,7 +101,7 @@ def run(
     number of processes may look after one table. Without `once` and `stop` it runs until it is interrupted.
     Raises: NotFound for a path without a table; Invalid for an unknown service or a bad option, before the first round.
     """
-    if interval_s <= 0:
+    if not isinstance(interval_s, int | float) or not 0 < interval_s < math.inf:
         raise Invalid(f"interval_s={interval_s!r}: expected a number of seconds above 0")
     named = _services(services)
     chosen = tuple(Service) if services is None else named
@@ -154,9 +155,13 @@ def _services(names: Collection[str] | None) -> tuple[Service, ...]:
 
 
 def _opened(tables: TableLike | Iterable[TableLike], storage_options: Mapping[str, str] | None) -> "list[HudiTable]":
-    given = [tables] if isinstance(tables, (HudiTable, str, os.PathLike)) else list(tables)
+    given: list[TableLike] = []
+    if isinstance(tables, (HudiTable, str, os.PathLike)):
+        given = [tables]
+    elif isinstance(tables, Iterable):
+        given = list(tables)
     if not given:
-        raise Invalid("tables: expected at least one table or path")
+        raise Invalid(f"tables={tables!r}: expected a table or a path, or several of them")
     return [t if isinstance(t, HudiTable) else HudiTable.open(t, storage_options=storage_options) for t in given]
 
 

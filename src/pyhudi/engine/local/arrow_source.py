@@ -10,7 +10,7 @@ from pyhudi.engine.local.code_order import rows_by_code
 from pyhudi.engine.local.executors import worker_count
 from pyhudi.engine.local.input_columns import input_batch, input_column
 from pyhudi.engine.local.input_stream import input_batches
-from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.local.nulls import null_counts, refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.engine.local.partitioned import PartitionedInput
 from pyhudi.engine.local.row_memory import RowMemory
@@ -133,8 +133,8 @@ def _emptied(held: deque[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Ite
 
 def _in_memory(given: pa.Table, spec: InputSpec) -> dict[str, PartitionRows]:
     rows = pa.Table.from_arrays([input_column(given, field) for field in spec.schema], schema=spec.schema)
-    refuse_null_ordering({name: rows.column(name).null_count for name in spec.ordering})
-    refuse_null_required({name: rows.column(name).null_count for name in spec.required})
+    refuse_null_ordering(null_counts(rows, spec.ordering))
+    refuse_null_required(null_counts(rows, spec.required))
     keys = record_keys(rows, spec.keys)
     if spec.bare_key is None:
         rows = rows.append_column(RECORD_KEY, keys)

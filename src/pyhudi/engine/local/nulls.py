@@ -1,8 +1,19 @@
 """Refusing rows with nulls where none may be. All engines use it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.errors import Invalid
+from pyhudi.write.input.source import LEAVES
+
+
+def null_counts(rows: pa.Table, names: Sequence[str]) -> dict[str, int]:
+    """How many nulls each of these columns has, in rows that are stored. Rows that mark a delete need no value."""
+    if LEAVES in rows.column_names and any(rows.column(name).null_count for name in names):
+        rows = rows.filter(pc.invert(pc.fill_null(rows.column(LEAVES), False)))
+    return {name: rows.column(name).null_count for name in names}
 
 
 def refuse_null_ordering(nulls: Mapping[str, int]) -> None:

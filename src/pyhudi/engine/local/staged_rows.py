@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.engine.local.code_order import stable_order
-from pyhudi.engine.local.nulls import refuse_null_ordering, refuse_null_required
+from pyhudi.engine.local.nulls import null_counts, refuse_null_ordering, refuse_null_required
 from pyhudi.engine.local.partition_rows import PartitionRows
 from pyhudi.errors import Invalid, Unavailable
 from pyhudi.format.keys.record_keys import missing_keys, null_key_message, partition_paths, record_keys
@@ -143,6 +143,18 @@ def stage_rows(
     )
 
 
+def runs_path(path: Path) -> Path:
+    """The file that says where the rows of each partition lie in a file of rows."""
+    return path.with_name(path.name + _RUNS_SUFFIX)
+
+
+def receive_file(path: str, rows: bytes, runs: bytes) -> None:
+    """Put a file of rows, and the one beside it, as another machine staged them. Raises: Unavailable."""
+    for name, content in ((path, rows), (path + _RUNS_SUFFIX, runs)):
+        with _disk_errors(name):
+            Path(name).write_bytes(content)
+
+
 def _pieces(batches: Iterable[pa.RecordBatch], piece_bytes: int) -> Iterator[pa.Table]:
     """The same rows in pieces of about so many bytes."""
     held: list[pa.RecordBatch] = []
@@ -213,8 +225,8 @@ class _Stager:
         return batch
 
     def _check(self, piece: pa.Table) -> None:
-        for i, name in enumerate(self._never_null):
-            self.nulls[i] += piece.column(name).null_count
+        for i, count in enumerate(null_counts(piece, self._never_null).values()):
+            self.nulls[i] += count
         missing = missing_keys(piece, self._spec.keys)
         count = pc.sum(missing).as_py() or 0
         if count and self.example is None:

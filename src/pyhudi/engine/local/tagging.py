@@ -119,7 +119,9 @@ def _beaten(
         tables.append(pa.table(columns, names=[RECORD_KEY, *tagging.ordering]))
 
     groups = [hits.groups[is_elsewhere[path]] for path, hits in found.items()]
-    beaten = find_beaten(storage, slices, pa.concat_tables(tables), np.concatenate(groups), tagging.reader, executor)
+    beaten = find_beaten(
+        storage, slices, pa.concat_tables(tables), np.concatenate(groups), tagging.reader, tagging.as_written, executor
+    )
 
     answer: dict[str, np.ndarray] = {}
     parts = np.split(beaten, np.cumsum([len(own_groups) for own_groups in groups])[:-1])

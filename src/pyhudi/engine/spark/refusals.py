@@ -14,13 +14,13 @@ from pyhudi.errors import Unsupported
 FORMATS = frozenset({"hudi", "org.apache.hudi"})
 
 _FROM_STREAM = (
-    "readStream of Hudi tables comes with a later release: read what is new since an instant with "
+    "readStream of Hudi tables needs a classic session, not Spark Connect: read what is new since an instant with "
     "spark.read.format('hudi').option('hoodie.datasource.query.type', 'incremental')"
     ".option('hoodie.datasource.read.begin.instanttime', instant).load(path)"
 )
 _TO_STREAM = (
-    "writeStream to Hudi tables comes with a later release: write each batch with writeStream.foreachBatch("
-    "lambda rows, number: rows.write.format('hudi').options(**options).mode('append').save(path))"
+    "writeStream to Hudi tables needs a classic session, not Spark Connect: write each batch with "
+    "writeStream.foreachBatch(lambda rows, number: HudiTable.open(path).upsert(rows))"
 )
 _NO_CATALOG = (
     "no catalog knows Hudi tables in this release: write with .mode('append').save(path); for SQL, "

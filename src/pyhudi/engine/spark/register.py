@@ -32,21 +32,17 @@ def wrap_readers_and_writers(session_class: type, *, load: Load, save: Save) -> 
     package = "pyspark.sql.connect" if is_connect else "pyspark.sql"
     module = importlib.import_module(f"{package}.readwriter")
 
-    if not module.DataFrameWriter.__dict__.get(_MARK):
+    if is_connect and not module.DataFrameWriter.__dict__.get(_MARK):
         refuse_streams(importlib.import_module(f"{package}.streaming.readwriter"))
-        if is_connect:
-            refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
-            refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
-        if is_connect:
-            refuse_catalog(
-                module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"]
-            )
+        refuse_creation(importlib.import_module(f"{package}.catalog").Catalog)
+        refuse_sql(importlib.import_module(f"{package}.session").SparkSession)
+        refuse_catalog(module.DataFrameWriter, module.DataFrameWriterV2, lambda writer: writer_state(writer)["format"])
 
     for kind in (module.DataFrameReader, module.DataFrameWriter):
         if kind.__dict__.get(_MARK):
             continue
 
-        _note_calls(kind)
+        note_calls(kind)
         if kind is module.DataFrameReader:
             _end_load(kind, load)
         else:
@@ -59,7 +55,9 @@ def writer_state(builder: Any) -> dict[str, Any]:
     return builder.__dict__.setdefault(_STATE, {"format": None, "options": {}, "mode": None, "partition_by": ()})
 
 
-def _note_calls(kind: type) -> None:
+def note_calls(kind: type) -> None:
+    """Let readers or writers of a class keep what they are told (`writer_state`)."""
+
     def note_format(state: dict[str, Any], source: str) -> None:
         state["format"] = source
 
@@ -86,6 +84,7 @@ def _note_calls(kind: type) -> None:
         return note
 
     notes: dict[str, Callable[..., None]] = {
+        **_notes_of_streams(),
         **{name: note_layout(name) for name in _LAYOUTS},
         "format": note_format,
         "option": note_option,
@@ -97,6 +96,19 @@ def _note_calls(kind: type) -> None:
     for name, note in notes.items():
         if name in kind.__dict__:
             setattr(kind, name, _noting(kind.__dict__[name], note))
+
+
+def _notes_of_streams() -> dict[str, Callable[..., None]]:
+    def note_output_mode(state: dict[str, Any], outputMode: str) -> None:  # noqa: N803
+        state["output_mode"] = outputMode
+
+    def note_query_name(state: dict[str, Any], queryName: str) -> None:  # noqa: N803
+        state["query_name"] = queryName
+
+    def note_trigger(state: dict[str, Any], **trigger: object) -> None:
+        state["trigger"] = {name: value for name, value in trigger.items() if value is not None}
+
+    return {"outputMode": note_output_mode, "queryName": note_query_name, "trigger": note_trigger}
 
 
 def _noting(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:
@@ -120,7 +132,7 @@ def _end_load(kind: type, load: Load) -> None:
         given = {**state["options"], **options}
         if schema is not None or state.get("schema") is not None:
             raise Invalid("schema: a Hudi table knows its own; select or cast columns after load")
-        return load(_session(self), _one_path(path, given), {k: v for k, v in given.items() if k != "path"})
+        return load(_session(self), one_path(path, given), {k: v for k, v in given.items() if k != "path"})
 
     kind.load = call  # type: ignore[attr-defined]
 
@@ -142,9 +154,9 @@ def _end_save(kind: type, save: Save) -> None:
             return original(self, path, format, mode, partitionBy, **options)
 
         given = {**state["options"], **options}
-        _refuse_layout(state)
-        _add_partitions(given, partitionBy or state["partition_by"])
-        target = _one_path(path, given)
+        refuse_layout(state)
+        add_partitions(given, partitionBy or state["partition_by"])
+        target = one_path(path, given)
         save(
             _dataframe(self),
             target,
@@ -155,7 +167,7 @@ def _end_save(kind: type, save: Save) -> None:
     kind.save = call  # type: ignore[attr-defined]
 
 
-def _add_partitions(options: dict[str, object], columns: Any) -> None:
+def add_partitions(options: dict[str, object], columns: Any) -> None:
     """What `partitionBy` said, as an option. Raises: Invalid where options say otherwise."""
     names = [columns] if isinstance(columns, str) else list(columns)
     stated = [bare_name(name.strip()) for name in str(options.get(_PARTITION_FIELDS, "")).split(",") if name.strip()]
@@ -168,7 +180,7 @@ def _add_partitions(options: dict[str, object], columns: Any) -> None:
         options[_PARTITION_FIELDS] = ",".join(names)
 
 
-def _refuse_layout(state: dict[str, Any]) -> None:
+def refuse_layout(state: dict[str, Any]) -> None:
     for name in _LAYOUTS:
         if state.get(name):
             raise Invalid(f"{name}: means nothing to a Hudi table; leave it out{_LAYOUTS[name]}")
@@ -189,7 +201,7 @@ def _dataframe(writer: Any) -> DataFrame:
     return make(writer._df, writer._spark)
 
 
-def _one_path(path: Any, options: Mapping[str, object]) -> str:
+def one_path(path: Any, options: Mapping[str, object]) -> str:
     found = path if path is not None else options.get("path")
     if isinstance(found, list | tuple) and len(found) == 1:
         found = found[0]

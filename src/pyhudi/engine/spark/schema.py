@@ -62,7 +62,7 @@ def arrow_type(kind: t.DataType, name: str) -> pa.DataType:
             return pa.float32()
         case t.DoubleType():
             return pa.float64()
-        case t.StringType():  # char and varchar among them
+        case t.StringType() | t.CharType() | t.VarcharType():
             return pa.string()
         case t.BinaryType():
             return pa.binary()

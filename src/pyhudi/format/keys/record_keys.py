@@ -52,6 +52,11 @@ class KeySpec:
         return not self.record_key
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns that record keys are made of, each once; of a field within a record, the column of the record."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.record_key))
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that keys and paths are made of, each once."""
         return tuple(dict.fromkeys((*self.record_key, *self.partition_by)))

@@ -10,7 +10,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.footer import KeyFooter
 from pyhudi.format.names import BaseFileName, join
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 
 BLOOMS = pa.schema(
     [
@@ -42,8 +42,8 @@ def read_blooms(storage: Storage, files: Iterable[tuple[str, BaseFileName]], exe
 
 def _read(task: _Task) -> dict[str, object] | None:
     file = task.name.format()
-    with closing(open_parquet(task.storage, join(task.partition, file))) as opened:
-        footer = KeyFooter.parse(opened.metadata.metadata)
+    with closing(open_base_file(task.storage, join(task.partition, file))) as opened:
+        footer = KeyFooter.parse(opened.entries)
     if footer.bloom_text is None:
         return None
     return {

@@ -135,7 +135,7 @@ def reading_after(
 ) -> LogReading | None:  # fmt: skip
     """How logs are read as of right after the action at `requested`; None for a table without logs."""
     reading = log_reading(snapshot, timeline_after(snapshot.timeline, requested, action))
-    return None if reading is None else replace(reading, evolution=evolution)
+    return None if reading is None else reading.with_evolution(evolution)
 
 
 def timeline_after(timeline: Timeline, requested: str, action: str) -> Timeline:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.executor import Executor
 from pyhudi.format.log.block import BlockType
@@ -19,9 +18,11 @@ from pyhudi.format.log.data import data_schema, read_batches
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.names import LogFileName, join
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.opening import open_base_file
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.statistics import ChunkFacts, single_leaves
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.parquet_files import corrupt_parquet, open_parquet
 from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
 
@@ -131,41 +132,38 @@ def read_file_bounds(task: _Task) -> FileBounds:
 
 def _base_bounds(task: _Task) -> dict[str, ColumnBounds]:
     path = join(task.partition, task.file)
-    with closing(open_parquet(task.storage, path)) as file:
-        schema = file.schema_arrow
-        leaves = {file.schema.column(n).path: n for n in range(len(file.schema))}
-        found = {}
-
+    with closing(open_base_file(task.storage, path)) as file:
         # A column within a list or map has several values a row: it has no bounds.
+        leaves, found = single_leaves(file.schema), {}
         for column in task.columns:
             name = column.name if task.evolution is None else task.evolution.path_in_file(path, column.name)
-            leaf = None if name is None else leaves.get(name)
-            if name is not None and leaf is not None and file.schema.column(leaf).max_repetition_level == 0:
-                stored = IndexedColumn(name, column.type)
-                try:
-                    found[column.name] = _chunk_bounds(file, leaf, stored, _leaf_type(schema, name))
-                except (pa.ArrowInvalid, OSError) as error:
-                    raise corrupt_parquet(path, error) from error
+            if name is not None and name in leaves:
+                found[column.name] = _chunk_bounds(file, IndexedColumn(name, column.type), leaves[name])
         return found
 
 
-def _chunk_bounds(file: pq.ParquetFile, leaf: int, column: IndexedColumn, stored: pa.DataType) -> ColumnBounds:
-    groups = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-    chunks = [group.column(leaf) for group in groups]
-    sizes = sum(c.total_compressed_size for c in chunks), sum(c.total_uncompressed_size for c in chunks)
-    rows = sum(group.num_rows for group in groups)
+def _chunk_bounds(file: OpenBaseFile, column: IndexedColumn, stored: pa.DataType) -> ColumnBounds:
+    told = [file.chunk(number, column.name) for number in range(len(file.group_rows))]
+    chunks = [chunk for chunk in told if chunk is not None]
+    if len(chunks) < len(told):  # the format tells nothing of its columns
+        rows = file.row_count
+        nulls, low, high = _read_extremes(file, column)
+        return ColumnBounds(rows, nulls, low, high)
+
+    sizes = sum(c.size_bytes for c in chunks), sum(c.uncompressed_bytes for c in chunks)
+    rows = sum(file.group_rows)
 
     # Read as the column's type, the values have another order, so the stored bounds tell nothing.
     if not _keeps_order(stored, column.type):
         unknown = pa.scalar(None, column.type)
-        nulls = sum(chunk.statistics.null_count if chunk.statistics else 0 for chunk in chunks)
+        nulls = sum(chunk.null_count or 0 for chunk in chunks)
         return ColumnBounds(rows, nulls, unknown, unknown, *sizes)
 
     nulls, low, high = _told_by(chunks, column.type) or _read_extremes(file, column)
     return ColumnBounds(rows, nulls, low, high, *sizes)
 
 
-def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tuple[int, pa.Scalar, pa.Scalar] | None:
+def _told_by(chunks: Sequence[ChunkFacts], kind: pa.DataType) -> tuple[int, pa.Scalar, pa.Scalar] | None:
     """Nulls and bounds as the footer tells them; None where it does not.
 
     A footer never tells of NaN. A bound must not pass over NaN, so columns of floating point are always read.
@@ -175,19 +173,16 @@ def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tup
 
     nulls, lows, highs = 0, [], []
     for chunk in chunks:
-        told = chunk.statistics
-        if told is None or not told.has_null_count:
+        if chunk.null_count is None:
             return None
-        nulls += told.null_count
-        if told.null_count == chunk.num_values:  # nulls alone have no bounds
+        nulls += chunk.null_count
+        if chunk.null_count == chunk.value_count:  # nulls alone have no bounds
             continue
-        if not told.has_min_max:
+        bounds = chunk.bounds
+        if bounds is None:
             return None
-        try:
-            lows.append(told.min)
-            highs.append(told.max)
-        except (ValueError, OverflowError, pa.ArrowException):
-            return None
+        lows.append(bounds[0])
+        highs.append(bounds[1])
 
     try:
         return nulls, *_extremes(pa.array(lows, kind), pa.array(highs, kind), kind)
@@ -195,10 +190,10 @@ def _told_by(chunks: Sequence[pq.ColumnChunkMetaData], kind: pa.DataType) -> tup
         return None
 
 
-def _read_extremes(file: pq.ParquetFile, column: IndexedColumn) -> tuple[int, pa.Scalar, pa.Scalar]:
+def _read_extremes(file: OpenBaseFile, column: IndexedColumn) -> tuple[int, pa.Scalar, pa.Scalar]:
     nulls, lows, highs = 0, [], []
     has_nan = False
-    for batch in file.iter_batches(columns=[column.name], use_threads=False):
+    for batch in file.batches([column.top]):
         values = _leaf(batch, column)
         nulls += values.null_count
         has_nan = has_nan or _has_nan(values)
@@ -291,14 +286,6 @@ def _leaf(rows: pa.RecordBatch, column: IndexedColumn) -> pa.Array:
     if inner:
         values = pc.struct_field(values, inner)
     return values if values.type == column.type else values.cast(column.type)
-
-
-def _leaf_type(schema: pa.Schema, name: str) -> pa.DataType:
-    first, *inner = name.split(".")
-    kind = schema.field(first).type
-    for part in inner:
-        kind = kind.field(part).type
-    return kind
 
 
 def _keeps_order(stored: pa.DataType, wanted: pa.DataType) -> bool:

@@ -23,9 +23,9 @@ from pyhudi.metadata.derive.stats import File
 from pyhudi.metadata.kinds.expression_index import ExpressionIndex
 from pyhudi.predicate.evaluate import evaluate
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
 
 
@@ -118,7 +118,9 @@ def _values(task: _Task) -> Iterator[pa.Array]:
 
 def _base_batches(task: _Task, path: str) -> Iterator[pa.RecordBatch]:
     source = task.index.source
-    yield from read_stored_batches(task.storage, path, [source], use_threads=False, evolution=task.evolution)
+    yield from read_stored_batches(
+        task.storage, path, [source], use_threads=False, as_written=AsWritten(task.evolution)
+    )
 
 
 def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -17,11 +17,10 @@ from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.metadata.derive.changed_groups import ChangedGroup
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
 
@@ -31,16 +30,15 @@ LOCATED = pa.schema([("record_key", pa.string()), ("partition", pa.string()), ("
 
 @dataclass(frozen=True, slots=True)
 class RowReading:
-    """How columns of file slices are read.
+    """How columns of file slices are read. `stored`: every column that rows may have, meta fields first.
 
-    `stored`: every column that rows may have, meta fields first. `evolution`: how base files without logs are read
-    whose columns had other names; `logs` says it of slices with logs.
+    `as_written`: how base files without logs may differ from these columns.
     """
 
     storage: Storage
     stored: pa.Schema
     logs: LogReading | None
-    evolution: Evolution | None = None
+    as_written: AsWritten = TODAY
 
     def rows(self, file_slice: FileSlice | None, columns: Sequence[str]) -> pa.Table:
         """These columns of a slice's merged rows; no rows for None. Memory: the rows, and the slice's merged log."""
@@ -54,7 +52,9 @@ class RowReading:
 
         assert file_slice.base_file is not None
         path = join(file_slice.partition, file_slice.base_file.name.format())
-        batches = read_stored_batches(self.storage, path, columns, use_threads=False, evolution=self.evolution)
+        batches = read_stored_batches(
+            self.storage, path, columns, use_threads=False, source=file_slice.source, as_written=self.as_written
+        )
         return pa.Table.from_batches((conform_batch(batch, schema, path=path) for batch in batches), schema)
 
 

@@ -12,7 +12,7 @@ from pyhudi.metadata.derive.keys import RowReading
 from pyhudi.metadata.kinds.settings import IndexSettings
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.table.read.plan import log_reading
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 from pyhudi.table.view.cleaned import paths_being_cleaned
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.listing import ListedFile
@@ -45,7 +45,7 @@ class IndexContents:
     def reading(self) -> RowReading:
         """How rows of the newest slices are read."""
         snapshot = self.snapshot
-        return RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot), snapshot.evolution)
+        return RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot), snapshot.as_written)
 
     @cached_property
     def slices(self) -> list[FileSlice]:
@@ -79,8 +79,8 @@ class IndexContents:
         for file_slice in bases[:: max(1, -(-len(bases) // _SAMPLE_MAX))]:
             assert file_slice.base_file is not None
             path = join(file_slice.partition, file_slice.base_file.name.format())
-            with closing(open_parquet(self.snapshot.storage, path)) as file:
-                rows += file.metadata.num_rows
+            with closing(open_base_file(self.snapshot.storage, path)) as file:
+                rows += file.row_count
             size_bytes += file_slice.base_file.size_bytes
         per_row = size_bytes / rows if rows else _ROW_SIZE
 

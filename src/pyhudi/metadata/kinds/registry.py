@@ -79,6 +79,11 @@ def absent_forms(partitions: Collection[str], table_version: TableVersion, *, is
     return found
 
 
+def made_of_keys(partitions: Collection[str]) -> list[str]:
+    """Those of these indexes that are made of record keys, as files store them."""
+    return [name for name in sorted(partitions) if (kind := find_kind(name)) is not None and kind.needs_stored_keys]
+
+
 def requested_kind(request: IndexRequest) -> IndexKind:
     """The kind that `build_index` is asked for. Raises: Invalid for a name that no kind has."""
     kind = next((kind for kind in KINDS if kind.claims(request)), None)

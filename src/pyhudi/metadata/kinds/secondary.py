@@ -78,8 +78,7 @@ class SecondaryIndex(TableIndex):
     def differences(self, check: IndexCheck) -> Iterator[Difference]:
         """The number of rows that have no entry, and of entries that have no row. Memory: all keys of the index."""
         snapshot = check.snapshot
-        logs, evolution = log_reading(snapshot), snapshot.evolution
-        reading = RowReading(snapshot.storage, snapshot.schema_with_meta, logs, evolution)
+        reading = RowReading(snapshot.storage, snapshot.schema_with_meta, log_reading(snapshot), snapshot.as_written)
         slices = [one for partition in snapshot.listing.partitions() for one in snapshot.slices(partition)]
         stored = self.keys(reading, slices, check.executor)
 
@@ -176,6 +175,7 @@ class SecondaryKind(IndexKind):
     name: ClassVar[str] = "secondary_index"
     prefixes: ClassVar[tuple[str, ...]] = (SECONDARY_INDEX_PREFIX,)
     has_readable_keys: ClassVar[bool] = True
+    needs_stored_keys: ClassVar[bool] = True
     request_names: ClassVar[tuple[str, ...]] = ("secondary_index",)
     pruning_rank: ClassVar[int] = 2
     is_of_columns: ClassVar[bool] = True

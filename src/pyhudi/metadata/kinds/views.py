@@ -96,7 +96,8 @@ class CommitView:
         action = next((i.action for i in self.snapshot.timeline if i.requested == self.requested), "commit")
         logs = reading_after(self.snapshot, self.requested, action, self.evolution)
 
-        return RowReading(self.snapshot.storage, self.schema, logs, self.evolution)
+        as_written = self.snapshot.as_written_with(self.evolution)
+        return RowReading(self.snapshot.storage, self.schema, logs, as_written)
 
     @property
     def touched(self) -> list[str]:

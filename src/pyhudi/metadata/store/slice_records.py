@@ -21,8 +21,9 @@ from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.names import join
 from pyhudi.metadata.store.versions import RecordVersions, concat_versions, merge_versions
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.slice_log import ONE_GET_SIZE_MAX, StoredLog, log_sources, slice_blocks
+from pyhudi.table.slices.slice_log import ONE_GET_SIZE_MAX, log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.stored_file import StoredFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def open_slice(storage: Storage, file_slice: FileSlice, is_visible: Callable[[st
 def _base_reader(storage: Storage, path: str, size: int) -> HFileReader:
     if size <= ONE_GET_SIZE_MAX:
         return _opened_before(path, storage.get(path))
-    return HFileReader.by_ranges(StoredLog(storage, path), size, path=path)
+    return HFileReader.by_ranges(StoredFile(storage, path), size, path=path)
 
 
 _opened: ByContent[tuple[str, bytes], HFileReader] = ByContent(32 << 20, lambda content, _: 2 * len(content[1]))

@@ -1,7 +1,7 @@
 """What a clustering reads from the table: file slices for a new plan, a pending plan, and the files of that plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -108,8 +108,7 @@ def schedule(
 def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
     """The plan of a pending clustering.
 
-    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets, or takes the sources
-    of a bootstrapped table.
+    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets.
     """
     path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
     plan = decode_requested_replace(snapshot.storage.get(path), path=path).clustering_plan
@@ -121,12 +120,6 @@ def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
             f"{path}: expected a plan that moves rows, found one that resizes buckets; run it with Apache Hudi, or "
             f"take it off the timeline: rollback('{instant.requested}')"
         )
-    for one in slices_of(plan):
-        if one.bootstrap_file_path:
-            raise Unsupported(
-                f"{path}: file group '{one.file_id}' stands upon '{one.bootstrap_file_path}', a source of a "
-                "bootstrapped table; let Apache Hudi carry it out"
-            )
     return plan
 
 
@@ -200,9 +193,9 @@ def clustering_target(
         attempt=attempt,
         schema=schema,
         avro_schema=avro_schema,
-        settings=base_files,
-        reading=None if reading is None else replace(reading, evolution=written.evolution),
-        evolution=written.evolution,
+        settings=base_files.of_table(snapshot.config),
+        reading=None if reading is None else reading.with_evolution(written.evolution),
+        as_written=snapshot.as_written_with(written.evolution),
         sort_columns=columns,
         curve=settings.curve,
         file_size_bytes=settings.file_size_bytes,
@@ -241,7 +234,7 @@ def _task(number: int, group: ClusteringGroup, current: dict[FileGroup, FileSlic
         raise Invalid(f"group {number} of a clustering plan: expected file slices of one partition, found {partitions}")
 
     slices = [current[_key(one)] for one in group.slices]
-    sizes = [one.base_file.size_bytes if one.base_file is not None else 0 for one in slices]
+    sizes = [one.base_bytes for one in slices]
     sizes += [log.size_bytes for one in slices for log in one.log_files]
     return GroupTask(
         number=number, partition=partitions.pop(), slices=tuple(map(slice_files, slices)),

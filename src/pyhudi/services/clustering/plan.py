@@ -48,7 +48,7 @@ def plan_clustering(
     """
     by_partition: dict[str, list[FileSlice]] = {}
     for one in slices:
-        is_small = one.base_file is None or one.base_file.size_bytes < settings.small_file_limit_bytes
+        is_small = one.base_file is None or one.base_bytes < settings.small_file_limit_bytes
         if is_small and (one.partition, one.file_id) not in taken:
             by_partition.setdefault(one.partition, []).append(one)
 
@@ -135,6 +135,7 @@ def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
         delta_file_paths=logs[::-1] if sizing.is_newest_first else logs,
         file_id=one.file_id,
         partition_path=one.partition,
+        bootstrap_file_path="" if one.source is None else one.source.uri,
     )
 
 
@@ -144,7 +145,7 @@ def _costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
     Costs named `_MB` are whole mebibytes. Seen: Apache Hudi states the reading and writing of the last slice only.
     """
     log_bytes = sum(log.size_bytes for one in bundle for log in one.log_files)
-    base_bytes = sum(one.base_file.size_bytes for one in bundle if one.base_file is not None)
+    base_bytes = sum(one.base_bytes for one in bundle)
     read_mb, write_mb = (base_bytes + log_bytes) >> 20, sum(_size(one, sizing) for one in bundle) >> 20
     return {
         "TOTAL_LOG_FILES": float(sum(len(one.log_files) for one in bundle)),
@@ -156,4 +157,4 @@ def _costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
 
 
 def _size(one: FileSlice, sizing: Sizing) -> int:
-    return one.base_file.size_bytes if one.base_file is not None else sizing.new_base_size_bytes
+    return one.base_bytes if one.base_file is not None else sizing.new_base_size_bytes

@@ -133,16 +133,9 @@ def _why_busy(snapshot: Snapshot, kind: CompactionKind) -> str:
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> CompactionPlan:
-    """The plan of a pending compaction. Raises: Unsupported for a plan over the sources of a bootstrapped table."""
+    """The plan of a pending compaction."""
     path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
-    plan = decode_compaction_plan(snapshot.storage.get(path), path=path)
-    for operation in plan.operations or ():
-        if operation.bootstrap_file_path:
-            raise Unsupported(
-                f"{path}: file group '{operation.file_id}' stands upon '{operation.bootstrap_file_path}', a source of "
-                "a bootstrapped table; let Apache Hudi carry it out"
-            )
-    return plan
+    return decode_compaction_plan(snapshot.storage.get(path), path=path)
 
 
 def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> list[SliceTask]:
@@ -158,7 +151,7 @@ def slice_tasks(snapshot: Snapshot, instant: Instant, plan: CompactionPlan) -> l
         sizes[partition] = {file.name: file.size_bytes for file in snapshot.listing.files(partition)}
 
     tasks = [
-        _task(instant, operation, number, sizes[operation.partition_path or ""])
+        _task(snapshot, instant, operation, number, sizes[operation.partition_path or ""])
         for number, operation in enumerate(plan.operations or ())
     ]
 
@@ -196,8 +189,8 @@ def compaction_target(
         attempt=attempt,
         schema=arrow_from_avro(avro_schema),
         avro_schema=avro_schema,
-        settings=base_files,
-        reading=replace(_reading(snapshot), evolution=columns.evolution),
+        settings=base_files.of_table(snapshot.config),
+        reading=_reading(snapshot).with_evolution(columns.evolution),
         logs=logs,
         log_marker=snapshot.config.version.log_marker,
     )
@@ -262,7 +255,9 @@ def _is_worth_log_compaction(
     return has_many and not any(map(is_partial, blocks))
 
 
-def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: dict[str, int]) -> SliceTask:
+def _task(
+    snapshot: Snapshot, instant: Instant, operation: CompactionOperation, number: int, sizes: dict[str, int]
+) -> SliceTask:
     partition = operation.partition_path or ""
     logs = [path.rpartition("/")[2] for path in operation.delta_file_paths or ()]
     base = (operation.data_file_path or "").rpartition("/")[2] or None
@@ -285,6 +280,7 @@ def _task(instant: Instant, operation: CompactionOperation, number: int, sizes: 
         number=number, partition=partition, file_id=operation.file_id or "",
         base_instant=parsed.requested if parsed is not None else operation.base_instant_time or "",
         base_file=base, logs=tuple((name, sizes[name]) for name in logs),
+        source=None if parsed is None else snapshot.source_of(partition, parsed),
     )  # fmt: skip
 
 

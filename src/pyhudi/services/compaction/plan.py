@@ -127,6 +127,7 @@ def operation(file_slice: FileSlice, costs: dict[str, float]) -> CompactionOpera
         file_id=file_slice.file_id,
         partition_path=file_slice.partition,
         metrics=costs,
+        bootstrap_file_path=None if file_slice.source is None else file_slice.source.uri,
     )
 
 

@@ -15,7 +15,7 @@ def slice_costs(file_slice: FileSlice, *, new_base_size_bytes: int | None = None
     Seen: Apache Hudi 1.0.2 carries out a plan that died before its own writes, and fails on one without
     `TOTAL_LOG_FILES_SIZE` (a null pointer in `HoodieCompactor`). Spec: format/actions.md section 8.
     """
-    base_bytes = file_slice.base_file.size_bytes if file_slice.base_file else 0
+    base_bytes = file_slice.base_bytes
     log_bytes = sum(log.size_bytes for log in file_slice.log_files)
     new_bytes = log_bytes if new_base_size_bytes is None else new_base_size_bytes
     read_mb, write_mb = (base_bytes + log_bytes) >> 20, (base_bytes or new_bytes) >> 20

@@ -1,6 +1,7 @@
 """Which partitions have expired, and which of them must stay for now."""
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 from pyhudi.errors import Invalid, NotFound
@@ -8,6 +9,8 @@ from pyhudi.format.names import PARTITION_METAFILE, join
 from pyhudi.format.properties import parse_properties
 from pyhudi.format.timeline.instant_text import format_instant, parse_instant_ms
 from pyhudi.services.expiry.settings import DAYS, ExpirySettings, ExpiryTime
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.opening import FORMATS, open_base_file
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import read_pending_groups
@@ -160,14 +163,26 @@ def _by_creation(snapshot: Snapshot, partitions: Iterable[str]) -> dict[str, str
     """Partition -> the instant of its creation, where its metadata file tells."""
     times = {}
     for path in partitions:
-        name = join(path, PARTITION_METAFILE)
         try:
-            since = parse_properties(snapshot.storage.get(name)).get("commitTime", "")
+            since = _created(snapshot.storage, path)
             parse_instant_ms(since, snapshot.zone)
         except (NotFound, Invalid, ValueError):  # no such file, no such line, or a torn one
             continue
         times[path] = since
     return times
+
+
+def _created(storage: Storage, partition: str) -> str:
+    """The instant in a partition's metadata file: a text, or else a base file without rows. Raises: NotFound."""
+    name = join(partition, PARTITION_METAFILE)
+    try:
+        return parse_properties(storage.get(name)).get("commitTime", "")
+    except NotFound:
+        for extension in FORMATS:
+            if storage.head(f"{name}{extension}") is not None:
+                with closing(open_base_file(storage, f"{name}{extension}")) as file:
+                    return file.entries.get(b"commitTime", b"").decode()
+        raise
 
 
 def _held(snapshot: Snapshot) -> dict[str, str]:

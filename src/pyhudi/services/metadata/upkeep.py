@@ -54,8 +54,8 @@ class MetadataTableUpkeep:
     `deltacommits_max`: the metadata table is compacted after this many deltacommits. `log_blocks_min`: a log of it with
     this many blocks is log compacted; None: none is. `clean`: of the data table; the metadata table's own cleaning
     follows from it. `hold`: of the data table; confirmed before anything is deleted, completed or named in its
-    properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`.
-    `lost`: partitions that the properties named, of a metadata table that is gone. They are built anew with it.
+    properties. `executor`, `readers`: as in `IndexContents`. `finds_keys`: as in `changed_groups`. `lost`: partitions
+    of a metadata table that is gone, to be built anew with it. `source_folder`: as in `Snapshot`.
     """
 
     storage: Storage
@@ -72,6 +72,7 @@ class MetadataTableUpkeep:
     indexes: IndexSettings
     finds_keys: bool
     lost: frozenset[str] = frozenset()
+    source_folder: str | None = None
 
     def roll_back(self, target: str, rollback: str, metadata: RollbackMetadata) -> None:
         if (config := self._config()).has_metadata_table:
@@ -137,7 +138,7 @@ class MetadataTableUpkeep:
         if mine is not None and mine.is_completed:
             return
 
-        snapshot = read_snapshot(self.storage, self.zone, open_listing)
+        snapshot = self._read_snapshot()
         listing = StorageListing(self.storage)
         found = committed_files(listing, snapshot.timeline, log_slicing(config))
         stored = {part.partition: part.by_name() for part in found}
@@ -273,8 +274,8 @@ class MetadataTableUpkeep:
         self._lists.drop(gone)
 
     def _refuse_indexes(self, config: TableConfig) -> None:
-        """Raises: Unsupported for indexes that tables of this version do not have, before anything is written."""
-        if config.version.indexes is not None:
+        """Raises: Unsupported for indexes that such tables do not have, before anything is written."""
+        if config.version.indexes is not None or not config.has_meta_fields:
             build, _ = wanted_partitions(self.indexes, config.metadata_partitions_named, {}, config.version)
             is_partitioned = bool(self.indexes.partitioned_record_index)
             by_name.refuse_indexes(config, build, is_partitioned=is_partitioned)
@@ -359,15 +360,12 @@ class MetadataTableUpkeep:
     def _indexed(self, partitions: Collection[str], columns: pa.Schema) -> IndexedTable:
         """These partitions of the metadata table, as indexes of the data table with these columns."""
         return IndexedTable(
-            open_metadata_table(self.storage, self.zone),
-            sorted(partitions),
-            read_definitions(self.storage),
-            columns,
+            open_metadata_table(self.storage, self.zone), sorted(partitions), read_definitions(self.storage), columns,
             self.indexes.columns,
-        )
+        )  # fmt: skip
 
     def _read_snapshot(self) -> Snapshot:
-        return read_snapshot(self.storage, self.zone, open_listing)
+        return read_snapshot(self.storage, self.zone, open_listing, self.source_folder)
 
     def _drop_others(self, config: TableConfig, indexes: Sequence[TableIndex]) -> None:
         others = config.metadata_partitions_named - {index.partition for index in indexes}

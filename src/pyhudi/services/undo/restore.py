@@ -128,7 +128,7 @@ def _refuse(session: WriteSession, to: Instant, undone: Collection[str]) -> None
     if later:
         raise Invalid(
             f"restore to '{to.requested}': expected no savepoint of a commit that it rolls back, found "
-            f"{', '.join(later)}; delete_savepoint them first"
+            f"{', '.join(later)}; delete_savepoint('{later[0]}') first{', and the others' if later[1:] else ''}"
         )
 
     archived = timeline.archived_writes(requested_from=to.requested)

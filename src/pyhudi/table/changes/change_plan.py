@@ -19,7 +19,7 @@ from pyhudi.format.timeline.records import MOVES, REWRITES, CommitMetadata, Writ
 from pyhudi.predicate import Predicate
 from pyhudi.table.changes.incremental import CommitRange
 from pyhudi.table.read.plan import PlannedFile, ReadPlan, log_reading, make_plan, planned_slice
-from pyhudi.table.view.cleaned import paths_being_cleaned
+from pyhudi.table.view.cleaned import group_and_instant, paths_being_cleaned, read_cleans_since
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.snapshot import Snapshot
 
@@ -160,6 +160,7 @@ class _Planning:
         self._snapshot = snapshot
         self._going = paths_being_cleaned(snapshot)
         self._kept: dict[str, dict[str, int]] = {}
+        self._cleans: list[tuple[str, Mapping[str, tuple[str, ...]]]] | None = None
         self.logs = log_reading(snapshot)
         self.makes_rows_of_several = self.logs is not None and not self.logs.rules.wins_whole
         self._logs_hold_images = snapshot.config.change_mode in (None, ChangeMode.BEFORE_AFTER)
@@ -170,25 +171,24 @@ class _Planning:
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
         if _changes_no_row(metadata):
             return
-        before, after = snapshot.at(just_before(instant.requested)), snapshot.at(instant.requested)
+        before, after = just_before(instant.requested), instant.requested
         base = ChangePiece(
             kind=PieceKind.REPLACED, requested=instant.requested, completed=instant.completed or "", partition="",
             file_id="",
         )  # fmt: skip
 
         for partition, file_ids in sorted((metadata.partition_to_replace_file_ids or {}).items()):
-            slices = _slices(before, partition, file_ids)
+            slices = _slices(snapshot, before, partition, file_ids)
             for file_id in sorted(file_ids):
                 piece = replace(base, partition=partition, file_id=file_id, before=slices.get(file_id))
-                # A group without a visible file had no row: a writer that died had begun it.
-                yield piece, self._missing(partition, piece.before.paths if piece.before is not None else ())
+                yield piece, self._missing_of_replaced(piece)
 
         for partition, stats in sorted(metadata.partition_to_write_stats.items()):
             by_group: dict[str, list[WriteStat]] = {}
             for stat in stats:
                 if stat.path:
                     by_group.setdefault(stat.file_id or "", []).append(stat)
-            old, new = _slices(before, partition, by_group), _slices(after, partition, by_group)
+            old, new = (_slices(snapshot, moment, partition, by_group) for moment in (before, after))
             for file_id, own in sorted(by_group.items()):
                 piece = replace(base, partition=partition, file_id=file_id)
                 yield self._of_group(piece, own, old.get(file_id), new.get(file_id))
@@ -229,6 +229,23 @@ class _Planning:
             missing = missing or self._missing(piece.partition, after.paths)
         return replace(piece, before=before, after=after), missing
 
+    def _missing_of_replaced(self, piece: ChangePiece) -> str | None:
+        """A file of the slice that a write replaced, if it is no more.
+
+        The write does not name that slice. So a newer file of the group that a clean has deleted since tells that the
+        slice is gone; an older slice may still be there for a savepoint. A group of which neither a file is there nor
+        a clean deleted one had no row: a writer that died had begun it.
+        """
+        if self._cleans is None:  # writes come by requested time, so that none before this one asks
+            self._cleans = read_cleans_since(self._snapshot, just_before(piece.requested))
+        stands = "" if piece.before is None else _slice_instant(piece.before)
+        for requested, names in self._cleans:
+            for name in names.get(piece.partition, ()) if requested > piece.requested else ():
+                file_id, instant = group_and_instant(name)
+                if file_id == piece.file_id and stands < instant < piece.requested:
+                    return join(piece.partition, name)
+        return None if piece.before is None else self._missing(piece.partition, piece.before.paths)
+
     def _missing(self, partition: str, paths: Iterable[str]) -> str | None:
         """The first of these paths that is no more, or about to be deleted by a pending clean."""
         kept = self._files(partition)
@@ -253,10 +270,14 @@ def _changes_no_row(metadata: CommitMetadata) -> bool:
     return metadata.operation_type in REWRITES | MOVES or metadata.compacted
 
 
-def _slices(view: Snapshot, partition: str, file_ids: Iterable[str]) -> dict[str, PlannedFile]:
-    """The slices of these file groups with their logs, whether or not a write replaced them since."""
-    found = view.slices(partition, set(file_ids), even_replaced=True)
-    planned = ((one.file_id, planned_slice(one, with_logs=True)) for one in found)
+def _slices(snapshot: Snapshot, moment: str, partition: str, file_ids: Iterable[str]) -> dict[str, PlannedFile]:
+    """The slices of these file groups at a moment, with their logs, whether or not a write replaced them since.
+
+    Up to version 6 a log is named after its slice, so that the logs of a later slice look like a slice of that moment
+    once the files of the real one were cleaned away. They are none.
+    """
+    found = snapshot.at(moment).slices(partition, set(file_ids), even_replaced=True)
+    planned = ((one.file_id, planned_slice(one, with_logs=True)) for one in found if one.base_instant <= moment)
     return {file_id: file for file_id, file in planned if file is not None}
 
 

@@ -238,7 +238,7 @@ def _images_of_keys(keys: pa.Array, rows: pa.RecordBatch) -> Images:
 def _logged_images(reader: _Reader, block: LogBlock, image: pa.Array) -> Images:
     """The images of a change log in the table's columns. A column that the log lacks is null."""
     wanted = pa.schema([field for field in reader.plan.rows.schema if field.name not in META_FIELDS])
-    evolution = reader.plan.rows.evolution
+    evolution = reader.plan.rows.as_written.evolution
     then = None if evolution is None else evolution.of_instant(instant_time(block), wanted.names)
     if then is not None:
         stored = pa.RecordBatch.from_arrays(image.flatten(), names=[field.name for field in image.type])

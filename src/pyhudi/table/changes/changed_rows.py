@@ -41,6 +41,9 @@ class Images:
     def column(self, schema: pa.Schema) -> pa.StructArray:
         """The images as structs of the columns of `schema`. An image that is not there is null."""
         columns = [self.rows.column(name) for name in schema.names]
+        if not columns:  # from which Arrow cannot tell how many structs there are
+            validity = np.packbits(self.is_there, bitorder="little")
+            return pa.StructArray.from_buffers(pa.struct([]), len(self.is_there), [pa.py_buffer(validity)])
         mask = None if self.is_there.all() else pa.array(~self.is_there)
         return pa.StructArray.from_arrays(columns, fields=list(schema), mask=mask)
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from pyhudi.errors import Invalid, NotFound, Unsupported
-from pyhudi.format.names import join
+from pyhudi.format.names import BaseFileName, join
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.instant_text import EARLIEST_WORDS, instant_from_user
 from pyhudi.format.timeline.records import REWRITES
@@ -153,9 +153,16 @@ def _latest_files(snapshot: Snapshot, chosen: Sequence[Instant]) -> dict[Group, 
 
         for file in written_files(metadata):
             if not file.path.endswith(".cdc"):
-                planned = PlannedFile(file.path, file.partition, file.size_bytes)
+                planned = _planned(snapshot, file.path, file.partition, file.size_bytes)
                 latest[file.partition, file.file_id] = _LastFile(planned, instant)
     return latest
+
+
+def _planned(snapshot: Snapshot, path: str, partition: str, size_bytes: int) -> PlannedFile:
+    """A base file alone."""
+    base = BaseFileName.parse(path.rpartition("/")[2])
+    source = None if base is None else snapshot.source_of(partition, base)
+    return PlannedFile(path, partition, size_bytes, source=source)
 
 
 def _cleaned_groups(then: Snapshot | None, latest: Mapping[Group, _LastFile], now: Snapshot) -> set[Group]:
@@ -245,7 +252,7 @@ def _present(snapshot: Snapshot, latest: Mapping[Group, _LastFile], cleaned: set
         for file_slice in snapshot.slices(partition):
             if file_slice.base_file is not None and (partition, file_slice.file_id) in cleaned & latest.keys():
                 name = file_slice.base_file.name.format()
-                files.append(PlannedFile(join(partition, name), partition, file_slice.base_file.size_bytes))
+                files.append(_planned(snapshot, join(partition, name), partition, file_slice.base_file.size_bytes))
     return files
 
 

@@ -18,6 +18,7 @@ from pyhudi.versions import LAYOUT_VERSION, TableVersion, table_version
 
 TableType: TypeAlias = Literal["COPY_ON_WRITE", "MERGE_ON_READ"]
 
+BASE_FORMAT = "hoodie.table.base.file.format"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
@@ -37,7 +38,11 @@ class KeyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """The facts of a table. `properties` holds the whole file; the other fields are parsed from it."""
+    """The facts of a table. `properties` holds the whole file; the other fields are parsed from it.
+
+    `drops_partition_columns`: files may lack the partition columns. `bootstrap_base`: the folder from which the table
+    was bootstrapped, as it is stored; None if it was not, or if its index of source files is switched off.
+    """
 
     properties: Mapping[str, str]
     name: str
@@ -52,6 +57,8 @@ class TableConfig:
     is_hive_style: bool
     is_url_encoded: bool
     has_meta_fields: bool
+    drops_partition_columns: bool
+    bootstrap_base: str | None
     is_utc: bool
     metadata_partitions: tuple[str, ...]
     create_schema: str | None
@@ -78,6 +85,16 @@ class TableConfig:
     @property
     def is_merge_on_read(self) -> bool:
         return self.table_type == "MERGE_ON_READ"
+
+    @property
+    def base_format(self) -> str:
+        """The format of new base files, in upper case."""
+        return (self.properties.get(BASE_FORMAT) or "PARQUET").strip().upper()
+
+    @property
+    def has_parquet_metafiles(self) -> bool:
+        """Whether the files that mark partitions are Parquet files, and not texts. Readers look for texts first."""
+        return self.base_format == "PARQUET" and _flag(self.properties, "hoodie.partition.metafile.use.base.format")
 
     @property
     def has_logical_timestamps(self) -> bool:
@@ -137,6 +154,8 @@ class TableConfig:
             timezone="UTC" if self.is_utc else "LOCAL",
             database=self.properties.get("hoodie.database.name", ""),
             has_meta_fields=self.has_meta_fields,
+            drops_partition_columns=self.drops_partition_columns,
+            base_file_format=self.base_format,
             is_cdc_enabled=_flag(self.properties, CDC_ENABLED),
             change_mode=(self.change_mode or parse_change_mode("")).value,
             payload=short_class_name(
@@ -194,6 +213,8 @@ def _table_facts(properties: Mapping[str, str], path: str) -> TableConfig:
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default="true"),
+        drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
+        bootstrap_base=_bootstrap_base(properties),
         is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         metadata_partitions=_fields(properties.get(METADATA_PARTITIONS)),
         create_schema=properties.get("hoodie.table.create.schema") or None,
@@ -211,11 +232,8 @@ def _layout(properties: Mapping[str, str], version: TableVersion, *, path: str) 
 
 def _refuse_unknown_features(properties: Mapping[str, str], *, path: str) -> None:
     needed = {
-        "hoodie.table.base.file.format": ("PARQUET",),
+        BASE_FORMAT: ("PARQUET", "ORC", "LANCE"),
         "hoodie.table.format": ("native",),
-        "hoodie.datasource.write.drop.partition.columns": ("false",),
-        "hoodie.table.multiple.base.file.formats.enable": ("false",),
-        "hoodie.bootstrap.base.path": (),
     }
     for key, known in needed.items():
         value = properties.get(key, "")
@@ -286,6 +304,12 @@ def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
             return MergeMode.EVENT_TIME if ordering else MergeMode.COMMIT_TIME
         case _:
             return MergeMode.CUSTOM
+
+
+def _bootstrap_base(properties: Mapping[str, str]) -> str | None:
+    is_off = not _flag(properties, "hoodie.bootstrap.index.enable", default="true")
+    has_none = properties.get("hoodie.bootstrap.index.type", "HFILE").upper() == "NO_OP"
+    return None if is_off or has_none else properties.get("hoodie.bootstrap.base.path") or None
 
 
 def _flag(properties: Mapping[str, str], key: str, *, default: str = "false") -> bool:

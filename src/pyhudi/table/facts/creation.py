@@ -26,7 +26,7 @@ from pyhudi.options.table_facts import Fact, FactValue, parse_fact, short_class_
 from pyhudi.options.verdicts import fact_names, find_entry
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.bucket_facts import new_bucket_properties
-from pyhudi.table.facts.config import CDC_ENABLED, CDC_MODE, TableType
+from pyhudi.table.facts.config import BASE_FORMAT, CDC_ENABLED, CDC_MODE, TableType
 from pyhudi.table.facts.key_properties import SPELLED_ANEW, bare_name, key_properties
 from pyhudi.timeline.layout import timeline_layout
 from pyhudi.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
@@ -101,7 +101,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         "hoodie.table.type": new.table_type,
         "hoodie.table.version": str(version),
         "hoodie.table.timeline.timezone": "UTC",
-        "hoodie.table.base.file.format": "PARQUET",
+        BASE_FORMAT: str(find_fact(new.properties, Fact.BASE_FILE_FORMAT) or "PARQUET"),
         **_change_data(new),
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.drop.partition.columns": "false",
@@ -124,7 +124,7 @@ def new_table_properties(new: NewTable) -> dict[str, str]:
         properties["hoodie.table.create.schema"] = new.create_schema
 
     # These options have been written above, under the one name that the version stores.
-    anew = (*fact_names(Fact.MERGE_MODE), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
+    anew = (*fact_names(Fact.MERGE_MODE), *fact_names(Fact.BASE_FILE_FORMAT), *SPELLED_ANEW, CDC_ENABLED, CDC_MODE)
     if version.merging is Merging.MODE:
         anew = (*anew, DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
     given = {name: text for name, text in new.properties.items() if name not in anew}

@@ -10,7 +10,7 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 
 
 def count_rows(storage: Storage, plan: ReadPlan, executor: Executor) -> int:
@@ -24,8 +24,8 @@ def count_rows(storage: Storage, plan: ReadPlan, executor: Executor) -> int:
 
     def count(file: PlannedFile) -> int:
         if takes_all and not file.logs:
-            with closing(open_parquet(storage, file.path)) as opened:
-                return int(opened.metadata.num_rows)
+            with closing(open_base_file(storage, file.path)) as opened:
+                return opened.row_count
         return sum(map(len, read_planned(storage, narrow, file, use_threads=False)))
 
     return sum(executor.run(count, plan.files))

@@ -17,8 +17,9 @@ from pyhudi.format.schema.conversion import COMMIT_TIME, PARTITION_PATH
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.prune.row_groups import matching_row_groups
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS
+from pyhudi.table.slices.base_files.rows import open_rows, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.parquet_files import BATCH_ROWS, open_parquet, read_row_groups, read_stored_batches
 
 _NUMBER: Final = "__pyhudi_number"
 
@@ -31,7 +32,7 @@ def read_plan_batches(storage: Storage, plan: ReadPlan) -> Iterator[pa.RecordBat
     """The plan's rows, file after file.
 
     Memory: one row group of one file, of the columns that are read; the folded log of one slice.
-    Raises: CorruptFile for a file that is no Parquet or does not fit the table's schema.
+    Raises: CorruptFile for a file that is no whole file of its format or does not fit the table's schema.
     """
     for file in plan.files:
         yield from read_planned(storage, plan, file, use_threads=True)
@@ -70,13 +71,13 @@ def read_planned(
         files, schema = file.slice_files, plan.stored_schema
         read = partial(read_touched, on_positions=on_positions) if touched_only else read_merged
         batches = read(storage, files, plan.log_reading, schema, columns, use_threads=use_threads)
-    elif not _had_other_names(plan, file) and 0 < len(asked := _columns_asked(plan)) < len(columns):
+    elif not plan.had_other_names(file) and 0 < len(asked := _columns_asked(plan)) < len(columns):
         yield from _read_matching(storage, plan, file, asked, use_threads=use_threads)
         return
     else:
         batches = read_stored_batches(
             storage, file.path, columns, use_threads=use_threads, choose=partial(matching_row_groups, plan=plan),
-            evolution=plan.evolution,
+            source=file.source, as_written=plan.as_written,
         )  # fmt: skip
 
     keep = _keeper(plan)
@@ -84,10 +85,6 @@ def read_planned(
         kept = keep(shown_batch(plan, file, batch, stored))
         if len(kept):
             yield kept.select(plan.schema.names)
-
-
-def _had_other_names(plan: ReadPlan, file: PlannedFile) -> bool:
-    return plan.evolution is not None and plan.evolution.of_file(file.path, plan.columns_read) is not None
 
 
 def _columns_asked(plan: ReadPlan) -> list[str]:
@@ -110,17 +107,17 @@ def _read_matching(
     """
     first = pa.schema([plan.stored_schema.field(name) for name in asked])
     others = pa.schema([field for field in plan.schema_read if field.name not in asked])
-    with closing(open_parquet(storage, file.path)) as opened:
-        read = partial(read_row_groups, opened, use_threads=use_threads)
-        present = [[name for name in schema.names if name in opened.schema_arrow.names] for schema in (first, others)]
+    with closing(open_rows(storage, file.path, file.source, plan.as_written)) as opened:
+        read = partial(opened.batches, use_threads=use_threads)
+        present = [[name for name in schema.names if name in opened.schema.names] for schema in (first, others)]
 
         for group in matching_row_groups(opened, plan):
-            shown = (shown_batch(plan, file, batch, first) for batch in read([group], present[0]))
+            shown = (shown_batch(plan, file, batch, first) for batch in read(present[0], groups=[group]))
             kept = _kept_and_numbered(plan, shown, plan.shown.schema(first))
             numbers = kept.column(_NUMBER).to_numpy()
-            is_few = len(numbers) * _FEW_SHARE <= opened.metadata.row_group(group).num_rows
+            is_few = len(numbers) * _FEW_SHARE <= opened.group_rows[group]
 
-            more = read([group], present[1], batch_rows=_FEW_ROWS if is_few else BATCH_ROWS)
+            more = read(present[1], groups=[group], batch_rows=_FEW_ROWS if is_few else BATCH_ROWS)
             for start, stop, batch in _taken(more, numbers) if len(numbers) else ():
                 rest = shown_batch(plan, file, batch, others)
                 columns = {**_columns(kept.slice(start, stop - start)), **_columns(rest)}

@@ -18,10 +18,10 @@ from pyhudi.table.prune.index_pruning import PrunedQuery
 from pyhudi.table.prune.partition_values import PathValues, known_values
 from pyhudi.table.prune.pruning import PrunedBy
 from pyhudi.table.read.shown_columns import AS_STORED, ShownColumns, unknown_to_paths
-from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.slice_log import SliceFiles
-from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.file_system_view import FileSlice, SourceFile
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.active import Timeline
 
@@ -32,6 +32,7 @@ class PlannedFile:
 
     `path`: relative to the table. `size_bytes`: of all files that are read. `logs`: path and size of each log file to
     merge, in reading order. If the slice has no base file, `path` is the first log's. `base_instant`: the base file's.
+    `source`: as in `FileSlice`.
     """
 
     path: str
@@ -39,11 +40,12 @@ class PlannedFile:
     size_bytes: int
     logs: tuple[tuple[str, int], ...] = ()
     base_instant: str = ""
+    source: SourceFile | None = None
 
     @property
     def slice_files(self) -> SliceFiles:
         has_base = not self.logs or self.path != self.logs[0][0]
-        return SliceFiles(self.path if has_base else None, self.base_instant, self.logs)
+        return SliceFiles(self.path if has_base else None, self.base_instant, self.logs, self.source)
 
     @property
     def paths(self) -> list[str]:
@@ -65,7 +67,8 @@ def planned_slice(file_slice: FileSlice, *, with_logs: bool) -> PlannedFile | No
 
     path = logs[0][0] if base is None else join(file_slice.partition, base.name.format())
     size_bytes += 0 if base is None else base.size_bytes
-    return PlannedFile(path, file_slice.partition, size_bytes, tuple(logs), file_slice.base_instant)
+    size_bytes += 0 if file_slice.source is None else file_slice.source.size_bytes
+    return PlannedFile(path, file_slice.partition, size_bytes, tuple(logs), file_slice.base_instant, file_slice.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,7 @@ class ReadPlan:
     `schema`: the columns of the answer, in order. `stored_schema`: every column that a file may be
     asked for. `commit_times`: if not None, only rows that one of these instants wrote last. `shown`: columns that
     the answer and the predicate see otherwise than they are stored. `log_reading`: how logs are merged, where there
-    are any. `keys`: how partition paths are spelled. `evolution`: how base files are read whose columns had other
-    names; None if none had.
+    are any. `keys`: how partition paths are spelled. `as_written`: how base files may differ from the columns of today.
     """
 
     files: tuple[PlannedFile, ...]
@@ -123,7 +125,12 @@ class ReadPlan:
     explanation: Explanation = field(compare=False)
     shown: ShownColumns = AS_STORED
     log_reading: LogReading | None = None
-    evolution: Evolution | None = None
+    as_written: AsWritten = TODAY
+
+    def had_other_names(self, file: PlannedFile) -> bool:
+        """Whether columns had other names when a file was written. What it states may be of other columns then."""
+        evolution = self.as_written.evolution
+        return evolution is not None and evolution.of_file(file.path, self.columns_read) is not None
 
     @property
     def columns_read(self) -> list[str]:
@@ -165,7 +172,7 @@ def log_reading(snapshot: Snapshot, as_of: Timeline | None = None) -> LogReading
         return None
     rules = table_rules(snapshot, snapshot.schema)
     keys = None if config.has_meta_fields else snapshot.key_spec
-    return LogReading.of(rules, as_of or snapshot.timeline, keys, snapshot.evolution)
+    return LogReading.of(rules, as_of or snapshot.timeline, keys, snapshot.as_written)
 
 
 def table_rules(snapshot: Snapshot, schema: pa.Schema) -> MergeRules:
@@ -313,7 +320,7 @@ def make_plan(
         explanation=explanation,
         shown=shown,
         log_reading=merges,
-        evolution=snapshot.evolution,
+        as_written=snapshot.as_written,
     )
 
 

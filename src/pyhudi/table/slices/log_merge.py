@@ -19,6 +19,8 @@ from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.base import BaseMerge
 from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.rules import MergeRules
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
+from pyhudi.table.slices.base_files.stitched import filled
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution, FileColumns
 from pyhudi.table.slices.key_parts import ALL_KEYS, KeyPart
@@ -41,16 +43,16 @@ def merge_blocks(
     part: KeyPart = ALL_KEYS,
     tally: LogTally | None = None,
     *,
-    evolution: Evolution | None = None,
+    as_written: AsWritten = TODAY,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice: first the base rows as the log leaves them, then the log's rows whose keys are new.
 
     `base`: all rows of the base file in order, with the columns of `schema`. `blocks`: in the order in which they
     count. `keys`: how to compute record keys that the rows do not store. `part`: only rows with keys of this part are
-    given. `evolution`: how blocks are read of a time when columns had other names.
+    given. `as_written`: how blocks may differ from the columns of today.
     """
     found = tally if tally is not None else LogTally()
-    folded = fold_blocks(blocks, files, rules, keys, schema, part, found, evolution=evolution)
+    folded = fold_blocks(blocks, files, rules, keys, schema, part, found, as_written=as_written)
     merge = BaseMerge(folded)
 
     position = 0
@@ -77,14 +79,14 @@ def fold_blocks(
     part: KeyPart,
     tally: LogTally,
     *,
-    evolution: Evolution | None = None,
+    as_written: AsWritten = TODAY,
 ) -> Folded:
     """The log folded to one record for each key. Arguments: as for `merge_blocks`."""
     with_keys = schema if keys is None else schema.append(pa.field(RECORD_KEY, pa.string()))
     fold = LogFold(rules, with_keys, path=files.base_path or files.logs[0][0])
 
-    taking = _Taking(fold, schema, keys, files, part, evolution)
-    for run in _runs(blocks, evolution):
+    taking = _Taking(fold, schema, keys, files, part, as_written)
+    for run in _runs(blocks, as_written.evolution):
         tally.records += taking.take(run)
     taking.hand_over()
 
@@ -106,10 +108,10 @@ class _Taking:
         keys: KeySpec | None,
         files: SliceFiles,
         part: KeyPart,
-        evolution: Evolution | None,
+        as_written: AsWritten,
     ) -> None:
         self._fold, self._schema, self._keys, self._files, self._part = fold, schema, keys, files, part
-        self._evolution = evolution
+        self._as_written = as_written
         self._waiting: list[pa.RecordBatch] = []
         self._held_positions: list[np.ndarray] = []
         self._is_partial = False
@@ -144,9 +146,9 @@ class _Taking:
         return taken
 
     def _columns_then(self, block: LogBlock) -> FileColumns | None:
-        if self._evolution is None:
+        if self._as_written.evolution is None:
             return None
-        return self._evolution.of_instant(instant_time(block), self._schema.names)
+        return self._as_written.evolution.of_instant(instant_time(block), self._schema.names)
 
     def _take_joined(self, run: Sequence[LogBlock]) -> int | None:
         """As `_take_block` for each block.
@@ -194,6 +196,8 @@ class _Taking:
         A partial block's rows keep only the columns they have.
         """
         wanted = self._schema
+        if told := self._as_written.texts_of(self._files.partition, batch.schema.names):
+            batch = filled(batch, wanted.names, told)
         if is_partial(block):
             names = set(batch.schema.names)
             wanted = pa.schema([field for field in wanted if field.name in names])

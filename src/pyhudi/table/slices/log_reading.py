@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.merge.rules import MergeRules
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
 from pyhudi.table.slices.evolved import Evolution
 from pyhudi.timeline.active import Timeline
 from pyhudi.timeline.history import NoHistory
@@ -20,18 +21,22 @@ class LogReading:
 
     `timeline`: tells whose blocks a reader may see. It carries no history: what is archived is committed.
     `keys`: how to compute record keys, if the table does not store them (`hoodie.populate.meta.fields=false`).
-    `evolution`: how blocks and base files of a time are read when columns had other names; None if none had.
+    `as_written`: how blocks and base files differ from the columns of today.
     `log_size_bytes_max`: how many bytes of a slice's log may be held at once.
     """
 
     rules: MergeRules
     timeline: Timeline
     keys: KeySpec | None = None
-    evolution: Evolution | None = None
+    as_written: AsWritten = TODAY
     log_size_bytes_max: int = LOG_SIZE_BYTES_MAX
 
     @classmethod
     def of(
-        cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None, evolution: Evolution | None = None
+        cls, rules: MergeRules, timeline: Timeline, keys: KeySpec | None, as_written: AsWritten = TODAY
     ) -> "LogReading":
-        return cls(rules, replace(timeline, history=NoHistory()), keys, evolution)
+        return cls(rules, replace(timeline, history=NoHistory()), keys, as_written)
+
+    def with_evolution(self, evolution: Evolution | None) -> "LogReading":
+        """The same, of columns that had these names."""
+        return replace(self, as_written=replace(self.as_written, evolution=evolution))

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from pyhudi.format.log.block import BlockType, LogBlock
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.key_parts import KeyPart
 from pyhudi.table.slices.log_merge import merge_blocks
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles, slice_blocks, slice_files, sources_of_logs
 from pyhudi.table.view.file_system_view import FileSlice
 
@@ -72,7 +72,7 @@ def read_merged(
     for part in key_parts(blocks, reading):
         base = _base_batches(storage, files, schema, choose, reading, use_threads=use_threads)
         yield from merge_blocks(
-            base, blocks, files, reading.rules, reading.keys, schema, part, tally, evolution=reading.evolution
+            base, blocks, files, reading.rules, reading.keys, schema, part, tally, as_written=reading.as_written
         )
 
 
@@ -105,7 +105,12 @@ def _base_batches(
     if files.base_path is None:
         return
     for batch in read_stored_batches(
-        storage, files.base_path, schema.names, use_threads=use_threads, evolution=reading.evolution
+        storage,
+        files.base_path,
+        schema.names,
+        use_threads=use_threads,
+        source=files.source,
+        as_written=reading.as_written,
     ):
         rows = conform_batch(batch, schema, path=files.base_path)
         yield rows if choose is None else choose(rows)

@@ -4,13 +4,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.merge.fold import Folded
-from pyhudi.table.prune.row_groups import alike_leaves
-
-Footer = tuple[pa.Schema, pq.FileMetaData]
-"""The stored columns of a Parquet file or block, and the metadata in its footer."""
+from pyhudi.table.slices.base_files.statistics import Statistics
 
 
 def least_ordering(folded: Folded) -> pa.Scalar | None:
@@ -27,7 +23,7 @@ def least_ordering(folded: Folded) -> pa.Scalar | None:
     return pc.min(column)
 
 
-def no_row_exceeds(base: Footer, least: pa.Scalar, field: pa.Field) -> bool:
+def no_row_exceeds(base: Statistics, least: pa.Scalar, field: pa.Field) -> bool:
     """Whether the footer states that every row has a value in this column, and none is greater than `least`.
 
     False if the file lacks the column, has it in another type, or has no rows.
@@ -36,7 +32,7 @@ def no_row_exceeds(base: Footer, least: pa.Scalar, field: pa.Field) -> bool:
     return bounds is not None and least.type == field.type and bounds[1] <= _number(least)
 
 
-def all_reach(blocks: Iterable[Footer], base: Footer, field: pa.Field) -> bool:
+def all_reach(blocks: Iterable[Statistics], base: Statistics, field: pa.Field) -> bool:
     """Whether footers state that every row has a value in this column, and no block's value is less than a base row's.
 
     False if a file or block lacks the column, has it in another type, has no rows, or has no exact bounds.
@@ -46,24 +42,21 @@ def all_reach(blocks: Iterable[Footer], base: Footer, field: pa.Field) -> bool:
     return stored is not None and all(bounds is not None and bounds[0] >= stored[1] for bounds in found)
 
 
-def _bounds(footer: Footer, field: pa.Field) -> tuple[int, int] | None:
+def _bounds(file: Statistics, field: pa.Field) -> tuple[int, int] | None:
     """The least and the greatest value of a column, as the numbers that Parquet stores.
 
     None if the footer does not tell, or if a row has no value.
     """
-    schema, metadata = footer
-    leaf = alike_leaves(schema, metadata.schema, pa.schema([field]), (field.name,)).get(field.name)
-    if leaf is None or not _is_exact(field.type):
+    at = file.schema.get_field_index(field.name)
+    if at < 0 or file.schema.field(at).type != field.type or not _is_exact(field.type):
         return None
 
     ends: list[int] = []
-    for group in range(metadata.num_row_groups):
-        found = metadata.row_group(group).column(leaf).statistics
-        if found is None or not found.has_min_max or not found.has_null_count or found.null_count:
+    for group in range(len(file.group_rows)):
+        found = file.chunk(group, field.name)
+        if found is None or found.null_count != 0 or found.exact_bounds is None:
             return None
-        if found.physical_type not in ("INT32", "INT64"):
-            return None
-        ends += found.min_raw, found.max_raw
+        ends += found.exact_bounds
     return (min(ends), max(ends)) if ends else None
 
 

@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.errors import Bug
 from pyhudi.format.arrow_arrays import one_array
@@ -16,10 +15,10 @@ from pyhudi.format.log.delete import read_deletes
 from pyhudi.format.log.headers import positions_base_instant, record_positions
 from pyhudi.format.schema.conversion import RECORD_KEY
 from pyhudi.merge.latest import encode_keys, match_rows
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_merge import keyed
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.parquet_files import read_row_groups
 from pyhudi.table.slices.slice_log import SliceFiles
 
 
@@ -60,7 +59,7 @@ def logged_positions(records: LogRecords) -> np.ndarray:
 
 
 def find_positions(
-    base: pq.ParquetFile, path: str, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
+    base: OpenBaseFile, path: str, log: Sequence[LogRecords], reading: LogReading, stored: pa.Schema
 ) -> list[np.ndarray] | None:
     """For each block, a number for each record: the row position of its key in the base file.
 
@@ -80,8 +79,8 @@ def find_positions(
     codes, distinct = encode_keys(every)
     position = np.full(len(distinct), -1, np.int64)
     start = matched = 0
-    present = [name for name in schema.names if name in base.schema_arrow.names]
-    for batch in read_row_groups(base, range(base.metadata.num_row_groups), present, use_threads=False):
+    present = [name for name in schema.names if name in base.schema.names]
+    for batch in base.batches(present):
         rows = keyed(conform_batch(batch, schema, path=path), reading.keys)
         found = match_rows(rows.column(RECORD_KEY), distinct)
         at = np.flatnonzero(found >= 0)

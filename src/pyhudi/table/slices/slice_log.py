@@ -12,8 +12,9 @@ from pyhudi.format.log.reader import scan_log
 from pyhudi.format.log.source import LogSource, MemoryLog
 from pyhudi.format.names import join
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.file_system_view import FileSlice
+from pyhudi.table.view.file_system_view import FileSlice, SourceFile
 from pyhudi.table.view.missing_files import told_as_missing
+from pyhudi.table.view.stored_file import StoredFile
 
 log = logging.getLogger("pyhudi")
 
@@ -33,22 +34,10 @@ REQUESTS_AT_ONCE: Final = 16
 Blocks = Mapping[str, Sequence[LogBlock]]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLog:
-    """A log file that is read in ranges, with one request for each read."""
-
-    storage: Storage
-    path: str
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        with told_as_missing(self.path):
-            return self.storage.get(self.path, offset, offset + size)
-
-
 def log_source(storage: Storage, path: str, size_bytes: int) -> tuple[str, LogSource, int]:
     """A log file in the form that `slice_blocks` takes. A small file is read at once, a large one in ranges."""
     if size_bytes > ONE_GET_SIZE_MAX:
-        return path, StoredLog(storage, path), size_bytes
+        return path, StoredFile(storage, path), size_bytes
     with told_as_missing(path):
         content = storage.get(path)
     return path, MemoryLog(content), len(content)
@@ -79,7 +68,7 @@ def sources_of_logs(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterat
 
     for path, size_bytes in logs:
         content = contents.get(path)
-        source = StoredLog(storage, path) if content is None else MemoryLog(content)
+        source = StoredFile(storage, path) if content is None else MemoryLog(content)
         yield path, source, size_bytes
 
 
@@ -87,7 +76,7 @@ def _get_whole(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[by
     """The content of each log, up to the size that it was listed with."""
 
     def get(log: tuple[str, int]) -> bytes:
-        return StoredLog(storage, log[0]).read_at(0, log[1])
+        return StoredFile(storage, log[0]).read_at(0, log[1])
 
     if storage.location.is_near or len(logs) < 2:
         yield from map(get, logs)
@@ -98,11 +87,19 @@ def _get_whole(storage: Storage, logs: Sequence[tuple[str, int]]) -> Iterator[by
 
 @dataclass(frozen=True, slots=True)
 class SliceFiles:
-    """A slice's files, by paths relative to the table. `base_instant`: that of the base file, if there is one."""
+    """A slice's files, by paths relative to the table. `base_instant`: that of the base file, if there is one.
+
+    `source`: as in `FileSlice`.
+    """
 
     base_path: str | None
     base_instant: str
     logs: tuple[tuple[str, int], ...]
+    source: SourceFile | None = None
+
+    @property
+    def partition(self) -> str:
+        return (self.base_path or self.logs[0][0]).rpartition("/")[0]
 
 
 @dataclass(slots=True)
@@ -131,6 +128,7 @@ def slice_files(file_slice: FileSlice) -> SliceFiles:
         base_path=join(file_slice.partition, base.name.format()) if base is not None else None,
         base_instant=file_slice.base_instant,
         logs=tuple((join(file_slice.partition, log.name.format()), log.size_bytes) for log in file_slice.log_files),
+        source=file_slice.source,
     )
 
 

@@ -16,7 +16,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.errors import CorruptFile
 from pyhudi.format.arrow_arrays import one_array
@@ -29,11 +28,13 @@ from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.outcomes import compares_base
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import open_rows
+from pyhudi.table.slices.base_files.statistics import ParquetStatistics
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
-from pyhudi.table.slices.ordering_bounds import Footer, all_reach, least_ordering, no_row_exceeds
-from pyhudi.table.slices.parquet_files import open_parquet, read_row_groups
+from pyhudi.table.slices.ordering_bounds import all_reach, least_ordering, no_row_exceeds
 from pyhudi.table.slices.row_positions import LogRecords, find_positions, logged_positions, says_positions
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.table.slices.stored_types import stored_types
@@ -87,18 +88,16 @@ def find_standing(
 
     blocks = [held_if_small(block) for block in blocks]
     data = [block for block in blocks if block.type is BlockType.PARQUET_DATA]
-    footers = {
-        at: read_parquet_footer(block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA
-    }
+    footers = _footers(blocks)
     # A block written before a column changed its type would need a cast.
-    if any(stored_types(schema, wanted) != wanted for schema, _ in footers.values()):
+    if any(stored_types(footer.schema, wanted) != wanted for footer in footers.values()):
         return None
 
-    counts = {at: int(metadata.num_rows) for at, (_, metadata) in footers.items()}
+    counts = {at: sum(footer.group_rows) for at, footer in footers.items()}
     log = [LogRecords.of(block, counts.get(at)) for at, block in enumerate(blocks)]
     compared = pa.schema([stored.field(name) for name in rules.columns_needed((), stored.names)])
     path = files.base_path
-    with closing(open_parquet(storage, path)) as base:
+    with closing(open_rows(storage, path, files.source, reading.as_written)) as base:
         if says_positions(blocks, files):
             positions = list(map(logged_positions, log))
             _check_positions(positions, base, path)
@@ -116,23 +115,29 @@ def find_standing(
     return StandingRows(base_gone, tuple(zip(data, gone, strict=True)))
 
 
+def _footers(blocks: Sequence[LogBlock]) -> dict[int, ParquetStatistics]:
+    """What the data blocks state of their columns, by their numbers among all blocks."""
+    data = [(at, block) for at, block in enumerate(blocks) if block.type is BlockType.PARQUET_DATA]
+    return {at: ParquetStatistics(*read_parquet_footer(block)) for at, block in data}
+
+
 def _holds_rows_whole(block: LogBlock) -> bool:
     return block.type is BlockType.DELETE or (block.type is BlockType.PARQUET_DATA and not is_partial(block))
 
 
-def _check_positions(positions: Sequence[np.ndarray], base: pq.ParquetFile, path: str) -> None:
+def _check_positions(positions: Sequence[np.ndarray], base: OpenBaseFile, path: str) -> None:
     """Raises: CorruptFile for a log record whose stored position lies behind the last row of the base file."""
     last = max((int(at.max()) for at in positions if len(at)), default=-1)
-    if last >= base.metadata.num_rows:
+    if last >= base.row_count:
         expected = f"a base row {last:,}, the position of a record of the log"
-        raise CorruptFile(path, 0, expected=expected, found=f"{base.metadata.num_rows:,} rows")
+        raise CorruptFile(path, 0, expected=expected, found=f"{base.row_count:,} rows")
 
 
 def _all_win(
     blocks: Sequence[LogBlock],
-    footers: Iterable[Footer],
+    footers: Iterable[ParquetStatistics],
     positions: Sequence[np.ndarray],
-    base: pq.ParquetFile,
+    base: OpenBaseFile,
     rules: MergeRules,
     compared: pa.Schema,
 ) -> bool:
@@ -151,7 +156,7 @@ def _all_win(
         return False
     if any(data_schema(block, columns=compared.names).types != compared.types for block in blocks):
         return False
-    return all_reach(footers, (base.schema_arrow, base.metadata), compared.field(0))
+    return all_reach(footers, base, compared.field(0))
 
 
 def _are_distinct(positions: Sequence[np.ndarray]) -> bool:
@@ -163,8 +168,8 @@ def _ascends(numbers: np.ndarray) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _gone_where_all_win(positions: Sequence[np.ndarray], base: pq.ParquetFile) -> tuple[np.ndarray, list[np.ndarray]]:
-    base_gone = np.zeros(base.metadata.num_rows, np.bool_)
+def _gone_where_all_win(positions: Sequence[np.ndarray], base: OpenBaseFile) -> tuple[np.ndarray, list[np.ndarray]]:
+    base_gone = np.zeros(base.row_count, np.bool_)
     for at in positions:
         base_gone[at[at < len(base_gone)]] = True
     return base_gone, [np.zeros(len(at), np.bool_) for at in positions]
@@ -173,7 +178,7 @@ def _gone_where_all_win(positions: Sequence[np.ndarray], base: pq.ParquetFile) -
 def _settle(
     log: Sequence[LogRecords],
     positions: Sequence[np.ndarray],
-    base: pq.ParquetFile,
+    base: OpenBaseFile,
     path: str,
     rules: MergeRules,
     compared: pa.Schema,
@@ -185,7 +190,7 @@ def _settle(
     winning = met.take(np.flatnonzero(met.wins))
 
     # A base row is gone if a log record wins over it, be the record a row or a delete.
-    base_gone = np.zeros(base.metadata.num_rows, np.bool_)
+    base_gone = np.zeros(base.row_count, np.bool_)
     base_gone[winning.at] = True
 
     # A log row is gone unless it ends up in the merged rows.
@@ -229,18 +234,17 @@ def _fold(
     return fold.finish(), starts
 
 
-def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str, compared: pa.Schema) -> Met:
+def _meet_base(merge: BaseMerge, folded: Folded, base: OpenBaseFile, path: str, compared: pa.Schema) -> Met:
     """The base rows that have a record in the log, with the outcome of their meeting. `at` holds row positions."""
     positions = np.sort(folded.entries.keys.to_numpy(), kind="stable")  # the positions of each block usually ascend
-    at = positions[: np.searchsorted(positions, base.metadata.num_rows)]
+    at = positions[: np.searchsorted(positions, base.row_count)]
 
     if not compares_base(folded.rules):
         compared = pa.schema([])
     least = None if not len(compared) else least_ordering(folded)
-    footer = (base.schema_arrow, base.metadata)
 
     # If no base row's ordering value exceeds `least`, `least` may stand for all of them: every log record reaches both.
-    if least is not None and no_row_exceeds(footer, least, compared.field(folded.rules.ordering[0])):
+    if least is not None and no_row_exceeds(base, least, compared.field(folded.rules.ordering[0])):
         columns = [pa.repeat(least, len(at))]
         compared = pa.schema([compared.field(folded.rules.ordering[0])])
     else:
@@ -251,14 +255,14 @@ def _meet_base(merge: BaseMerge, folded: Folded, base: pq.ParquetFile, path: str
     return Met(at[met.at], met.states, met.wins, met.is_delete)
 
 
-def _columns_at(file: pq.ParquetFile, at: np.ndarray, wanted: pa.Schema, path: str) -> list[pa.Array]:
+def _columns_at(file: OpenBaseFile, at: np.ndarray, wanted: pa.Schema, path: str) -> list[pa.Array]:
     """Columns of the rows at the row positions `at`, which ascend."""
     if not len(wanted):
         return []
-    present = [name for name in wanted.names if name in file.schema_arrow.names]
+    present = [name for name in wanted.names if name in file.schema.names]
 
     parts, start = [wanted.empty_table()], 0
-    for batch in read_row_groups(file, range(file.metadata.num_row_groups), present, use_threads=False):
+    for batch in file.batches(present):
         low, high = np.searchsorted(at, [start, start + len(batch)])
         rows = conform_batch(batch.take(pa.array(at[low:high] - start)), wanted, path=path)
         parts.append(pa.Table.from_batches([rows]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyhudi.executor import Executor
 from pyhudi.format.names import BaseFileName
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def group_by_stored_types(
         by_instant.setdefault(name.requested, []).append((path, size_bytes))
 
     def read(instant: str) -> pa.Schema:
-        with closing(open_parquet(storage, by_instant[instant][0][0])) as opened:
-            return stored_types(opened.schema_arrow, wanted)
+        with closing(open_base_file(storage, by_instant[instant][0][0])) as opened:
+            return stored_types(opened.schema, wanted)
 
     groups: dict[pa.Schema, list[tuple[str, int]]] = {wanted: []}
     for instant, schema in zip(by_instant, executor.run(read, list(by_instant)), strict=True):

@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.format.log.block import LogBlock
 from pyhudi.merge.base import BaseMerge, Met
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, OpenBaseFile
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.key_parts import KeyPart
 from pyhudi.table.slices.log_merge import fold_blocks, keyed
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import key_parts, stored_blocks
-from pyhudi.table.slices.parquet_files import BATCH_ROWS, read_stored_batches
 from pyhudi.table.slices.row_positions import LogRecords, logged_positions, says_positions
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
 
@@ -95,9 +95,9 @@ class _TouchedRows:
         self._deciding = pa.schema([field for field in self._schema if field.name in deciding])
 
         folded = fold_blocks(
-            blocks, files, rules, reading.keys, self._schema, part, LogTally(), evolution=reading.evolution
+            blocks, files, rules, reading.keys, self._schema, part, LogTally(), as_written=reading.as_written
         )
-        self._evolution = reading.evolution
+        self._as_written = reading.as_written
         self._merge = BaseMerge(folded)
         self._group_ends = np.zeros(1, np.int64)
         self.met = self._find()
@@ -144,9 +144,8 @@ class _TouchedRows:
     def _base_batches(self, schema: pa.Schema, groups: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         """Base rows with their keys, from these row groups. None: from all."""
 
-        def choose(file: pq.ParquetFile) -> Sequence[int]:
-            footer = file.metadata
-            sizes = [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+        def choose(file: OpenBaseFile) -> Sequence[int]:
+            sizes = file.group_rows
             self._group_ends = np.cumsum([0, *sizes])
             return range(len(sizes)) if groups is None else groups
 
@@ -154,7 +153,13 @@ class _TouchedRows:
         if path is None:
             return
         batches = read_stored_batches(
-            self._storage, path, schema.names, use_threads=self._use_threads, choose=choose, evolution=self._evolution
+            self._storage,
+            path,
+            schema.names,
+            use_threads=self._use_threads,
+            choose=choose,
+            source=self._files.source,
+            as_written=self._as_written,
         )
         for batch in batches:
             yield keyed(conform_batch(batch, schema, path=path), self._keys)

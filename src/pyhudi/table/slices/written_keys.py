@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.rows import read_stored_batches
 from pyhudi.table.slices.log_reading import LogReading
-from pyhudi.table.slices.parquet_files import read_stored_batches
 from pyhudi.table.slices.row_positions import LogRecords, record_keys_of
 from pyhudi.table.slices.slice_log import log_source, slice_blocks
 

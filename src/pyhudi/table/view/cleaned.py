@@ -60,6 +60,14 @@ def paths_being_cleaned(snapshot: Snapshot) -> frozenset[str]:
     )
 
 
+def read_cleans_since(snapshot: Snapshot, since: str) -> list[tuple[str, Mapping[str, tuple[str, ...]]]]:
+    """The requested times of the cleans after a moment, each with the files that it deletes: names by partition.
+
+    Requests: one get for each clean since then, and one for each restore.
+    """
+    return [(clean.requested, clean.names) for clean in _cleans_after(snapshot, since)]
+
+
 def refuse_cleaned(snapshot: Snapshot, until: str, *, asked: str) -> None:
     """Refuse a reader that goes back to `until` if files that it would need were cleaned away.
 
@@ -92,7 +100,7 @@ def refuse_cleaned_below(snapshot: Snapshot, metadata: CommitMetadata, *, asked:
     leaving = paths_being_cleaned(snapshot)
     for partition, stats in metadata.partition_to_write_stats.items():
         files = [file.name for file in snapshot.listing.files(partition)]
-        left = {_slice_of(name) for name in files if join(partition, name) not in leaving}
+        left = {group_and_instant(name) for name in files if join(partition, name) not in leaving}
         for stat in stats:
             written = BaseFileName.parse((stat.path or "").rpartition("/")[2])
             below = stat.prev_commit
@@ -103,7 +111,7 @@ def refuse_cleaned_below(snapshot: Snapshot, metadata: CommitMetadata, *, asked:
                 )
 
 
-def _slice_of(name: str) -> tuple[str, str]:
+def group_and_instant(name: str) -> tuple[str, str]:
     """The file group and the instant in the name of a data file."""
     if base := BaseFileName.parse(name):
         return base.file_id, base.requested
@@ -113,12 +121,13 @@ def _slice_of(name: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """What one clean kept and deleted.
+    """What one clean kept and deleted, and when it was requested.
 
     `earliest`: the first commit that it retains; None if it keeps a number of versions. `names`: deleted files by
     partition.
     """
 
+    requested: str
     earliest: str | None
     names: Mapping[str, tuple[str, ...]]
 
@@ -137,23 +146,23 @@ def _cleans_after(snapshot: Snapshot, until: str) -> Iterator[_Clean]:
         if instant.is_completed:
             metadata = read_clean(storage, timeline, instant)
             if metadata is not None:
-                yield _completed(metadata)
+                yield _completed(instant, metadata)
         elif (plan := read_pending_plan(storage, timeline, instant)) is not None:
             earliest = plan.earliest_instant_to_retain
             names = {partition: tuple(own_names) for partition, own_names in planned_names(plan).items()}
-            yield _Clean(earliest.requested if earliest is not None else None, names)
+            yield _Clean(instant.requested, earliest.requested if earliest is not None else None, names)
 
     if timeline.start is not None and until < timeline.start:
         for instant in reversed(timeline.history.instants(requested_from=until)):
             if instant.action == "clean" and instant.requested > restored and not timeline.is_active(instant):
                 metadata = timeline.history.read_clean(instant)
                 if metadata is not None:
-                    yield _completed(metadata)
+                    yield _completed(instant, metadata)
 
 
-def _completed(metadata: CleanMetadata) -> _Clean:
+def _completed(instant: Instant, metadata: CleanMetadata) -> _Clean:
     names = {partition: cleaned.delete_path_patterns for partition, cleaned in metadata.partition_metadata.items()}
-    return _Clean(metadata.earliest_commit_to_retain or None, names)
+    return _Clean(instant.requested, metadata.earliest_commit_to_retain or None, names)
 
 
 def _missed(snapshot: Snapshot, partition: str, deleted: set[str], until: str) -> str | None:

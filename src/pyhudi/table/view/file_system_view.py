@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from pyhudi.format.names import BaseFileName, LogFileName
+from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.view.listing import ListedFile
 from pyhudi.timeline.active import Timeline
 from pyhudi.versions import LogNaming
@@ -23,14 +24,39 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The file from which a bootstrapped base file has all columns but the meta fields. `path`: below `location`."""
+
+    location: StorageLocation
+    path: str
+    size_bytes: int
+
+    @property
+    def uri(self) -> str:
+        """The file as plans of services spell it. Seen: `file:/a/b` for a file of this machine (0.15.0, 1.2.0)."""
+        root = self.location.uri.rstrip("/")
+        return f"{root if '://' in root else f'file:{root}'}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
 class FileSlice:
-    """A base file, or none, and the log files that update it, in reading order."""
+    """A base file, or none, and the log files that update it, in reading order.
+
+    `source`: of a base file that a bootstrap wrote, and that holds the meta fields only.
+    """
 
     partition: str
     file_id: str
     base_instant: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
+    source: SourceFile | None = None
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of the base file and of its source; 0 without a base file."""
+        own = 0 if self.base_file is None else self.base_file.size_bytes
+        return own if self.source is None else own + self.source.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

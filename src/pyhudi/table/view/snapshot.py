@@ -1,7 +1,7 @@
 """A table as one call sees it: facts, timeline and listing, read once and bound together."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import cached_property
 from typing import TypeAlias, assert_never
@@ -17,9 +17,18 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties
 from pyhudi.table.read.shown_columns import ShownColumns, shown_columns
+from pyhudi.table.slices.base_files.rows import AsWritten
 from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.view.bootstrap import BOOTSTRAP_INSTANT, BootstrapIndex
 from pyhudi.table.view.commits import StatedSchema, read_commit, read_replaced, read_stated_schema
-from pyhudi.table.view.file_system_view import FileSlice, LogSlicing, SliceByCompletion, SliceByName, latest_slices
+from pyhudi.table.view.file_system_view import (
+    FileSlice,
+    LogSlicing,
+    SliceByCompletion,
+    SliceByName,
+    SourceFile,
+    latest_slices,
+)
 from pyhudi.table.view.listing import FileListing, ListedFile
 from pyhudi.table.view.restores import hide_undone
 from pyhudi.table.view.schema_on_read import read_history
@@ -34,6 +43,7 @@ class Snapshot:
     """One consistent view of a table. Immutable; files are listed when first asked for.
 
     `zone`: the time zone of instants. `timeline`: ends at the moment the reader looks at (`Timeline.until`).
+    `source_folder`: where the files are that the table was bootstrapped from; None: where the table says.
     """
 
     storage: Storage
@@ -41,6 +51,7 @@ class Snapshot:
     zone: tzinfo
     timeline: Timeline
     listing: FileListing
+    source_folder: str | None = None
 
     @property
     def schema_text(self) -> str | None:
@@ -70,10 +81,33 @@ class Snapshot:
         """How files are read whose columns had other names. None if no column ever had another name."""
         return None if self.history is None else Evolution.of(self.history, self.timeline.until)
 
+    @property
+    def as_written(self) -> AsWritten:
+        """How files may differ from the columns of today. Requests: as `evolution`."""
+        return self.as_written_with(self.evolution)
+
+    def as_written_with(self, evolution: Evolution | None) -> AsWritten:
+        """As `as_written`, where columns had these names. No request."""
+        config = self.config
+        may_lack = config.drops_partition_columns or config.bootstrap_base is not None
+        paths = self.key_spec if may_lack else None
+        keys = None if config.has_meta_fields else self.key_spec
+        return AsWritten(evolution, paths, config.drops_partition_columns, keys)
+
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of rows, without meta fields. No columns before a schema is stated."""
-        return arrow_from_avro(self.schema_text) if self.schema_text is not None else pa.schema([])
+        """The columns of rows, without meta fields. No columns before a schema is stated.
+
+        Partition columns that files lack are texts, at the end where the schema lacks them. Spec: format/layout.md
+        section 7.2.
+        """
+        if self.schema_text is None:
+            return pa.schema([])
+        stated = arrow_from_avro(self.schema_text)
+        if not self.config.drops_partition_columns:
+            return stated
+        lacking = [name for name in self.config.partition_by if name not in stated.names]
+        return pa.schema([*stated, *(pa.field(name, pa.string()) for name in lacking)])
 
     @cached_property
     def schema_with_meta(self) -> pa.Schema:
@@ -109,7 +143,7 @@ class Snapshot:
         if groups is not None:
             files = [file for file in files if group_named(file.name) in groups]
         lost = self._lost_logs(partition, files)
-        return latest_slices(
+        slices = latest_slices(
             partition,
             [file for file in files if file.name not in lost],
             self.timeline,
@@ -117,6 +151,27 @@ class Snapshot:
             replaced=None if even_replaced else self.replaced.get(partition),
             valid_tokens=self._valid_tokens(partition, files),
         )
+        return [self._with_source(one) for one in slices] if self.config.bootstrap_base is not None else slices
+
+    def _with_source(self, file_slice: FileSlice) -> FileSlice:
+        base = file_slice.base_file
+        source = None if base is None else self.source_of(file_slice.partition, base.name)
+        return file_slice if source is None else replace(file_slice, source=source)
+
+    def source_of(self, partition: str, base: BaseFileName) -> SourceFile | None:
+        """The file that holds the columns of a base file which a bootstrap wrote; None for any other base file.
+
+        Requests: for the first such file of a partition, a look-up in the bootstrap index.
+        Raises: CorruptFile for a file that the index does not know.
+        """
+        if base.requested != BOOTSTRAP_INSTANT or self._bootstrap is None:
+            return None
+        return self._bootstrap.get(partition, base)
+
+    @cached_property
+    def _bootstrap(self) -> BootstrapIndex | None:
+        folder = self.config.bootstrap_base
+        return None if folder is None else BootstrapIndex(self.storage, folder, self.source_folder)
 
     def _valid_tokens(self, partition: str, files: list[ListedFile]) -> dict[tuple[str, str], str]:
         """The write tokens that commits name, where a file group has several files of one instant.
@@ -173,7 +228,7 @@ class Snapshot:
 
     def at(self, requested: str) -> "Snapshot":
         """The table as it was at this requested time. The listing is shared."""
-        return Snapshot(self.storage, self.config, self.zone, self.timeline.up_to(requested), self.listing)
+        return replace(self, timeline=self.timeline.up_to(requested))
 
 
 def read_config(storage: Storage) -> TableConfig:
@@ -184,7 +239,9 @@ def read_config(storage: Storage) -> TableConfig:
     return table_config(read_table_properties(storage), path=f"{storage.location.uri}/.hoodie/hoodie.properties")
 
 
-def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenListing) -> Snapshot:
+def read_snapshot(
+    storage: Storage, process_zone: tzinfo, open_listing: OpenListing, source_folder: str | None = None
+) -> Snapshot:
     """The table as it is now. About two gets and one list request; partitions are listed when they are asked for.
 
     While a restore is pending, the table is shown as the restore will leave it. That costs one more get.
@@ -194,7 +251,7 @@ def read_snapshot(storage: Storage, process_zone: tzinfo, open_listing: OpenList
     config = read_config(storage)
     zone = config.zone(process_zone)
     timeline = hide_undone(storage, read_timeline(storage, config.layout, zone))
-    return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone))
+    return Snapshot(storage, config, zone, timeline, open_listing(storage, config, timeline, zone), source_folder)
 
 
 def log_slicing(config: TableConfig) -> LogSlicing:

@@ -18,7 +18,7 @@ from pyhudi.merge.payloads import merge_rules
 from pyhudi.merge.rules import MergeMode
 from pyhudi.metrics.measuring import told_hold
 from pyhudi.storage.protocol import Storage, StorageLocation
-from pyhudi.table.facts.config import KeyKind, TableConfig, table_config
+from pyhudi.table.facts.config import BASE_FORMAT, KeyKind, TableConfig, table_config
 from pyhudi.table.facts.properties_file import read_table_properties, recover_table_properties
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.pending import read_pending_groups
@@ -51,7 +51,8 @@ Participants = Callable[[Snapshot, Callable[[], str], Hold], Sequence[CommitPart
 class TableAccess:
     """How a table is reached, and what a writer gets from outside: guard, clock, random ids, time zone.
 
-    `shares_lock`: other tools' writers hold the same lock, so that they may be at work meanwhile.
+    `shares_lock`: other tools' writers hold the same lock, so that they may be at work meanwhile. `source_folder`: as
+    in `Snapshot`.
     """
 
     storage: Storage
@@ -62,9 +63,10 @@ class TableAccess:
     process_zone: Callable[[], tzinfo]
     open_listing: OpenListing
     shares_lock: bool = False
+    source_folder: str | None = None
 
     def snapshot(self) -> Snapshot:
-        return read_snapshot(self.storage, self.process_zone(), self.open_listing)
+        return read_snapshot(self.storage, self.process_zone(), self.open_listing, self.source_folder)
 
     def config(self) -> TableConfig:
         """The facts of the table. One get. Raises: as `read_snapshot` where the properties are at fault."""
@@ -239,14 +241,17 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
             f"{WRITABLE_TEXT} only; write with Apache Hudi, or create a new table"
         )
 
+    if not config.has_meta_fields:
+        _refuse_unwritable_keys(config, uri)
+
     wanted = {
-        "hoodie.populate.meta.fields": ("true",),
-        "hoodie.partition.metafile.use.base.format": ("false",),
+        BASE_FORMAT: ("PARQUET", "ORC"),
+        "hoodie.datasource.write.drop.partition.columns": ("false",),
         "hoodie.index.type": get_args(IndexType),
     }
     for key, known in wanted.items():
         value = config.properties.get(key, "")
-        if value and value not in known:
+        if value and value.upper() not in {of.upper() for of in known}:
             raise Unsupported(f"{uri}: {key}='{value}': this release writes tables with {' or '.join(known)} only")
 
     merge_rules(config.properties, version=config.version, path=uri)
@@ -261,3 +266,21 @@ def refuse_unwritable(config: TableConfig, uri: str) -> None:
         names = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
         said = ", ".join(f"{name}='{config.properties[name]}'" for name in names if name in config.properties)
         raise Unsupported(f"{uri}: {said}: this release writes keys as Apache Hudi's own key generators only")
+
+
+def _refuse_unwritable_keys(config: TableConfig, uri: str) -> None:
+    """Refuse a table without meta fields whose keys cannot be told from its columns, or whose rows lie in logs."""
+    kinds = (KeyKind.SIMPLE, KeyKind.COMPLEX, KeyKind.NON_PARTITION)
+    reasons = {
+        "hoodie.table.type='MERGE_ON_READ'": config.is_merge_on_read,
+        f"key generator {config.key_kind}, not one of {', '.join(kinds)}": config.key_kind not in kinds,
+        "no hoodie.table.recordkey.fields": not config.record_key,
+        "hoodie.table.cdc.enabled='true'": config.change_mode is not None,
+        "hoodie.bootstrap.base.path": config.bootstrap_base is not None,
+    }
+    for reason, stands in reasons.items():
+        if stands:
+            raise Unsupported(
+                f"{uri}: hoodie.populate.meta.fields='false' with {reason}: this release writes tables without meta "
+                "fields where they are copy-on-write, and columns make up their keys; write with Apache Hudi"
+            )

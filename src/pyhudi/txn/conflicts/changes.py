@@ -9,6 +9,7 @@ from pyhudi.format.timeline.records import MOVES, NEW_FILE_GROUP, REPLACES, REWR
 from pyhudi.table.slices.written_keys import WrittenFile
 from pyhudi.table.view.commits import SCHEMA, SERVICES
 from pyhudi.table.view.pending import FileGroup
+from pyhudi.table.view.sink_batches import batch_text
 
 ALTERS = "ALTER_SCHEMA"
 WHOLE_TABLE = "INSERT_OVERWRITE_TABLE"
@@ -22,8 +23,8 @@ class Change:
     `rewritten`: file groups that got a new base file. `created`: file groups that it made. `replaced`: file groups that
     it took out of the table. `gaining`: partitions that may have keys now that they did not have before. `emptied`:
     partitions that it replaced as a whole. `schema`: the table's schema from this action on, as its commit
-    states it, without meta fields; None for a service.
-    `files`: the files that it wrote, by partition.
+    states it, without meta fields; None for a service. `files`: the files that it wrote, by partition.
+    `batch`: the batch of a stream that it holds, as its commit spells it; empty: none.
     """
 
     requested: str
@@ -36,6 +37,7 @@ class Change:
     emptied: frozenset[str] = frozenset()
     schema: str | None = None
     files: Mapping[str, tuple[WrittenFile, ...]] = field(default_factory=dict)
+    batch: str = ""
 
     @cached_property
     def touched(self) -> frozenset[FileGroup]:
@@ -89,6 +91,7 @@ def change_of(requested: str, metadata: CommitMetadata) -> Change:
         else frozenset(),
         schema=_stated_schema(metadata),
         files={path: tuple(map(_written, of_path)) for path, of_path in metadata.partition_to_write_stats.items()},
+        batch=batch_text(metadata.extra_metadata),
     )  # fmt: skip
 
 

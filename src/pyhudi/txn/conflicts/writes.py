@@ -76,6 +76,9 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             is_mendable=True,
         )
 
+    if again := _stored_again(mine, now):
+        return Refused(again)
+
     planned = [group for group in now.planned if group not in mine.upon.planned]
     taken = sorted(group for group in planned if group in _frozen(mine.change, now.planned[group], rules))
     if taken:
@@ -99,6 +102,14 @@ def judge_write(mine: Mine, now: TableState, rules: WriteRules, apart: frozenset
             return Refused(text, is_mendable=True)
         by_keys.add(other.requested)
     return Refused(text, is_mendable=True, by_keys=frozenset(by_keys)) if by_keys else Proceed()
+
+
+def _stored_again(mine: Mine, now: TableState) -> str:
+    """Why a batch of a stream must not be stored, if another driver of the stream stored it meanwhile."""
+    for other in now.changes:
+        if other.batch and other.batch == mine.change.batch:
+            return f"{now.uri}: '{other.requested}' stored this batch of the stream meanwhile; it is not stored twice"
+    return ""
 
 
 def compacted_since(mine: Mine, now: TableState) -> frozenset[FileGroup]:

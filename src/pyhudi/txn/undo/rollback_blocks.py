@@ -17,8 +17,8 @@ from pyhudi.format.log.writer import encode_rollback_block
 from pyhudi.format.names import BaseFileName, LogFileName, MarkerName, WriteToken, join
 from pyhudi.format.timeline.records import RollbackRequest
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.slices.slice_log import StoredLog
 from pyhudi.table.view.listing import StorageListing
+from pyhudi.table.view.stored_file import StoredFile
 
 ROLLBACK_TOKEN = WriteToken(partition_number=1, stage=0, attempt=1).format()
 """Seen: 0.15.0."""
@@ -119,7 +119,7 @@ def _found(storage: Storage, requested: str) -> Iterator[tuple[str, int | None]]
 
 
 def _has_block_of(storage: Storage, path: str, size_bytes: int, requested: str) -> bool:
-    blocks = scan_log(StoredLog(storage, path), size_bytes, path=path)
+    blocks = scan_log(StoredFile(storage, path), size_bytes, path=path)
     return any(block.damage is None and instant_time(block) == requested for block in blocks)
 
 

@@ -1,30 +1,28 @@
-"""Writing base files as Apache Hudi writes them: Parquet with its footer entries, as a stream."""
+"""Writing base files as Apache Hudi writes them, with the entries beside their rows, as a stream."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
-from pyhudi.format.schema.conversion import RECORD_KEY, SEQUENCE_NUMBER
+from pyhudi.format.schema.conversion import FILE_NAME, META_FIELDS, RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.facts.config import TableConfig
+from pyhudi.write.handles.file_sinks import FileSink, OrcSink, ParquetSink
 from pyhudi.write.handles.key_filter import FilterSettings, KeyFilter
-
-AVRO_SCHEMA = "parquet.avro.schema"
-WRITER_MODEL = "writer.model.name"
+from pyhudi.write.orc_settings import OrcSettings
 
 ROW_GROUP_ROWS_MAX = 1_048_576
-_PAGE_ROWS_MAX = 20_000
-"""As in Apache Hudi. Readers that use a page index, such as Spark, decode only pages that may match."""
 _SAMPLE_ROWS = 4_096
 _SAMPLE_PIECES = 16
 _MOSTLY_NEW = 0.8
+_NEVER_FILLED = frozenset(META_FIELDS) - {FILE_NAME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,8 @@ class BaseFileSettings:
     """How base files are written. Units: bytes.
 
     `row_group_size_bytes` counts Arrow bytes in memory, before encoding. `bloom`: None: files have no Bloom filter.
+    `fills_meta`: if off, the meta fields are null but for the file's name. `extension`: of the files' names; it tells
+    their format. `orc`: how ORC files are written.
     """
 
     compression: str
@@ -39,6 +39,17 @@ class BaseFileSettings:
     row_group_size_bytes: int
     page_size_bytes: int
     bloom: FilterSettings | None
+    fills_meta: bool = True
+    extension: str = ".parquet"
+    orc: OrcSettings = field(default_factory=OrcSettings)
+
+    def of_table(self, config: TableConfig) -> Self:
+        """As a table has its base files: their format, and whether their meta fields are filled.
+
+        Spec: format/layout.md section 6; format/base-files.md.
+        """
+        own = replace(self, extension=f".{config.base_format.lower()}")
+        return own if config.has_meta_fields else replace(own, bloom=None, fills_meta=False)
 
     def new_bloom(self) -> KeyFilter | None:
         return None if self.bloom is None else KeyFilter(self.bloom)
@@ -82,7 +93,8 @@ class BaseFileWriter:
 
         self._stack = ExitStack()
         self._sink = self._stack.enter_context(storage.put_stream(path))
-        self._writer: pq.ParquetWriter | None = None
+        self._path = path
+        self._writer: FileSink | None = None
 
     def write(self, batch: pa.RecordBatch, *, new_keys: pa.Array | None) -> None:
         """Append rows. `new_keys`: record keys that the Bloom filter and the key range do not know yet."""
@@ -121,28 +133,33 @@ class BaseFileWriter:
                 else given.column(name)
                 for name in self._schema.names
             ]
+            if not self._settings.fills_meta:
+                columns = [
+                    pa.nulls(len(given), field.type) if field.name in _NEVER_FILLED else column
+                    for field, column in zip(self._schema, columns, strict=True)
+                ]
             rows = pa.Table.from_arrays(columns, schema=self._schema)
-            self._opened(rows).write_table(rows, ROW_GROUP_ROWS_MAX)
+            self._opened(rows).write(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
-    def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
-        """The Parquet writer. Its first rows decide which columns get dictionaries."""
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                self._schema,
-                compression=self._settings.compression,
-                use_dictionary=dictionary_columns(rows),
-                data_page_size=self._settings.page_size_bytes,
-                max_rows_per_page=_PAGE_ROWS_MAX,
-                write_page_index=True,
-                store_schema=False,
-                version="2.6",
-            )
+    def _opened(self, rows: pa.Table) -> FileSink:
+        """The writer of the file's format. The first rows decide which columns of a Parquet file get dictionaries."""
+        settings = self._settings
+        if self._writer is None and settings.extension == ".orc":
+            self._writer = OrcSink(
+                self._sink, self._schema, compression=settings.orc.codec,
+                stripe_size_bytes=settings.orc.stripe_size_bytes, path=self._path,
+            )  # fmt: skip
+        elif self._writer is None:
+            assert settings.extension == ".parquet", "a table of another format is refused"
+            self._writer = ParquetSink(
+                self._sink, self._schema, compression=settings.compression, dictionary=dictionary_columns(rows),
+                page_size_bytes=settings.page_size_bytes,
+            )  # fmt: skip
         return self._writer
 
-    def _footer(self) -> dict[str, str]:
-        footer = {AVRO_SCHEMA: self._avro_schema, WRITER_MODEL: "avro"}
+    def _footer(self, schema_entry: str) -> dict[str, str]:
+        footer = {schema_entry: self._avro_schema}
         if self._bloom is not None:
             found = self._bloom.finish()
             footer[BLOOM_FILTER] = found.encode()
@@ -162,15 +179,12 @@ class BaseFileWriter:
             with self._stack:
                 self._flush()
                 writer = self._opened(self._schema.empty_table())
-                writer.add_key_value_metadata(self._footer())
-                writer.close()
+                writer.finish(self._footer(writer.schema_entry))
                 self._before_visible()
         else:
-            # Closing writes a footer into a file that is then thrown away. A writer that is left open would write it
-            # when it is collected.
             try:
                 if self._writer is not None:
-                    self._writer.close()
+                    self._writer.abandon()
             finally:
                 self._stack.__exit__(kind, error, trace)
 
@@ -199,14 +213,14 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
     )
 
     names: list[str] = []
-    for field in rows.schema:
-        if field.name in (RECORD_KEY, SEQUENCE_NUMBER):
+    for column in rows.schema:
+        if column.name in (RECORD_KEY, SEQUENCE_NUMBER):
             continue
-        if not (pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type)) and len(sample):
-            distinct = pc.count_distinct(sample.column(field.name), mode="all").as_py()
+        if not (pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type)) and len(sample):
+            distinct = pc.count_distinct(sample.column(column.name), mode="all").as_py()
             if distinct > _MOSTLY_NEW * len(sample):
                 continue
-        names += _leaves(field.name, field.type)
+        names += _leaves(column.name, column.type)
     return names
 
 

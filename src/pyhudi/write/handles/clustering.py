@@ -17,11 +17,11 @@ from pyhudi.format.schema.conversion import FILE_NAME, RECORD_KEY
 from pyhudi.format.timeline.records import WriteStat
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS
+from pyhudi.table.slices.base_files.rows import AsWritten, open_rows, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
-from pyhudi.table.slices.evolved import Evolution
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import read_merged
-from pyhudi.table.slices.parquet_files import BATCH_ROWS, open_parquet, read_stored_batches
 from pyhudi.table.slices.slice_log import SliceFiles
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
@@ -43,10 +43,10 @@ class ClusteringTarget:
     """What all groups of one attempt at a clustering share. Picklable.
 
     `attempt`: part of the files' names, different in each attempt at this clustering. `schema`, `avro_schema`: rows as
-    stored, with meta fields. `reading`: how logs are read; None for a table without logs. `evolution`: how base
-    files are read whose columns had other names; None if none had. `sort_columns`: rows are written in the order of
-    these; none: as they are stored. `curve`: what that order is. `file_size_bytes`: what a file is written to.
-    `held_bytes_max`: of rows that are sorted at a time.
+    stored, with meta fields. `reading`: how logs are read; None for a table without logs. `as_written`: how base files
+    may differ from `schema`. `sort_columns`: rows are written in the order of these; none: as they are stored.
+    `curve`: what that order is. `file_size_bytes`: what a file is written to. `held_bytes_max`: of rows that are
+    sorted at a time.
     """
 
     location: StorageLocation
@@ -56,11 +56,11 @@ class ClusteringTarget:
     avro_schema: str
     settings: BaseFileSettings
     reading: LogReading | None
+    as_written: AsWritten
     sort_columns: tuple[str, ...]
     curve: Curve
     file_size_bytes: int
     held_bytes_max: int = HELD_BYTES_MAX
-    evolution: Evolution | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def _write(
     while left is not None:
         file_id = file_group_id(task.uuid, len(stats))
         token = f"{task.number}-{target.attempt}-{task_attempt}"
-        name = BaseFileName(file_id, token, target.requested, ".parquet").format()
+        name = BaseFileName(file_id, token, target.requested, target.settings.extension).format()
         file = AttemptedFile(store, target.requested, join(task.partition, name), "CREATE")
         is_last = len(stats) >= task.files - 1
 
@@ -181,10 +181,9 @@ def _slice_rows(
         yield from read_merged(store, files, target.reading, target.schema, schema.names, use_threads=False)
         return
     assert files.base_path is not None
-    stored = read_stored_batches(
-        store, files.base_path, schema.names, use_threads=False, evolution=target.evolution
-    )  # fmt: skip
-    for batch in stored:
+    for batch in read_stored_batches(
+        store, files.base_path, schema.names, use_threads=False, source=files.source, as_written=target.as_written
+    ):
         yield conform_batch(batch, schema, path=files.base_path)
 
 
@@ -242,7 +241,6 @@ def _held_bytes(store: Storage, task: GroupTask) -> int:
     for files in task.slices:
         size_bytes += _LOG_FACTOR * sum(size for _, size in files.logs)
         if files.base_path is not None:
-            with closing(open_parquet(store, files.base_path)) as file:
-                groups = range(file.metadata.num_row_groups)
-                size_bytes += sum(file.metadata.row_group(number).total_byte_size for number in groups)
+            with closing(open_rows(store, files.base_path, files.source)) as file:
+                size_bytes += file.held_bytes
     return size_bytes

@@ -16,7 +16,7 @@ from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import read_merged
 from pyhudi.table.slices.slice_log import LogTally, SliceFiles
-from pyhudi.table.view.file_system_view import NewLog
+from pyhudi.table.view.file_system_view import NewLog, SourceFile
 from pyhudi.write.handles.attempt import AttemptedFile
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
 from pyhudi.write.log_settings import LogSettings
@@ -46,7 +46,7 @@ class CompactionTarget:
 class SliceTask:
     """A slice to compact. `number`: its number in the plan. `base_file`, `logs`: names in the partition; for logs also
     their bytes, in reading order. `base_instant`: of the slice. `log`: the name of a new log of the slice, where logs
-    are not named after what wrote them.
+    are not named after what wrote them. `source`: as in `FileSlice`.
     """
 
     number: int
@@ -56,12 +56,13 @@ class SliceTask:
     base_file: str | None
     logs: tuple[tuple[str, int], ...]
     log: NewLog | None = None
+    source: SourceFile | None = None
 
     @property
     def files(self) -> SliceFiles:
         base = None if self.base_file is None else join(self.partition, self.base_file)
         logs = tuple((join(self.partition, name), size_bytes) for name, size_bytes in self.logs)
-        return SliceFiles(base, self.base_instant, logs)
+        return SliceFiles(base, self.base_instant, logs, self.source)
 
     @property
     def log_size_bytes(self) -> int:
@@ -78,7 +79,7 @@ def compact_slice(
     """
     store = storage if storage is not None else open_storage(target.location)
     token = write_token(target, task, task_attempt)
-    name = BaseFileName(task.file_id, token, target.requested, ".parquet").format()
+    name = BaseFileName(task.file_id, token, target.requested, target.settings.extension).format()
     file = AttemptedFile(
         store, target.requested, join(task.partition, name), "CREATE" if task.base_file is None else "MERGE"
     )

@@ -11,8 +11,7 @@ from typing import assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.format.names import PARTITION_METAFILE, BaseFileName, join
-from pyhudi.format.properties import encode_partition_metadata
+from pyhudi.format.names import BaseFileName, join
 from pyhudi.format.schema.conversion import COMMIT_TIME, RECORD_KEY
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage
@@ -23,6 +22,7 @@ from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.handles.incoming_rows import IncomingRows, collect_rows, delete_mask
 from pyhudi.write.handles.key_filter import KeyFilter
 from pyhudi.write.handles.merge import BATCH_ROWS, MergeOutcome, merge_base_file
+from pyhudi.write.handles.partition_metafile import put_partition_metafile
 from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
 from pyhudi.write.place.plan import FileGroupTask, TaskKind
@@ -46,10 +46,10 @@ def run_file_group(
     store = storage if storage is not None else open_storage(target.location)
 
     if task.is_new_partition:
-        content = encode_partition_metadata(
-            requested=target.requested, partition=task.partition, epoch_ms=target.epoch_ms
-        )
-        store.put_new(join(task.partition, PARTITION_METAFILE), content)
+        put_partition_metafile(
+            store, task.partition, requested=target.requested, epoch_ms=target.epoch_ms,
+            is_parquet=target.has_parquet_metafiles,
+        )  # fmt: skip
 
     if target.made_keys_prefix:
         batches = _with_made_keys(batches, target.made_keys_prefix)
@@ -125,7 +125,7 @@ def _create(
 
     while first is not None:
         file_id = f"{prefix}-{int(number) + len(statuses)}"
-        name = BaseFileName(file_id, write_token, target.requested, ".parquet").format()
+        name = BaseFileName(file_id, write_token, target.requested, target.settings.extension).format()
         stamp = RowStamp(target.requested, task.number, task.partition, name)
         constants = {COMMIT_TIME: target.requested, **stamp.constants}
 
@@ -159,7 +159,7 @@ def _rewrite(
 ) -> list[WriteStatus]:
     """Merge the stored rows with the incoming rows into the file group's next base file."""
     assert task.base_file is not None
-    name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    name = BaseFileName(task.file_id, write_token, target.requested, target.settings.extension).format()
     file = AttemptedFile(store, target.requested, join(task.partition, name), "MERGE")
     stamp = RowStamp(target.requested, task.number, task.partition, name)
     given = without(target.schema, stamp.constants)
@@ -169,6 +169,7 @@ def _rewrite(
         outcome: MergeOutcome | None = merge_base_file(
             store,
             old_path=join(task.partition, task.base_file),
+            source=task.source,
             rows=rows,
             as_stored=lambda batch, start: stored_rows(stamp, batch, given, start),
             open_writer=lambda bloom, key_range: _open_writer(

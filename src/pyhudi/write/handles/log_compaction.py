@@ -48,7 +48,7 @@ def compact_log(
     written: list[WrittenLog] = []
     for part in key_parts(blocks, reading):
         folded = fold_blocks(
-            blocks, files, reading.rules, reading.keys, target.schema, part, tally, evolution=reading.evolution
+            blocks, files, reading.rules, reading.keys, target.schema, part, tally, as_written=reading.as_written
         )
         rows, deletes = _rows(target, folded), _deletes(task, folded)
         written += write_log(destination, style, rows, deletes, files_before=len(written))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.footer import KeyFooter
@@ -16,9 +15,11 @@ from pyhudi.merge.cells import replace_values
 from pyhudi.merge.fold import Folded, LogFold
 from pyhudi.merge.latest import incoming_wins, match_rows
 from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.slices.base_files.rows import open_rows
 from pyhudi.table.slices.conform import conform_array, conform_batch
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.view.file_system_view import SourceFile
 from pyhudi.write.handles.base_file_writer import BaseFileSettings, BaseFileWriter
 from pyhudi.write.handles.change_log import ChangeLog
 from pyhudi.write.handles.incoming_rows import IncomingRows
@@ -59,6 +60,7 @@ def merge_base_file(
     storage: Storage,
     *,
     old_path: str,
+    source: SourceFile | None,
     rows: IncomingRows,
     as_stored: AsStored,
     open_writer: OpenWriter,
@@ -69,8 +71,8 @@ def merge_base_file(
     """The stored rows in their order, replaced, changed or dropped as the table's rules say; then the inserts.
 
     None if no row changes; then no file is written. `schema`: the stored columns, without those that have one value in
-    all rows of the new file. Rows that do not change keep their values of these columns. `changes`: is told what
-    changes.
+    all rows of the new file. Rows that do not change keep their values of these columns. `source`: as for `open_rows`.
+    `changes`: is told what changes.
     Memory: key and ordering columns of the old file, the incoming rows, and one row group; the incoming rows twice
     where one row is made of two.
 
@@ -80,8 +82,8 @@ def merge_base_file(
 
     Spec: format/layout.md section 6 and section 7, "COW output of updates".
     """
-    with closing(open_parquet(storage, old_path)) as old:
-        file = _OldFile(old, old_path, schema, target.evolution)
+    with closing(open_rows(storage, old_path, source, target.as_written)) as old:
+        file = _OldFile(old, old_path, schema, target.as_written.evolution)
         if target.matches_keys and not target.rules.wins_whole:
             return _merge_by_rules(file, rows, as_stored, open_writer, target, changes)
         return _merge_whole(file, rows, as_stored, open_writer, target, changes)
@@ -89,9 +91,9 @@ def merge_base_file(
 
 @dataclass(frozen=True, slots=True)
 class _OldFile:
-    """The base file that is rewritten. `schema`: the columns to read it as. `evolution`: as in `WriteTarget`."""
+    """The base file that is rewritten. `schema`: the columns to read it as. `evolution`: as in `AsWritten`."""
 
-    file: pq.ParquetFile
+    file: OpenBaseFile
     path: str
     schema: pa.Schema
     evolution: Evolution | None
@@ -100,8 +102,8 @@ class _OldFile:
         """All rows in order, with the columns of this schema. Columns that the file lacks are null."""
         then = None if self.evolution is None else self.evolution.of_file(self.path, schema.names)
         asked = schema.names if then is None else then.stored
-        present = [name for name in asked if name in self.file.schema_arrow.names]
-        for batch in self.file.iter_batches(BATCH_ROWS, columns=present, use_threads=False):
+        present = [name for name in asked if name in self.file.schema.names]
+        for batch in self.file.batches(present, batch_rows=BATCH_ROWS):
             yield conform_batch(batch if then is None else then.named(batch), schema, path=self.path)
 
 
@@ -121,7 +123,7 @@ def _merge_whole(
         return None
 
     # A key that leaves the file cannot be taken out of the old filter: then a new one is made.
-    keys = old.file.metadata.num_rows + len(settled.new)
+    keys = old.file.row_count + len(settled.new)
     bloom, key_range = _known_keys(old.file, target.settings, keys) if not deletes else (None, None)
     knows_old_keys = key_range is not None
 
@@ -165,7 +167,7 @@ def _merge_by_rules(
     if not may_change:
         return None
 
-    keys = old.file.metadata.num_rows + inserts
+    keys = old.file.row_count + inserts
     bloom, key_range = (None, None) if may_drop else _known_keys(old.file, target.settings, keys)
 
     merge = BaseMerge(folded, stamps_changes=True)
@@ -232,14 +234,14 @@ def _foresee(old: _OldFile, folded: Folded) -> tuple[bool, bool, int]:
 def _settle(
     old: _OldFile, rows: pa.Table, is_delete: np.ndarray, *, ordering: Sequence[str], matches_keys: bool
 ) -> _Settled:
-    """Ordering columns have one name for ever: the one in the properties, which `alter` refuses to change."""
-    stored_count = old.file.metadata.num_rows
+    """Ordering columns have one name for ever: `alter` refuses to rename them, and so does Apache Hudi."""
+    stored_count = old.file.row_count
     if not matches_keys:
         nothing = np.full(stored_count, -1, dtype=np.int32)
         return _Settled(nothing, np.zeros(stored_count, dtype=bool), np.flatnonzero(~is_delete))
 
-    present = [name for name in ordering if name in old.file.schema_arrow.names and name in rows.column_names]
-    stored = old.file.read([RECORD_KEY, *present], use_threads=False)
+    present = [name for name in ordering if name in old.file.schema.names and name in rows.column_names]
+    stored = old.file.read([RECORD_KEY, *present])
     match = match_rows(stored.column(RECORD_KEY), rows.column(RECORD_KEY))
 
     met = np.zeros(len(rows), dtype=bool)
@@ -300,7 +302,7 @@ def _interleaved(stored: pa.RecordBatch, positions: np.ndarray, fresh: pa.Record
 
 
 def _known_keys(
-    old: pq.ParquetFile, settings: BaseFileSettings, keys: int
+    old: OpenBaseFile, settings: BaseFileSettings, keys: int
 ) -> tuple[KeyFilter | None, tuple[str, str] | None]:
     """The old file's Bloom filter and key range, for the new file to continue. `keys`: how many it will have at most.
 
@@ -308,7 +310,7 @@ def _known_keys(
     Sound as long as no key leaves the file: then the old filter with the new keys added is bit for bit the filter of
     all keys.
     """
-    footer = KeyFooter.parse(old.metadata.metadata)
+    footer = KeyFooter.parse(old.entries)
     if settings.bloom is None or footer.key_range is None or footer.bloom_kind != settings.bloom.kind:
         return None, None
 

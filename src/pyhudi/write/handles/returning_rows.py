@@ -91,7 +91,7 @@ def rewrite_without(
             "forbids; call log_compact(), which carries that out, then retry"
         )
 
-    name = BaseFileName(task.file_id, write_token, target.requested, ".parquet").format()
+    name = BaseFileName(task.file_id, write_token, target.requested, target.settings.extension).format()
     file = AttemptedFile(storage, target.requested, join(task.partition, name), "MERGE")
     batches = read_merged(
         storage, slice_files(file_slice), reading, target.schema, target.schema.names,

@@ -8,7 +8,7 @@ from pyhudi.format.log.changes import ChangeMode
 from pyhudi.format.names import MarkerKind
 from pyhudi.merge.rules import MergeRules
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.log_settings import LogSettings
@@ -27,9 +27,9 @@ class WriteTarget:
     columns are the key. `logs`: how logs are written. `log_marker`: the kind of their markers. `is_partial`: the rows
     hold only some of the columns; a stored row keeps its values in the others. `rules`: how the table merges rows of
     one key, and what marks a row as deleted; where a row wins whole, `ordering` and `compares_stored` say as much.
-    `reading`: how the logs of slices are read; None for a table without logs. `evolution`: how base files are read
-    whose columns had other names; None if none had. `change_mode`: what the change logs of rewritten files hold; None
-    for a table that keeps none.
+    `reading`: how the logs of slices are read; None for a table without logs. `change_mode`: what the change logs of
+    rewritten files hold; None for a table that keeps none. `as_written`: how stored files may differ from `schema`.
+    `has_parquet_metafiles`: the files that mark partitions are Parquet files.
     """
 
     location: StorageLocation
@@ -51,8 +51,9 @@ class WriteTarget:
     is_partial: bool = False
     rules: MergeRules = field(default_factory=MergeRules)
     reading: LogReading | None = None
-    evolution: Evolution | None = None
     change_mode: ChangeMode | None = None
+    as_written: AsWritten = TODAY
+    has_parquet_metafiles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

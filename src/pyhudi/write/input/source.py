@@ -13,6 +13,7 @@ from pyhudi.executor import Executor
 from pyhudi.format.keys.record_keys import KeySpec
 from pyhudi.format.timeline.records import REPLACES
 from pyhudi.index.hits import Index
+from pyhudi.table.slices.base_files.rows import TODAY, AsWritten
 from pyhudi.table.view.pending import FileGroup
 
 if TYPE_CHECKING:  # a Spark worker that stages rows does without what hashes keys, reads logs and writes files
@@ -103,7 +104,8 @@ class Tagging:
     of its greatest row. `ordering`: the columns that settle that; empty: the last to arrive counts.
     `compares_stored`: a row moves only if it wins over the stored one by `ordering` (event-time ordering).
     `drops_stored`: rows whose key is stored go nowhere. `reader`: of slices with logs; None: there are none.
-    `planned`: the logs that pending compactions take, by file group; `index` knows of them.
+    `planned`: the logs that pending compactions take, by file group; `index` knows of them. `as_written`: how base
+    files hold rows.
     """
 
     index: Index
@@ -114,6 +116,7 @@ class Tagging:
     drops_stored: bool = False
     reader: SliceReader | None = None
     planned: Mapping[FileGroup, frozenset[str]] = field(default_factory=dict)
+    as_written: AsWritten = TODAY
 
 
 class WritableInput(Protocol):

@@ -93,6 +93,7 @@ def tagging_of_table(
         moves=_reaches_out(operation, spec, settings) and moves,
         settles=settles_partitions(operation, spec, settings),
         drops_stored=operation is Operation.INSERT and looks_keys_up(operation, settings),
+        as_written=snapshot.as_written,
     )
 
     logs = log_reading(snapshot)
@@ -123,13 +124,17 @@ def find_index(snapshot: Snapshot, settings: WriteSettings, executor: Executor) 
                 return RecordIndex(indexes, is_global), settings.updates_partition_path
             stand_in: FileLookupType = "GLOBAL_SIMPLE" if is_global else "SIMPLE"
             log.warning("%s: index %s: %s; %s looks keys up instead", snapshot.config.name, kind, why_not, stand_in)
-            return choose_index(stand_in, prunes_by_range=False), settings.fallback_updates_partition_path
+            return choose_index(
+                stand_in, snapshot.as_written, prunes_by_range=False
+            ), settings.fallback_updates_partition_path
         case "BLOOM" | "GLOBAL_BLOOM" if settings.bloom_uses_metadata:
             indexes = _open_indexes(snapshot, settings, executor)
-            search = BloomSearch(settings.bloom_prunes_by_range, key_statistics(indexes))
+            search = BloomSearch(
+                settings.bloom_prunes_by_range, key_statistics(indexes), as_written=snapshot.as_written
+            )
             return BaseFileIndex(search, is_global_index(kind)), settings.updates_partition_path
         case "SIMPLE" | "GLOBAL_SIMPLE" | "BLOOM" | "GLOBAL_BLOOM":
-            index = choose_index(kind, prunes_by_range=settings.bloom_prunes_by_range)
+            index = choose_index(kind, snapshot.as_written, prunes_by_range=settings.bloom_prunes_by_range)
             return index, settings.updates_partition_path
         case _:
             assert_never(kind)

@@ -48,14 +48,20 @@ def kept_partitions(config: TableConfig, partitions: Collection[str]) -> set[str
 
 
 def refuse_indexes(config: TableConfig, partitions: Collection[str], *, is_partitioned: bool = False) -> None:
-    """Raises: Unsupported for indexes that tables of this version do not have. `is_partitioned`: the record index that
-    is asked for is kept by partition.
+    """Raises: Unsupported for indexes that tables of this version do not have, or that need stored record keys where
+    the table has none. `is_partitioned`: the record index that is asked for is kept by partition.
     """
     unknown = registry.absent_forms(partitions, config.version, is_partitioned=is_partitioned)
     if unknown:
         raise Unsupported(
             f"metadata partitions {', '.join(unknown)}: tables of version {config.version} have none such, only "
             f"{', '.join(registry.names_of_version(config.version))} (global); leave out what asks for them"
+        )
+    of_keys = [] if config.has_meta_fields else registry.made_of_keys(partitions)
+    if of_keys:
+        raise Unsupported(
+            f"metadata partitions {', '.join(of_keys)}: they are of record keys, which a table with "
+            "hoodie.populate.meta.fields='false' does not store; leave out what asks for them"
         )
 
 

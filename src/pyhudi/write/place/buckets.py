@@ -93,7 +93,7 @@ def open_buckets(
     def open_one(partition: str) -> PartitionBuckets:
         live = live_buckets(rules[partition], partition, slices.get(partition, ()))
         if not facts.is_stored:
-            check_stored_keys(snapshot.storage, rules[partition], live, partition=partition)
+            check_stored_keys(snapshot.storage, rules[partition], live, snapshot.as_written, partition=partition)
         gone = snapshot.replaced.get(partition, {})
         return PartitionBuckets(rules[partition], live, is_new=partition not in slices, replaced=gone)
 

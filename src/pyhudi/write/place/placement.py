@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyhudi.errors import Conflict
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.table.facts.bucket_facts import BucketFacts
+from pyhudi.table.view.bootstrap import BOOTSTRAP_INSTANT
 from pyhudi.table.view.commits import read_commit
 from pyhudi.table.view.file_system_view import FileSlice
 from pyhudi.table.view.pending import FileGroup
@@ -166,9 +167,14 @@ def _refuse_frozen(frozen: Mapping[FileGroup, Instant], groups: Iterable[FileGro
 
 
 def _record_size(snapshot: Snapshot, schema: pa.Schema, settings: WriteSettings) -> int:
-    """Bytes a stored row, as the newest write with rows measured it; before that an estimate from the columns."""
+    """Bytes a stored row, as the newest write with rows measured it; before that an estimate from the columns.
+
+    A bootstrap tells nothing: its files hold the meta fields only.
+    """
     guess = min(settings.record_size_estimate_bytes, 40 + sum(_width(field.type) for field in schema))
     for instant in reversed(snapshot.timeline.completed_writes[-3:]):
+        if instant.requested == BOOTSTRAP_INSTANT:
+            continue
         metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
         stats = [s for of in metadata.partition_to_write_stats.values() for s in of if s.num_writes and not s.is_log]
         rows = sum(s.num_writes or 0 for s in stats)

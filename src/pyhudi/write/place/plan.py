@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
-from pyhudi.table.view.file_system_view import FileSlice, NewLog
+from pyhudi.table.view.file_system_view import FileSlice, NewLog, SourceFile
 from pyhudi.table.view.pending import FileGroup
 
 FILE_OVERHEAD_BYTES = 16_000
@@ -39,7 +39,7 @@ class FileGroupTask:
     `log`: the name of its new log; None where logs are named after their write. `searched`: the slice whose keys tell
     which rows are new, where that is found out while they are written. `file_slice`: the slice that rows are appended
     to, if it has a base file with logs upon it. `slice_logs`: the names of the logs of the slice that rows are appended
-    to, oldest first. `log_compaction`: a pending log compaction of the group.
+    to, oldest first. `log_compaction`: a pending log compaction of the group. `source`: as in `FileSlice`.
     """
 
     number: int
@@ -57,6 +57,7 @@ class FileGroupTask:
     file_slice: FileSlice | None = None
     slice_logs: tuple[str, ...] = ()
     log_compaction: str | None = None
+    source: SourceFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ def group_task(
         searched=searched,
         file_slice=_logged(file_slice, kind),
         slice_logs=tuple(log.name.format() for log in file_slice.log_files) if kind is TaskKind.APPEND else (),
+        source=file_slice.source,
     )
 
 
@@ -189,8 +191,7 @@ def _fill_small_files(existing: Sequence[FileSlice], rows: int, sizing: Sizing) 
     """File id -> new rows, for the existing groups that take some."""
     filled: dict[str, int] = {}
     for file_slice in _small_files(existing, sizing.small_file_limit_bytes)[: sizing.small_groups_max]:
-        assert file_slice.base_file is not None
-        room = (sizing.file_size_max_bytes - file_slice.base_file.size_bytes) // sizing.record_size_bytes
+        room = (sizing.file_size_max_bytes - file_slice.base_bytes) // sizing.record_size_bytes
         take = min(rows, max(0, room), rows if sizing.new_rows_max is None else sizing.new_rows_max)
         if take:
             filled[file_slice.file_id] = take
@@ -211,10 +212,8 @@ def equal_shares(total: int, count: int) -> list[int]:
 
 def _small_files(existing: Sequence[FileSlice], limit_bytes: int) -> list[FileSlice]:
     """Groups with logs do not count: the size of their base file does not tell how many rows they hold."""
-    small = [
-        p for p in existing if p.base_file is not None and p.base_file.size_bytes < limit_bytes and not p.log_files
-    ]
-    return sorted(small, key=lambda p: (p.base_file.size_bytes if p.base_file else 0, p.file_id))
+    small = [p for p in existing if p.base_file is not None and p.base_bytes < limit_bytes and not p.log_files]
+    return sorted(small, key=lambda p: (p.base_bytes, p.file_id))
 
 
 def record_size(rows: int, size_bytes: int, files: int, *, default_bytes: int) -> int:

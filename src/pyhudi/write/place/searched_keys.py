@@ -26,5 +26,5 @@ class StoredKeys:
 
 def search_keys(storage: Storage, target: WriteTarget, file_slice: FileSlice) -> StoredKeys:
     """Read the keys of a slice. Requests: the key column of its base file, and its log. Memory: the keys."""
-    rows = RowReading(storage, target.schema, target.reading).rows(file_slice, [RECORD_KEY])
+    rows = RowReading(storage, target.schema, target.reading, target.as_written).rows(file_slice, [RECORD_KEY])
     return StoredKeys(one_array(rows.column(RECORD_KEY)))

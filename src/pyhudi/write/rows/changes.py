@@ -77,7 +77,8 @@ class UpdateWhere:
     def rows(self, snapshot: Snapshot, skipping: OpenSkipping) -> pa.RecordBatchReader:
         assigned, predicate = self._parsed(snapshot)
         schema = whole_rows(snapshot)
-        found = matching_rows(snapshot, schema.names, predicate, None if predicate is None else skipping(snapshot))
+        read = {*schema.names}.union(*(one.columns for one in assigned))  # values may be made of meta fields
+        found = matching_rows(snapshot, tuple(read), predicate, None if predicate is None else skipping(snapshot))
 
         def changed() -> Iterator[pa.RecordBatch]:
             for stored, shown in found:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +21,11 @@ class When:
     """A clause of a merge with a condition of its own.
 
     `where`: the rows that it takes, as SQL text or a `pyarrow.compute.Expression`; None: all. `set`: column -> value;
-    None: every column as the source has it. A delete has no `set`.
+    True or None: every column as the source has it. A delete has no `set`.
     """
 
     where: Any | None = None
-    set: Mapping[str, Any] | None = None
+    set: Mapping[str, Any] | Literal[True] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class MergeClauses:
     by_source_delete: Any = None
 
     def __post_init__(self) -> None:
-        if all(getattr(self, name) in (None, False) for name in self.__dataclass_fields__):
+        if not any(_listed(getattr(self, name)) for name in self.__dataclass_fields__):
             raise Invalid(
                 "merge: expected at least one clause, such as when_matched_update={'n': 'source.n'}, found none"
             )
@@ -113,9 +113,9 @@ def _delete(given: Any, what: str, schema: pa.Schema) -> Clause:
 
 def _update(given: Any, what: str, sides: Sides, schema: pa.Schema, snapshot: Snapshot, *, has_source: bool) -> Clause:
     takes_all = given is True or (isinstance(given, str) and given == "*")
-    clause = given if isinstance(given, When) else When(None, None if takes_all else given)
+    clause = given if isinstance(given, When) else When(None, True if takes_all else given)
     values = clause.set
-    if values is None:
+    if values is None or values is True:
         if not has_source:
             raise Invalid(f"{what}: expected columns and their values, found none: these rows have none in the source")
         values = _all_columns(sides, snapshot, what)

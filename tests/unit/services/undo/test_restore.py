@@ -152,7 +152,7 @@ def test_a_commit_without_a_savepoint_is_restored_while_its_files_are_there() ->
 def test_what_a_restore_would_break_stops_it() -> None:
     storage, table, commits = made(table_type=MOR)
     table.savepoint(commits[1])
-    with pytest.raises(Invalid, match=f"found {commits[1]}; delete_savepoint them first"):
+    with pytest.raises(Invalid, match=rf"found {commits[1]}; delete_savepoint\('{commits[1]}'\) first$"):
         table.restore(commits[0])
     table.delete_savepoint(commits[1])
 

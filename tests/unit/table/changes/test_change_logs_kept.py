@@ -63,3 +63,10 @@ def test_a_write_that_changes_nothing_keeps_no_change_log(table: HudiTable) -> N
     table.delete(pa.table({"id": ["nobody"]}), options=OPTIONS)
 
     assert logs(table) == before
+
+
+def test_changes_without_a_column_are_counted(table: HudiTable) -> None:
+    rows = table.cdc(columns=[], where="ts = 2").to_arrow()
+    assert rows["op"].to_pylist() == ["u"] * 5  # three rows became 2, and two of them 3
+    assert rows["before"].null_count == 0
+    assert table.cdc(columns=[]).to_arrow()["before"].null_count == 10

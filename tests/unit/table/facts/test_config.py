@@ -56,12 +56,8 @@ def test_a_version_that_is_no_number_is_corrupt(version: str) -> None:
 @pytest.mark.parametrize(
     "key, value",
     [
-        ("hoodie.table.base.file.format", "ORC"),
-        ("hoodie.table.base.file.format", "LANCE"),
+        ("hoodie.table.base.file.format", "HFILE"),
         ("hoodie.table.format", "iceberg"),
-        ("hoodie.datasource.write.drop.partition.columns", "true"),
-        ("hoodie.table.multiple.base.file.formats.enable", "true"),
-        ("hoodie.bootstrap.base.path", "/data/source"),
         ("hoodie.timeline.layout.version", "3"),
     ],
 )
@@ -78,6 +74,8 @@ def test_features_that_would_be_read_wrong_are_refused_by_name(key: str, value: 
         ("hoodie.table.format", "native"),
         ("hoodie.datasource.write.drop.partition.columns", "FALSE"),
         ("hoodie.bootstrap.base.path", ""),
+        ("hoodie.table.base.file.format", "orc"),
+        ("hoodie.table.multiple.base.file.formats.enable", "true"),
         ("hoodie.a.key.of.a.later.release", "anything"),
     ],
 )

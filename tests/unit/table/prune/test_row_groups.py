@@ -14,7 +14,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.prune.row_groups import matching_row_groups
-from pyhudi.table.slices.parquet_files import open_parquet
+from pyhudi.table.slices.base_files.opening import open_base_file
 from tests.support.compare import assert_same_rows
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,22 +95,22 @@ def test_incremental_queries_skip_files_by_the_commit_times_in_them(table: HudiT
 
 def test_row_groups_without_a_match_are_not_read() -> None:
     storage = MemoryStorage()
-    with storage.put_stream("file") as sink:
+    with storage.put_stream("file.parquet") as sink:
         pq.write_table(batch(0, 1_000), sink, row_group_size=100)
     made = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
     made.bulk_insert(batch(0, 2))
     plan = made.scan(where="n between 250 and 349")._plan
 
-    assert matching_row_groups(open_parquet(storage, "file"), plan) == [2, 3]
+    assert matching_row_groups(open_base_file(storage, "file.parquet"), plan) == [2, 3]
 
 
 def test_bounds_of_another_type_are_left_alone() -> None:
     """A float's bound is not that of the double that its text becomes."""
     storage = MemoryStorage()
-    with storage.put_stream("file") as sink:
+    with storage.put_stream("file.parquet") as sink:
         pq.write_table(pa.table({"f": pa.array([0.1], pa.float32())}), sink)
     made = HudiTable.create("unused", name="t", record_key="id", storage=MemoryStorage())
     made.bulk_insert(batch(0, 2))
     plan = made.scan(where="f <= 0.1")._plan
 
-    assert matching_row_groups(open_parquet(storage, "file"), plan) == [0]
+    assert matching_row_groups(open_base_file(storage, "file.parquet"), plan) == [0]

@@ -12,7 +12,8 @@ from pyhudi.format.log.block import HeaderKey
 from pyhudi.format.log.headers import instant_time
 from pyhudi.format.log.writer import encode_avro_block, encode_rollback_block
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.slices.slice_log import StoredLog, slice_blocks
+from pyhudi.table.slices.slice_log import slice_blocks
+from pyhudi.table.view.stored_file import StoredFile
 from tests.support.logs import header, rows
 
 
@@ -33,7 +34,7 @@ def instants(*files: bytes, is_visible: Callable[[str], bool] = lambda instant: 
     storage = MemoryStorage()
     for number, content in enumerate(files):
         storage.put_new(f"log.{number}", content)
-    logs = [(f"log.{number}", StoredLog(storage, f"log.{number}"), len(of)) for number, of in enumerate(files)]
+    logs = [(f"log.{number}", StoredFile(storage, f"log.{number}"), len(of)) for number, of in enumerate(files)]
     return [instant_time(one) for one in slice_blocks(logs, is_visible)]
 
 

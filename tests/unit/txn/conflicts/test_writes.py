@@ -223,3 +223,13 @@ def test_a_delete_that_missed_a_key_must_not_complete_after_rows_that_came_meanw
     assert judged(mine, came, rules=elsewhere) == Proceed()
     assert isinstance(judged(mine, came, rules=replace(elsewhere, is_global=True)), Refused)
     assert judged(mine, came, rules=replace(RULES, looks_keys_up=False, is_global=True)) == Proceed()
+
+
+def test_a_batch_of_a_stream_that_another_driver_stored_is_refused_for_good() -> None:
+    mine, theirs = (replace(one, batch='{"a":"5"} q') for one in (change(created=[A]), other(created=[C])))
+
+    verdict = judged(mine, theirs)
+    assert isinstance(verdict, Refused)
+    assert (verdict.is_mendable, MEANWHILE in verdict.why) == (False, True)
+    assert judged(mine, replace(theirs, batch='{"a":"4"} q')) == judged(change(created=[A]), other(created=[C]))
+    assert judged(change(rewritten=[A]), other(rewritten=[B])) == Proceed()

@@ -1,15 +1,18 @@
 """A plan could lose rows, send them to two places, or differ from one machine to the next."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyhudi.format.names import BaseFileName
-from pyhudi.table.view.file_system_view import BaseFile, FileSlice
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.view.file_system_view import BaseFile, FileSlice, SourceFile
 from pyhudi.write.place.plan import (
     FILE_OVERHEAD_BYTES,
     Sizing,
+    TaskKind,
     WorkloadProfile,
     WritePlan,
     equal_shares,
@@ -52,6 +55,17 @@ def test_new_rows_go_into_the_smallest_files_first() -> None:
     tasks = plan({"p": 10}, {("p", "c"): 2}, slices).tasks
 
     assert [(t.file_id, t.inserts, t.updates) for t in tasks] == [("a", 10, 0), ("c", 0, 2)]
+
+
+def test_a_bootstrapped_file_is_as_large_as_its_source() -> None:
+    """Its own file holds the meta fields only, so that every insert would rewrite it."""
+    small = a_slice("p", "a", MIB)
+    source = SourceFile(StorageLocation("/source"), "a.parquet", 500 * MIB)
+    (task,) = plan({"p": 10}, {}, {"p": [replace(small, source=source)]}).tasks
+    assert task.kind is TaskKind.CREATE
+
+    (task,) = plan({}, {("p", "a"): 1}, {"p": [replace(small, source=source)]}).tasks
+    assert (task.kind, task.source) == (TaskKind.REWRITE, source)
 
 
 def test_no_group_takes_more_new_rows_than_may_be_held() -> None:

@@ -1,6 +1,7 @@
-"""Base files whose paths and sizes are known, as native Parquet scans."""
+"""Base files whose paths and sizes are known, as native scans."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.spark.read.file_index import ORC_FORMAT, PARQUET_FORMAT
 from pyhudi.engine.spark.read.pruned_index import ScanFile, scan_pruned_files
 from pyhudi.engine.spark.schema import cast_column, spark_schema
 from pyhudi.engine.spark.session import core_count, is_classic, with_settings
@@ -19,10 +21,18 @@ from pyhudi.format.schema.conversion import OWN_COLUMNS
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
 from pyhudi.table.prune.partition_values import PathValues
-from pyhudi.table.slices.stored_types import group_by_stored_types
+from pyhudi.table.read.plan import PlannedFile, planned_slice
+from pyhudi.table.slices.base_files.zones import has_timestamp
+from pyhudi.table.slices.stored_types import FilesOfTypes, group_by_stored_types
+from pyhudi.table.view.file_system_view import FileSlice
 
 CALENDAR: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """Dates are of today's calendar if a file does not say. Otherwise Spark before 4.0 refuses old dates."""
+
+PARQUET: Final = ".parquet"
+
+_FORMATS: Final = {PARQUET: ("parquet", PARQUET_FORMAT), ".orc": ("orc", ORC_FORMAT)}
+"""Extension of base files -> the name of Spark's reader, and its class."""
 
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
@@ -46,7 +56,7 @@ def read_as(
     """
     to = spark_schema(wanted)
     parts = []
-    for group in group_by_stored_types(open_storage(location), files, wanted, LocalExecutor()):
+    for group in _groups(location, files, wanted):
         found = spark_schema(group.schema)
         told = None if values is None else values.among(group.schema)
         rows = read_files(spark, location, group.files, found, values=told)
@@ -64,6 +74,47 @@ def read_as(
     return reduce(DataFrame.union, parts) if parts else read_files(spark, location, [], to)
 
 
+def _groups(location: StorageLocation, files: Sequence[tuple[str, int]], wanted: pa.Schema) -> list[FilesOfTypes]:
+    """The files of each format by their types. A scan has one format."""
+    storage, executor = open_storage(location), LocalExecutor()
+    return [g for alike in _by_format(files).values() for g in group_by_stored_types(storage, alike, wanted, executor)]
+
+
+def _by_format(files: Iterable[tuple[str, int]]) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for path, size_bytes in files:
+        found.setdefault(_extension(path), []).append((path, size_bytes))
+    return found
+
+
+def is_scanned(file: PlannedFile, schema: pa.Schema) -> bool:
+    """Whether Spark's own readers read a base file as pyhudi does. `schema`: the columns to read.
+
+    Spark reads the clock readings of an ORC file in the zone of its JVM.
+    """
+    if file.source is not None or _extension(file.path) not in _FORMATS:
+        return False
+    return _extension(file.path) == PARQUET or not any(has_timestamp(field.type) for field in schema)
+
+
+def holds_columns(file_slice: FileSlice, schema: pa.Schema, names: Sequence[str]) -> bool:
+    """Whether Spark's own readers find these columns in the base file of a slice, and read them as pyhudi does."""
+    if not names:
+        return True
+    planned = planned_slice(replace(file_slice, log_files=()), with_logs=False)
+    wanted = pa.schema([schema.field(name) for name in names])
+    return planned is not None and is_scanned(planned, wanted)
+
+
+def tells_positions(file: PlannedFile) -> bool:
+    """Whether Spark's scan tells the position of each row in a base file that holds all columns of its rows."""
+    return file.source is None and _extension(file.path) == PARQUET
+
+
+def _extension(path: str) -> str:
+    return path[path.rfind(".") :]
+
+
 def read_files(
     spark: SparkSession,
     location: StorageLocation,
@@ -72,18 +123,24 @@ def read_files(
     *,
     values: PathValues | None = None,
 ) -> DataFrame:
-    """Exactly these base files (path relative to the table, bytes), as one native Parquet scan with the given columns.
+    """Exactly these base files (path relative to the table, bytes), as one native scan of the given columns for each
+    format.
 
     `values`: as for `read_as`. Under Spark Connect, Spark looks at each file, with as many tasks as there are cores.
     """
     if not files:
         return spark.createDataFrame([], schema)
+    if len(formats := _by_format(files)) > 1:
+        return reduce(
+            DataFrame.union, [read_files(spark, location, alike, schema, values=values) for alike in formats.values()]
+        )
     if is_classic(spark):
         named = [ScanFile(path.rpartition("/")[0], spark_uri(location, path), size_bytes) for path, size_bytes in files]
-        return scan_pruned_files(spark, named, values, schema, CALENDAR)
+        return scan_pruned_files(spark, named, values, schema, CALENDAR, _FORMATS[_extension(files[0][0])][1])
     with with_settings(spark, {_LISTING: str(core_count(spark))}):
         paths = [_without_globs(spark_uri(location, path)) for path, _ in files]
-        return spark.read.options(**CALENDAR).schema(schema).parquet(*paths)
+        reader = spark.read.options(**CALENDAR).schema(schema)
+        return reader.format(_FORMATS[_extension(files[0][0])][0]).load(paths)
 
 
 def hides_file(columns: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""A native Parquet scan of given files, planned without a request to the storage.
+"""A native scan of given files, planned without a request to the storage.
 
 `spark.read.parquet(*paths)` looks at each path; more than 32 paths are listed by a job with one task per path. The
 driver knows names and sizes already. They go to the JVM as one byte array, and from there into Spark's own file index.
@@ -6,7 +6,7 @@ driver knows names and sizes already. They go to the JVM as one byte array, and 
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -20,6 +20,9 @@ _CACHE_BYTES = 1 << 40
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'
 
+PARQUET_FORMAT: Final = f"{_SOURCES}.parquet.ParquetFileFormat"
+ORC_FORMAT: Final = f"{_SOURCES}.orc.OrcFileFormat"
+
 # With a recursive lookup Spark takes all files of the root, and infers no partition columns from their folders.
 _ALL_FILES = {"recursiveFileLookup": "true"}
 
@@ -30,13 +33,14 @@ def scan_known_files(
     schema: t.StructType,
     options: Mapping[str, str],
     times_ms: Sequence[int] = (),
+    file_format: str = PARQUET_FORMAT,
 ) -> DataFrame:
-    """The rows of Parquet files. Needs the gateway to the driver's JVM.
+    """The rows of files of one format. Needs the gateway to the driver's JVM.
 
     `times_ms`: what `_metadata.file_modification_time` shows for each file; empty: 1970.
     Filters and projections are pushed down as in any Spark scan.
     """
-    return scan_index(spark, index_files(spark, files, times_ms), schema, options)
+    return scan_index(spark, index_files(spark, files, times_ms), schema, options, file_format)
 
 
 def index_files(spark: SparkSession, files: Sequence[tuple[str, int]], times_ms: Sequence[int] = ()) -> Any:
@@ -64,15 +68,21 @@ def index_folders(spark: SparkSession, folders: Sequence[str], columns: t.Struct
     return _in_memory_index(spark, "file:///pyhudi-folders", content, len(folders), {}, columns)
 
 
-def scan_index(spark: SparkSession, index: Any, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
-    """The rows of the Parquet files in an index. `index`: a `FileIndex` of Spark."""
+def scan_index(
+    spark: SparkSession,
+    index: Any,
+    schema: t.StructType,
+    options: Mapping[str, str],
+    file_format: str = PARQUET_FORMAT,
+) -> DataFrame:
+    """The rows of the files in an index. `index`: a `FileIndex` of Spark. `file_format`: the class that reads them."""
     session = spark._jsparkSession
     relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         session.parseDataType(_NO_COLUMNS),
         session.parseDataType(schema.json()),
         java_class(spark, "scala.Option").empty(),
-        java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")(),
+        java_class(spark, file_format)(),
         java_class(spark, "org.apache.spark.api.python.PythonUtils").toScalaMap(dict(options)),
         session,
     )

@@ -1,4 +1,4 @@
-"""A native Parquet scan whose files are chosen once Spark knows a query's filters.
+"""A native scan whose files are chosen once Spark knows a query's filters.
 
 When Spark runs a scan, it asks a `FileIndex` for the files, and passes the filters that reach the scan. Here the index
 is an object of this process, which Spark's JVM calls back. It leaves out each partition that can hold no row of the
@@ -21,7 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from pyhudi.engine.spark.java import java_class
-from pyhudi.engine.spark.read.file_index import index_files, index_folders, root_of, scan_index, scan_known_files
+from pyhudi.engine.spark.read.file_index import (
+    PARQUET_FORMAT,
+    index_files,
+    index_folders,
+    root_of,
+    scan_index,
+    scan_known_files,
+)
 from pyhudi.errors import Bug, HudiError
 from pyhudi.table.prune.partition_values import PathValues
 
@@ -208,6 +215,7 @@ def scan_pruned_files(
     values: PathValues | None,
     schema: t.StructType,
     options: Mapping[str, str],
+    file_format: str = PARQUET_FORMAT,
 ) -> DataFrame:
     """As `scan_known_files`, without the files of partitions that a query's filters rule out.
 
@@ -215,21 +223,27 @@ def scan_pruned_files(
     """
     named, times = [(file.uri, file.size_bytes) for file in files], [file.time_ms for file in files]
     if values is None or not values.kinds:
-        return scan_known_files(spark, named, schema, options, times)
+        return scan_known_files(spark, named, schema, options, times, file_format)
 
     partitions = [file.partition for file in files]
     chosen = lambda numbers: [files[at] for at in numbers]  # noqa: E731
     index = PrunedIndex(spark, root_of(named, times), named, partitions, values, schema, chosen)
-    return scan_pruned(spark, index, schema, options)
+    return scan_pruned(spark, index, schema, options, file_format)
 
 
-def scan_pruned(spark: SparkSession, index: PrunedIndex, schema: t.StructType, options: Mapping[str, str]) -> DataFrame:
+def scan_pruned(
+    spark: SparkSession,
+    index: PrunedIndex,
+    schema: t.StructType,
+    options: Mapping[str, str],
+    file_format: str = PARQUET_FORMAT,
+) -> DataFrame:
     """The rows of the files that the index gives for a query.
 
     Needs the gateway to the driver's JVM. This process must live as long as the DataFrame.
     """
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
-    return scan_index(spark, index, schema, options)
+    return scan_index(spark, index, schema, options, file_format)
 
 
 def _number(printed: str) -> int:

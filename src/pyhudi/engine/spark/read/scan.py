@@ -1,4 +1,4 @@
-"""Scans as Spark DataFrames: the chosen files are handed to Spark's own Parquet reader."""
+"""Scans as Spark DataFrames: the chosen files are handed to Spark's own readers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,14 @@ from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
 from pyhudi.engine.spark.read.arrow_rows import arrow_dataframe, can_take_arrow
-from pyhudi.engine.spark.read.base_files import CALENDAR, hides_position, is_overwritten, read_as
+from pyhudi.engine.spark.read.base_files import (
+    CALENDAR,
+    hides_position,
+    is_overwritten,
+    is_scanned,
+    read_as,
+    tells_positions,
+)
 from pyhudi.engine.spark.read.local_rows import file_dataframe, takes_files
 from pyhudi.engine.spark.read.merge_design import (
     base_size_bytes,
@@ -42,20 +49,21 @@ from pyhudi.table.slices.conform import conform_batch
 def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: ReadPlan) -> DataFrame:
     """The plan's rows: a native scan of its files, with native filters and projection, and the rows that tasks merge.
 
-    Base files without logs are scanned natively. A slice with logs is read in one of three ways. If it is known
-    which stored rows are its rows, these are a native scan (`standing_scan`). If it pays (`split_by_design`), only rows
-    that the log touches are merged, and the others are a native scan. Otherwise all rows are merged (`_whole`).
+    Base files without logs are scanned natively, if Spark has a reader of their format and they hold all columns of
+    their rows. A slice with logs is read in one of three ways. If it is known which stored rows are its rows, these are
+    a native scan (`standing_scan`). If it pays (`split_by_design`), only rows that the log touches are merged, and the
+    others are a native scan. Otherwise all rows are merged (`_whole`).
     If a column has the name by which Spark tells the rows of a file apart, tasks merge all rows. If Spark would put row
     numbers into that column, or if columns had other names in older files, tasks read slices without logs, too. An
     Arrow expression as predicate is evaluated by Arrow on the executors.
     """
     refuse_unshared(location)
 
-    is_native = not is_overwritten(plan.schema_read.names) and plan.evolution is None
-    plain = [file for file in plan.files if is_native and not file.logs]
-    logged = [file for file in plan.files if not is_native or file.logs]
-    merges_all = hides_position(plan.schema_read.names) or plan.evolution is not None
-    apart, whole = ([], logged) if merges_all else split_by_design(logged)
+    is_native = not is_overwritten(plan.schema_read.names) and plan.as_written.is_today
+    plain, logged = _split(plan.files, plan.schema_read) if is_native else ([], list(plan.files))
+    merges_all = hides_position(plan.schema_read.names) or not plan.as_written.is_today
+    apart, whole = split_by_design([] if merges_all else [file for file in logged if tells_positions(file)])
+    whole += [file for file in logged if merges_all or not tells_positions(file)]
 
     standing = find_standing_slices(spark, location, plan, apart)
     apart = [file for file in apart if all(file is not one for one, _ in standing)]
@@ -81,7 +89,18 @@ def plan_to_dataframe(spark: SparkSession, location: StorageLocation, plan: Read
         if whole:
             parts.append(_whole(spark, location, plan, whole))
 
-    return reduce(DataFrame.union, parts)
+    # Spark lets INSERT INTO a temporary view of a bare relation write files below the scan's made-up root. It refuses
+    # to insert into a selection. Seen: 4.3.
+    return reduce(DataFrame.union, parts).select("*")
+
+
+def _split(files: Sequence[PlannedFile], schema: pa.Schema) -> tuple[list[PlannedFile], list[PlannedFile]]:
+    """The base files that Spark's own readers read alone, and all others."""
+    plain: list[PlannedFile] = []
+    others: list[PlannedFile] = []
+    for file in files:
+        (plain if not file.logs and is_scanned(file, schema) else others).append(file)
+    return plain, others
 
 
 def _whole(spark: SparkSession, location: StorageLocation, plan: ReadPlan, slices: Sequence[PlannedFile]) -> DataFrame:

@@ -109,6 +109,7 @@ class SessionCatalog:
     def drop(self, entry: CatalogEntry, *, purge: bool = False) -> None:
         """Take an entry out. Spark deletes the files of a managed table."""
         self._catalog.dropTable(self._identifier(entry.full_name), True, purge)
+        self._catalog.invalidateCachedTable(self._cache_key(entry.database, entry.name))
 
     def set_columns(self, entry: CatalogEntry, columns: t.StructType) -> None:
         """Tell the catalog of a table's columns, those of partitions left out.
@@ -122,7 +123,17 @@ class SessionCatalog:
         """Let queries find the table by its name, as it is when they are analysed."""
         parser = self._spark._jsparkSession.sessionState().sqlParser()
         plan = parser.parsePlan(f"SELECT * FROM {SCAN}({quoted_text(entry.path)})")
-        self._catalog.cacheTable(self._cache_key(entry), plan)
+        self._catalog.cacheTable(self._cache_key(entry.database, entry.name), plan)
+
+    def unprime(self, name: Name) -> None:
+        """Forget what `prime` told of a name that is another table's now, or nobody's."""
+        name = name[1:] if len(name) == 3 else name
+        if not 1 <= len(name) <= 2:
+            return
+        key = self._cache_key(name[-2].lower() if len(name) > 1 else self.current_database, name[-1].lower())
+        cached = self._catalog.getCachedTable(key)
+        if cached is not None and f"{SCAN}]" in str(cached.toString()):
+            self._catalog.invalidateCachedTable(key)
 
     def hudi_tables(self, database: str) -> list[CatalogEntry]:
         """The Hudi tables of a database. One request a table."""
@@ -136,10 +147,10 @@ class SessionCatalog:
                 found.append(entry)
         return found
 
-    def _cache_key(self, entry: CatalogEntry) -> Any:
+    def _cache_key(self, database: str, name: str) -> Any:
         method = next(one for one in self._catalog.getClass().getMethods() if one.getName() == "cacheTable")
         kind = java_class(self._spark, str(method.getParameterTypes()[0].getName()))
-        return kind(CATALOG, entry.database, entry.name)
+        return kind(CATALOG, database, name)
 
     def _table(self, name: Name) -> Any:
         """The `CatalogTable` of a name, or None."""

@@ -1,7 +1,7 @@
 """Wrapping `SparkSession.sql` and `table`, so that names of Hudi tables are understood. Classic sessions only."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -14,6 +14,10 @@ RunSql = Callable[..., DataFrame]
 
 Prime = Callable[[SparkSession, Callable[..., DataFrame], str], None]
 """Makes a name known to Spark before Spark looks it up."""
+
+
+ReadTable = Callable[[SparkSession, Callable[..., DataFrame], str, Mapping[str, object]], DataFrame | None]
+"""Reads a Hudi table by its name as a reader's options say; None where Spark is to find the name itself."""
 
 
 Refresh = Callable[[SparkSession, Callable[..., DataFrame], str], bool]
@@ -33,8 +37,18 @@ def leave_catalog_of_hudi(spark: SparkSession) -> None:
         spark.conf.unset(_CATALOG)
 
 
-def wrap_sql(*, run: RunSql, prime: Prime, refresh: Refresh) -> Callable[[SparkSession], Callable[..., DataFrame]]:
-    """Wrap PySpark's classes, once per process. Gives PySpark's own `sql` of a session."""
+def wrap_sql(
+    *,
+    run: RunSql,
+    prime: Prime,
+    read: ReadTable,
+    refresh: Refresh,
+    options_of: Callable[[Any], Mapping[str, object]],
+) -> Callable[[SparkSession], Callable[..., DataFrame]]:
+    """Wrap PySpark's classes, once per process. Gives PySpark's own `sql` of a session.
+
+    `options_of`: what a `DataFrameReader` was given so far.
+    """
     kind = SparkSession
     if _MARK in kind.__dict__:
         return functools.partial(_own_sql, getattr(kind, _MARK))
@@ -47,11 +61,8 @@ def wrap_sql(*, run: RunSql, prime: Prime, refresh: Refresh) -> Callable[[SparkS
 
     setattr(kind, _MARK, staticmethod(original))
     kind.sql = sql  # type: ignore[method-assign]
-    for owner, name, session_of in (
-        (SparkSession, "table", lambda session: session),
-        (DataFrameReader, "table", lambda reader: reader._spark),
-    ):
-        _prime_first(owner, name, session_of, prime, own)
+    _prime_first(prime, own)
+    _read_by_name(read, options_of, own)
     _refresh_by_name(refresh, own)
     return own
 
@@ -73,19 +84,28 @@ def _own_sql(original: Callable[..., DataFrame], session: SparkSession) -> Calla
     return functools.partial(original, session)
 
 
-def _prime_first(
-    kind: type,
-    name: str,
-    session_of: Callable[[Any], SparkSession],
-    prime: Prime,
-    own: Callable[[SparkSession], Callable[..., DataFrame]],
-) -> None:
-    original = kind.__dict__[name]
+def _prime_first(prime: Prime, own: Callable[[SparkSession], Callable[..., DataFrame]]) -> None:
+    original = SparkSession.__dict__["table"]
 
     @functools.wraps(original)
-    def call(self: Any, tableName: str, *args: Any, **kwargs: Any) -> DataFrame:  # noqa: N803
-        session = session_of(self)
-        prime(session, own(session), tableName)
-        return original(self, tableName, *args, **kwargs)
+    def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+        prime(self, own(self), tableName)
+        return original(self, tableName)
 
-    setattr(kind, name, call)
+    SparkSession.table = call  # type: ignore[method-assign]
+
+
+def _read_by_name(
+    read: ReadTable,
+    options_of: Callable[[Any], Mapping[str, object]],
+    own: Callable[[SparkSession], Callable[..., DataFrame]],
+) -> None:
+    original = DataFrameReader.__dict__["table"]
+
+    @functools.wraps(original)
+    def call(self: Any, tableName: str) -> DataFrame:  # noqa: N803
+        session = self._spark
+        found = read(session, own(session), tableName, options_of(self))
+        return original(self, tableName) if found is None else found
+
+    DataFrameReader.table = call  # type: ignore[method-assign]

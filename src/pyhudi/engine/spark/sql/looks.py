@@ -1,6 +1,8 @@
 """Looks at rows that are kept, before a join with them is planned."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -23,3 +25,9 @@ def distinct_values(rows: DataFrame, names: Sequence[str], *, most: int) -> dict
     if len(found) > most:
         return None
     return {name: sorted({row[at] for row in found if row[at] is not None}, key=repr) for at, name in enumerate(names)}
+
+
+def has_gaps(rows: DataFrame, names: Sequence[str]) -> bool:
+    """Whether a row has a null or an empty text in one of some columns. One job, or none without columns."""
+    found = [f.coalesce(f.col(quoted(name)).cast("string"), f.lit("")) == "" for name in names]
+    return bool(found) and not rows.where(reduce(or_, found)).isEmpty()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -82,15 +84,26 @@ def merged_rows(joined: DataFrame, clauses: Sequence[ClauseValues], shape: Merge
 def refuse_stored(rows: DataFrame, stored: DataFrame, shape: MergeShape) -> None:
     """Raises: Invalid where a new row has the key of a stored row that it did not match."""
     names = list(shape.named_by)
-    key = [f.col(quoted(name)) for name in names]
-    mine = rows.where(f.col(IS_NEW)).select(*key)
-    clash = mine.join(stored.select(*key), names, "left_semi").limit(1).collect()
+    naming = _naming(shape)
+    mine = rows.where(f.col(IS_NEW)).select(*(column.alias(name) for name, column in naming.items()))
+    theirs = stored.select(*(column.alias(_OLD + name) for name, column in naming.items()))
+    is_same = [f.col(quoted(name)).eqNullSafe(f.col(quoted(_OLD + name))) for name in names]
+    clash = mine.join(theirs, reduce(and_, is_same), "left_semi").limit(1).collect()
     if clash:
         shown = ", ".join(f"{name}={clash[0][name]!r}" for name in names)
         raise Invalid(
             f"MERGE … NOT MATCHED THEN INSERT: expected record keys that table '{shape.table_name}' does not have, "
             f"found {shown}, whose row did not match; match rows by their record key in ON"
         )
+
+
+def _naming(shape: MergeShape) -> dict[str, Column]:
+    """The columns that tell rows apart. Empty texts and nulls lie in the same partition."""
+    texts = {field.name for field in shape.columns if isinstance(field.dataType, t.StringType)}
+    return {
+        name: f.nullif(f.col(quoted(name)), f.lit("")) if name in texts - set(shape.record_key) else f.col(quoted(name))
+        for name in shape.named_by
+    }
 
 
 def _typed(pairs: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape) -> DataFrame:
@@ -184,7 +197,7 @@ def _checked(rows: DataFrame, clauses: Sequence[ClauseValues], shape: MergeShape
     looks_at_matched = bool(matched) and not shape.allows_several_matches
     if not looks_at_new and not looks_at_matched:
         return rows
-    same = Window.partitionBy(*(f.col(quoted(name)) for name in shape.named_by))
+    same = Window.partitionBy(*_naming(shape).values())
     is_matched = f.col(KIND).isin([*matched, NO_CLAUSE])
     matches = f.count(f.when(is_matched, 1)).over(same)
     news = f.count(f.when(f.col(KIND).isin(new), 1)).over(same) if looks_at_new else f.lit(0)

@@ -86,8 +86,10 @@ class SparkSource:
         )
 
         never_null = tuple(dict.fromkeys((*spec.ordering, *spec.required)))
+        stays = f.lit(True) if LEAVES not in spec.schema.names else ~f.coalesce(f.col(LEAVES), f.lit(False))
         is_null = [
-            f.sum(f.col(quoted(name)).isNull().cast("long")).alias(f"null_{i}") for i, name in enumerate(never_null)
+            f.sum((f.col(quoted(name)).isNull() & stays).cast("long")).alias(f"null_{i}")
+            for i, name in enumerate(never_null)
         ]
         found = (
             rows.groupBy(PARTITION_PATH)

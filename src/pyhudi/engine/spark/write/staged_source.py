@@ -12,6 +12,7 @@ from pyhudi.engine.local.row_memory import RowMemory
 from pyhudi.engine.local.staged_rows import PIECE_BYTES, StagedRows
 from pyhudi.engine.spark.schema import arrow_schema
 from pyhudi.engine.spark.session import core_count, session_of
+from pyhudi.engine.spark.write.gathered_source import GatheredSource
 from pyhudi.engine.spark.write.kept import KeptRows
 from pyhudi.engine.spark.write.keys import partition_path, record_key
 from pyhudi.engine.spark.write.source import SparkSource, as_table_types
@@ -152,7 +153,8 @@ class StagedInput:
 
 
 def source_of(rows: DataFrame, location: StorageLocation, memory: MemorySettings | None = None) -> WriteSource:
-    """The way in for a DataFrame: through this process where Spark runs here, through Spark's shuffle elsewhere."""
+    """The way in for a DataFrame: through this process where Spark runs here or its rows are few, else through Spark's
+    shuffle."""
     if runs_on_this_machine(session_of(rows)):
         return StagedSource(rows, location, memory or MemorySettings())
-    return SparkSource(rows, location)
+    return GatheredSource(rows, location, memory or MemorySettings())

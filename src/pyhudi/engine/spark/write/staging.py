@@ -1,18 +1,28 @@
 """Handing a DataFrame's rows to this process: Arrow files on the machine's own disk, sorted by partition.
 
-Only where all tasks run on this machine (a `local` master). The DataFrame is evaluated once; its rows are not
-shuffled: each task sorts what it holds, a piece at a time, and says where each partition's rows lie.
+The DataFrame is evaluated once; its rows are not shuffled: each task sorts what it holds, a piece at a time, and says
+where each partition's rows lie. Where all tasks run on this machine (a `local` master) they write the files. On a
+cluster the tasks send few rows with their reports, and this process writes them.
 """
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from pyhudi.engine.local.staged_rows import StagedFile, StagedRows, open_batches, stage_rows
+from pyhudi.engine.local.staged_rows import (
+    StagedFile,
+    StagedRows,
+    open_batches,
+    receive_file,
+    runs_path,
+    stage_rows,
+)
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import arrow_batches, is_classic
 from pyhudi.errors import Bug, Invalid
@@ -26,6 +36,11 @@ _REPORT_SCHEMA = pa.schema(
     [("file", pa.string()), ("rows", pa.int64()), ("bad_keys", pa.int64()), ("example", pa.string()),
      ("refusal", pa.string()), ("nulls", pa.list_(pa.int64()))]
 )  # fmt: skip
+_SENT = f"{_REPORT}, content binary, runs binary"
+_SENT_SCHEMA = pa.schema([*_REPORT_SCHEMA, pa.field("content", pa.binary()), pa.field("runs", pa.binary())])
+
+SENT_BYTES_MAX = 16 * 1024 * 1024
+"""Arrow bytes that a task sends to this process at most."""
 
 
 def runs_on_this_machine(spark: SparkSession) -> bool:
@@ -47,20 +62,50 @@ def stage(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows:
     try:
         with arrow_batches(spark):
             found = rows.mapInArrow(_stage_task(str(folder.path), spec), _REPORT).collect()
-        if refused := [row["refusal"] for row in found if row["refusal"] is not None]:
-            raise Invalid(refused[0])
+        return _staged(folder, found, spec)
     except BaseException:
         folder.discard()
         raise
+
+
+def gather(rows: DataFrame, spec: InputSpec, parent: str | None) -> StagedRows | None:
+    """As `stage`, from a cluster: tasks send their rows. None where one holds more than `SENT_BYTES_MAX`. One job.
+
+    `rows` may be evaluated again. `parent`: None: in the system's folder for temporary files.
+    """
+    spark = rows.sparkSession
+    with arrow_batches(spark):
+        found = rows.mapInArrow(_sending_task(spec, SENT_BYTES_MAX), _SENT).collect()
+    if any(row["refusal"] is None and row["content"] is None for row in found):
+        return None
+
+    folder = ScratchFolder.make("pyhudi-staged-", parent, setting=SPILL_FOLDER)
+    try:
+        received = []
+        for row in found:
+            path = folder.path / row["file"]
+            if row["content"] is not None:
+                receive_file(str(path), bytes(row["content"]), bytes(row["runs"]))
+            received.append({**row.asDict(), "file": str(path)})
+        return _staged(folder, received, spec)
+    except BaseException:
+        folder.discard()
+        raise
+
+
+def _staged(folder: ScratchFolder, reports: Sequence[Any], spec: InputSpec) -> StagedRows:
+    """The files that tasks report. Raises: Invalid for what a task refused."""
+    if refused := [report["refusal"] for report in reports if report["refusal"] is not None]:
+        raise Invalid(refused[0])
     files = [
         StagedFile(
-            path=row["file"],
-            rows=row["rows"],
-            bad_keys=row["bad_keys"],
-            example=row["example"],
-            nulls=tuple(row["nulls"]),
+            path=report["file"],
+            rows=report["rows"],
+            bad_keys=report["bad_keys"],
+            example=report["example"],
+            nulls=tuple(report["nulls"]),
         )
-        for row in found
+        for report in reports
     ]
     return StagedRows(folder, tuple(sorted(files, key=lambda file: file.path)), spec)
 
@@ -81,28 +126,71 @@ def scratch_folder(spark: SparkSession) -> str | None:
 
 def _stage_task(folder: str, spec: InputSpec) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        if context is None:
-            raise Bug("a staging task runs outside of Spark")
-        first = next((batch for batch in batches if len(batch)), None)
-        if first is None:
-            return
-        # Names sort as the input's parts do.
-        file, task = f"{folder}/{context.partitionId():08d}-{context.taskAttemptId()}.arrow", context.partitionId()
-        refusal = None
-        try:
-            found = stage_rows(file, _conformed(first, batches, spec.schema), spec, task=task)
-        except Invalid as error:
-            found, refusal = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), str(error)
-            for _ in batches:  # Spark expects its rows to be read
-                pass
-        report = {
-            "file": found.path, "rows": found.rows, "bad_keys": found.bad_keys, "example": found.example,
-            "refusal": refusal, "nulls": list(found.nulls),
-        }  # fmt: skip
-        yield pa.RecordBatch.from_pylist([report], schema=_REPORT_SCHEMA)
+        report = _stage_part(folder, batches, spec)
+        if report is not None:
+            yield pa.RecordBatch.from_pylist([report], schema=_REPORT_SCHEMA)
 
     return run
+
+
+def _sending_task(spec: InputSpec, bytes_max: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        few = _UpTo(bytes_max)
+        with TemporaryDirectory(prefix="pyhudi-sent-") as folder:
+            report = _stage_part(folder, few.of(batches), spec)
+            if report is None:
+                return
+            path = Path(report["file"])
+            sends = report["refusal"] is None and not few.is_exceeded
+            sent = {
+                **report,
+                "file": path.name,
+                "content": path.read_bytes() if sends else None,
+                "runs": runs_path(path).read_bytes() if sends else None,
+            }
+        yield pa.RecordBatch.from_pylist([sent], schema=_SENT_SCHEMA)
+
+    return run
+
+
+class _UpTo:
+    """The first batches of a task, at least one, up to about so many bytes. The others are read all the same: Spark
+    expects that."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._left_bytes = bytes_max
+        self.is_exceeded = False
+
+    def of(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if not self.is_exceeded:
+                yield batch
+            self._left_bytes -= batch.nbytes
+            self.is_exceeded = self._left_bytes < 0
+
+
+def _stage_part(folder: str, batches: Iterator[pa.RecordBatch], spec: InputSpec) -> dict[str, Any] | None:
+    """Put a task's rows into a file of a folder. Returns what it found in them, None where there are no rows."""
+    context = TaskContext.get()
+    if context is None:
+        raise Bug("a staging task runs outside of Spark")
+    first = next((batch for batch in batches if len(batch)), None)
+    if first is None:
+        return None
+
+    # Names sort as the input's parts do.
+    file, task = f"{folder}/{context.partitionId():08d}-{context.taskAttemptId()}.arrow", context.partitionId()
+    refusal = None
+    try:
+        found = stage_rows(file, _conformed(first, batches, spec.schema), spec, task=task)
+    except Invalid as error:
+        found, refusal = StagedFile(path=file, rows=0, bad_keys=0, example=None, nulls=()), str(error)
+        for _ in batches:  # Spark expects its rows to be read
+            pass
+    return {
+        "file": found.path, "rows": found.rows, "bad_keys": found.bad_keys, "example": found.example,
+        "refusal": refusal, "nulls": list(found.nulls),
+    }  # fmt: skip
 
 
 def _conformed(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

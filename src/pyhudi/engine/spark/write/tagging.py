@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from pyhudi.engine.local.executors import LocalExecutor
-from pyhudi.engine.spark.read.base_files import hides_file, read_as, read_files
+from pyhudi.engine.spark.read.base_files import hides_file, holds_columns, read_as, read_files
 from pyhudi.engine.spark.read.merged import read_standing_rows
 from pyhudi.engine.spark.schema import spark_schema
 from pyhudi.engine.spark.session import session_of
-from pyhudi.engine.spark.write.keys import quoted
+from pyhudi.engine.spark.write.keys import quoted, record_key
 from pyhudi.engine.spark.write.record_lookup import keys_by_path, locate_in_tasks
 from pyhudi.engine.spark.write.small_tables import small_table
 from pyhudi.engine.spark.write.task import TASK_NUMBER
@@ -327,10 +327,17 @@ def _located_in_logged(lookup: Lookup, logged: Sequence[tuple[int, FileSlice]], 
 
 
 def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering: Sequence[str]) -> DataFrame:
-    if hides_file(ordering):
+    keys = lookup.tagging.as_written.keys
+    columns = list(dict.fromkeys([*(() if keys is None else keys.key_columns), *ordering]))
+    if hides_file(columns):
         raise Unsupported(
-            f"{lookup.location.uri}: ordering columns {', '.join(ordering)}: expected other names than _metadata, by "
-            "which Spark tells which file a row is of; upsert without Spark, or order by another column"
+            f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected other names than "
+            "_metadata, by which Spark tells which file a row is of; upsert without Spark"
+        )
+    if not all(holds_columns(lookup.slices[at], lookup.schema, columns) for at in candidates):
+        raise Unsupported(
+            f"{lookup.location.uri}: key or ordering columns {', '.join(columns)}: expected base files whose columns "
+            "Spark reads itself, found those of a bootstrap, or times in ORC files; upsert without Spark"
         )
 
     spark = session_of(lookup.rows)
@@ -343,14 +350,16 @@ def _located_in_stored_bases(lookup: Lookup, candidates: Sequence[int], ordering
         files.append((join(file_slice.partition, name), file_slice.base_file.size_bytes))
         names.append((name, file_slice.partition, at))
 
-    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(lookup.schema.field(name) for name in ordering)])
+    own = [pa.field(RECORD_KEY, pa.string())] if keys is None else []
+    schema = pa.schema([*own, *(lookup.schema.field(name) for name in columns)])
     file_name = f.col("_metadata.file_name").alias(_FILE)
-    if ordering:
+    if columns:
         stored = read_as(spark, lookup.location, files, schema, file_name)
     else:
         stored = read_files(spark, lookup.location, files, spark_schema(schema)).select(RECORD_KEY, file_name)
 
-    stored = stored.select(RECORD_KEY, _FILE, *_stored_order(lookup, ordering))
+    key = f.col(RECORD_KEY) if keys is None else record_key(keys, schema).alias(RECORD_KEY)
+    stored = stored.select(key, _FILE, *_stored_order(lookup, ordering))
     of_files = small_table(spark, names, f"{_FILE} string, {_STORED_PATH} string, {TARGET} int")
     return stored.join(f.broadcast(of_files), _FILE).drop(_FILE)
 

@@ -1,0 +1,210 @@
+"""Writing few rows from a DataFrame on a cluster: one job brings them here, and this process tags and writes them.
+
+A write of a thousand rows through Spark's shuffle takes some ten jobs, each of which costs more than the rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pyhudi.engine.local.executors import LocalExecutor
+from pyhudi.engine.local.partitioned import PartitionedInput
+from pyhudi.engine.local.staged_rows import StagedRows
+from pyhudi.engine.spark.schema import arrow_schema
+from pyhudi.engine.spark.session import is_classic, session_of
+from pyhudi.engine.spark.write.kept import KeptRows
+from pyhudi.engine.spark.write.source import SparkSource, as_table_types
+from pyhudi.engine.spark.write.staging import gather
+from pyhudi.executor import Executor
+from pyhudi.index.bucket import BucketRule
+from pyhudi.storage.open import open_storage
+from pyhudi.storage.protocol import StorageLocation
+from pyhudi.table.view.slice_catalog import SliceCatalog
+from pyhudi.write.handles.target import WriteStatus, WriteTarget
+from pyhudi.write.input.source import (
+    BucketedInput,
+    CountedInput,
+    InputSpec,
+    RowOrder,
+    TaggedInput,
+    Tagging,
+    WritableInput,
+)
+from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.place.plan import TaskKind, WorkloadProfile, WritePlan
+
+GATHERED_ROWS_MAX = 250_000
+"""Rows up to which an input is few rows."""
+
+GATHERED_BYTES_MAX = 32 * 1024 * 1024
+"""Bytes of an input, as Spark's planner estimates them, up to which it is gathered before it is counted."""
+
+SEARCHED_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes of stored files, for each core here, up to which keys are looked up here; Spark joins with more."""
+
+REWRITES_MAX = 2
+"""File groups, for each core here, up to which they are rewritten here; the cluster rewrites more."""
+
+
+class GatheredSource:
+    """A DataFrame as the input of a write on a cluster. Few rows are written by this process, many by `SparkSource`.
+
+    Also few rows are left to the cluster where they ask for much: keys to be looked up in large files, or many file
+    groups to be rewritten. Disk of this machine: the Arrow bytes of the few rows, until `close`.
+    """
+
+    def __init__(self, rows: DataFrame, location: StorageLocation, memory: MemorySettings) -> None:
+        self._input, self._location, self._memory = rows, location, memory
+        self._kept = KeptRows()
+        self._staged: StagedRows | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self._input.schema)
+
+    def count(self, spec: InputSpec) -> CountedInput:
+        self._discard()
+        if any(pa.types.is_floating(spec.schema.field(name).type) for name in spec.keys.columns):
+            # Each JVM spells some of these keys in its own way.
+            return SparkSource(self._input, self._location, kept=self._kept).count(spec)
+
+        typed = self._input.select(*(as_table_types(self._input, name, spec.schema) for name in spec.schema.names))
+        kept = self._kept.keep(typed)
+
+        def count_all() -> CountedInput:
+            return SparkSource(kept, self._location, kept=self._kept, is_stable=True).count(spec)
+
+        if estimated_bytes(kept) > GATHERED_BYTES_MAX:
+            counted = count_all()
+            if sum(counted.counts.values()) > GATHERED_ROWS_MAX:
+                return counted
+
+        self._staged = staged = gather(kept, spec, self._memory.spill_folder)
+        if staged is None:
+            return count_all()
+        if sum(file.rows for file in staged.files) > GATHERED_ROWS_MAX:
+            self._discard()
+            return count_all()
+        staged.refuse_bad_rows()
+
+        rows = PartitionedInput(
+            staged.partitions(),
+            open_storage(self._location),
+            LocalExecutor(),
+            splits_by_key=spec.order is RowOrder.BY_KEY_IN_PARTITION,
+        )
+        return GatheredInput(rows, count_all)
+
+    def close(self) -> None:
+        self._kept.release()
+        self._discard()
+
+    def _discard(self) -> None:
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            staged.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredInput:
+    """Few rows, counted. `count_all`: the same rows for Spark, counted anew, for work that is too much for here."""
+
+    rows: PartitionedInput
+    count_all: Callable[[], CountedInput]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self.rows.counts
+
+    @property
+    def executor(self) -> Executor:
+        return self.rows.executor
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.rows.group_rows_max
+
+    def tag(self, stored: SliceCatalog, tagging: Tagging) -> TaggedInput:
+        if not tagging.index.is_exact and _base_bytes(stored) > SEARCHED_BYTES_MAX * _cores(self.executor):
+            return self.count_all().tag(stored, tagging)
+        return GatheredTagged(
+            self.rows.tag(stored, tagging), self.executor, lambda: self.count_all().tag(stored, tagging)
+        )
+
+    def count_buckets(self, rules: Mapping[str, BucketRule]) -> BucketedInput:
+        return GatheredBuckets(
+            self.rows.count_buckets(rules), self.executor, lambda: self.count_all().count_buckets(rules)
+        )
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return _writer(plan, self.rows, self.executor, self.count_all).write(target, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredTagged:
+    """Few rows whose keys were looked up. `on_cluster`: the same rows for Spark, looked up anew."""
+
+    tagged: TaggedInput
+    executor: Executor
+    on_cluster: Callable[[], TaggedInput]
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.tagged.group_rows_max
+
+    @property
+    def profile(self) -> WorkloadProfile:
+        return self.tagged.profile
+
+    def stored_keys(self) -> tuple[int, str]:
+        return self.tagged.stored_keys()
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return _writer(plan, self.tagged, self.executor, self.on_cluster).write(target, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredBuckets:
+    """Few rows whose buckets are known. `on_cluster`: the same rows for Spark, whose buckets it finds."""
+
+    bucketed: BucketedInput
+    executor: Executor
+    on_cluster: Callable[[], BucketedInput]
+
+    @property
+    def group_rows_max(self) -> int | None:
+        return self.bucketed.group_rows_max
+
+    @property
+    def counts(self) -> Mapping[tuple[str, int], int]:
+        return self.bucketed.counts
+
+    def write(self, target: WriteTarget, plan: WritePlan) -> list[WriteStatus]:
+        return _writer(plan, self.bucketed, self.executor, self.on_cluster).write(target, plan)
+
+
+def estimated_bytes(rows: DataFrame) -> int:
+    """How large Spark's planner takes the rows to be; without a gateway to the JVM, more than few rows are."""
+    if not is_classic(session_of(rows)):
+        return GATHERED_BYTES_MAX + 1
+    return int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def _writer(
+    plan: WritePlan, here: WritableInput, executor: Executor, on_cluster: Callable[[], WritableInput]
+) -> WritableInput:
+    """Who carries the plan out: this process, unless it rewrites many file groups."""
+    rewrites = sum(task.kind is TaskKind.REWRITE for task in plan.tasks)
+    return here if rewrites <= REWRITES_MAX * _cores(executor) else on_cluster()
+
+
+def _base_bytes(stored: SliceCatalog) -> int:
+    return sum(one.base_bytes for one in stored[:])
+
+
+def _cores(executor: Executor) -> int:
+    return executor.workers if isinstance(executor, LocalExecutor) else 1

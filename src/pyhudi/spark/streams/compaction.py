@@ -1,0 +1,53 @@
+"""Compactions of a merge-on-read table, beside the stream that writes to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyhudi.api.service_calls.process import run
+from pyhudi.api.table import HudiTable
+from pyhudi.errors import HudiError
+from pyhudi.options.values import OptionValues
+from pyhudi.services.after_commit import SERVICES_ENABLED, AfterCommitSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("pyhudi")
+
+_NOT_OF_SERVICES = ("hoodie.datasource.write.operation", "hoodie.datasource.write.partitions.to.delete")
+
+
+class CompactionBeside:
+    """Compacts a table when that is due, on a thread of its own, one compaction at a time.
+
+    Tables whose writes compact by themselves are left alone. A failure is only logged, and tried again after the next
+    batch. What is left when the process ends is carried out by the next one.
+    """
+
+    def __init__(self, path: str, options: Mapping[str, str]) -> None:
+        self._path = path
+        self._options = {name: text for name, text in options.items() if name not in _NOT_OF_SERVICES}
+        self._is_off = not OptionValues(options).flag(SERVICES_ENABLED, True)
+        self._thread: threading.Thread | None = None
+
+    def start(self, spark: SparkSession) -> None:
+        """Begin to compact, if that is due and nothing runs."""
+        if self._is_off or (self._thread is not None and self._thread.is_alive()):
+            return
+        table = HudiTable.open(self._path)
+        merged = {**table.properties, **self._options}
+        if table.table_type != "MERGE_ON_READ" or AfterCommitSettings.from_options(merged).compaction.is_inline:
+            self._is_off = True
+            return
+        self._thread = threading.Thread(target=self._run, args=(table, spark), name="pyhudi compaction", daemon=True)
+        self._thread.start()
+
+    def _run(self, table: HudiTable, spark: SparkSession) -> None:
+        try:
+            run(table, services=["compaction"], options=self._options, once=True, spark=spark)
+        except HudiError as error:
+            log.warning("%s: the compaction beside a stream failed: %s", self._path, error)

@@ -1,0 +1,129 @@
+"""A stream into a Hudi table: each batch is one commit, which says which batch of which stream it holds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyhudi.api.datasource import refuse_bad_options, save_dataframe
+from pyhudi.api.table import HudiTable
+from pyhudi.api.writes import WriteCall
+from pyhudi.engine.spark.stream.running import Stopped, is_stopped, query_id
+from pyhudi.errors import Bug, CorruptFile, Invalid, NotFound, Unsupported
+from pyhudi.options.resolve import find_fact, merge_options
+from pyhudi.options.stream_settings import StreamSinkSettings
+from pyhudi.options.table_facts import Fact
+from pyhudi.spark.streams.compaction import CompactionBeside
+from pyhudi.table.view.sink_batches import KnownBatches, Stream
+from pyhudi.table.view.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("pyhudi")
+
+_OPERATION = "hoodie.datasource.write.operation"
+_BY_KEY = ("upsert", "delete")
+_MODES = {"append": "append", "update": "append", "complete": "overwrite"}
+"""The save mode of a batch, by the output mode of its stream."""
+
+_HOPELESS = (Invalid, Unsupported, NotFound, CorruptFile, Bug)
+"""Errors of a batch that come again however often it is tried."""
+
+
+class _Stored(Exception):
+    """The batch is in the table already."""
+
+
+class TableSink:
+    """Stores the batches of one stream. Spark calls it with one batch after the other."""
+
+    def __init__(self, spark: SparkSession, path: str, options: Mapping[str, object], output_mode: str) -> None:
+        """`spark`: the session of the stream's own DataFrame; that of a batch is a copy, which knows no streams.
+
+        Raises: Invalid, Unsupported for options that no batch could be written with.
+        """
+        merged = merge_options(write=options, opened=None, table={})
+        self._settings = StreamSinkSettings.from_options(merged)
+        self._spark, self._path, self._options, self._mode = spark, path, options, _MODES.get(output_mode)
+        if self._mode is None:
+            raise Invalid(f"outputMode '{output_mode}': expected append, update or complete")
+        refuse_bad_options(path, options)
+        _refuse_unfit_operation(path, merged, output_mode)
+        self._known: KnownBatches | None = None
+        self._compaction = CompactionBeside(path, merged) if self._settings.compacts else None
+
+    def __call__(self, rows: DataFrame, number: int) -> None:
+        """Store a batch, unless the table has it.
+
+        A batch that fails is tried again, as the options say. Raises: the last error; Invalid where another stream
+        writes under this one's name.
+        """
+        stream = Stream(query_id(rows.sparkSession), self._settings.identifier)
+        if self._known is None or self._known.stream != stream:
+            self._known = KnownBatches(stream)
+        if self._has(self._known, number):
+            log.info("%s: batch %s of stream %s is stored already", self._path, number, stream.query)
+            return
+        try:
+            self._try(self._known, rows, number)
+        except Exception as error:
+            if is_stopped(self._spark, stream.query):
+                raise Stopped from None
+            if not self._settings.passes_failed:
+                raise
+            log.error("%s: batch %s of stream %s failed and is left out: %s", self._path, number, stream.query, error)
+            return
+        if self._compaction is not None:
+            self._compaction.start(self._spark)
+
+    def _has(self, known: KnownBatches, number: int) -> bool:
+        if not HudiTable.exists(self._path):
+            return False
+        snapshot = HudiTable.open(self._path)._access.snapshot()
+        return known.look(snapshot).has(number, known.stream, uri=self._path)
+
+    def _try(self, known: KnownBatches, rows: DataFrame, number: int) -> None:
+        wait_ms, settings = self._settings.retry_wait_ms, self._settings
+        for left in reversed(range(settings.tries_max)):
+            try:
+                self._store(known, rows, number)
+                return
+            except _HOPELESS:
+                raise
+            except Exception as error:
+                if not left or is_stopped(self._spark, known.stream.query):
+                    raise
+                log.warning("%s: batch %s failed, and is tried again in %s ms: %s", self._path, number, wait_ms, error)
+            time.sleep(wait_ms / 1_000)
+            wait_ms *= 2
+
+    def _store(self, known: KnownBatches, rows: DataFrame, number: int) -> None:
+        def may_begin(now: Snapshot) -> None:
+            if known.look(now).has(number, known.stream, uri=self._path):
+                raise _Stored
+
+        assert self._mode is not None
+        call = WriteCall(None, known.stream.batch(number).commit_texts(), may_begin=may_begin)
+        try:
+            save_dataframe(rows, self._path, self._mode, self._options, call=call)
+        except _Stored:  # by an earlier try whose answer was lost, or by another driver
+            log.info("%s: batch %s of stream %s is stored already", self._path, number, known.stream.query)
+
+
+def _refuse_unfit_operation(path: str, options: Mapping[str, str], output_mode: str) -> None:
+    """Raises: Invalid for an operation that would not do what the output mode says.
+
+    Seen: in update mode 1.2.0 replaces the table by the rows of each batch, so that rows without an update are lost.
+    """
+    operation = options.get(_OPERATION, "").lower()
+    if output_mode == "update" and operation and operation not in _BY_KEY:
+        raise Invalid(
+            f"outputMode 'update' with {_OPERATION}='{operation}': expected 'upsert', for a batch has new values of "
+            "stored rows; or use the output mode 'append'"
+        )
+    keys = HudiTable.open(path).record_key if HudiTable.exists(path) else find_fact(options, Fact.RECORD_KEY)
+    if output_mode == "update" and not keys:
+        raise Invalid(f"{path}: outputMode 'update': expected a table with a record key, found one without")

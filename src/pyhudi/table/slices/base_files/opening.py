@@ -1,0 +1,54 @@
+"""Opens a base file by the format that its name tells."""
+
+from collections.abc import Callable
+from typing import BinaryIO, Final
+
+from pyhudi.errors import Unsupported
+from pyhudi.storage.protocol import Storage
+from pyhudi.table.slices.base_files.orc import OrcBaseFile
+from pyhudi.table.slices.base_files.parquet import ParquetBaseFile
+from pyhudi.table.slices.base_files.protocol import OpenBaseFile
+from pyhudi.table.view.missing_files import told_as_missing
+
+
+def _open_lance(source: BinaryIO, path: str) -> OpenBaseFile:
+    try:
+        from pyhudi.table.slices.base_files.lance import LanceBaseFile
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "lance":
+            raise
+        raise Unsupported(f"{path}: Lance files need the package pylance: pip install 'pyhudi[lance]'") from error
+    return LanceBaseFile(source, path)
+
+
+_FORMATS: Final[dict[str, Callable[[BinaryIO, str], OpenBaseFile]]] = {
+    ".parquet": ParquetBaseFile,
+    ".orc": OrcBaseFile,
+    ".lance": _open_lance,
+}
+
+
+FORMATS: Final = tuple(_FORMATS)
+"""The extensions of base files that are read."""
+
+
+def open_base_file(storage: Storage, path: str, *, format_of: str | None = None) -> OpenBaseFile:
+    """A base file, open at what it states of itself.
+
+    `format_of`: the path of another file that has the same format, for a file whose name tells none.
+    Raises: CorruptFile when it is no whole file of its format; Unsupported for a format that is not read; NotFound.
+    """
+    name = (format_of or path).rpartition("/")[2]
+    extension = name[name.rfind(".") :] if "." in name else ""
+    opened = _FORMATS.get(extension)
+    if opened is None:
+        raise Unsupported(f"{path}: a base file of a format that is not read: expected one of {', '.join(FORMATS)}")
+
+    with told_as_missing(path):
+        source = storage.open_input(path).__enter__()
+    try:
+        with told_as_missing(path):  # some stores open the file only at the first read
+            return opened(source, path)
+    except BaseException:
+        source.close()
+        raise

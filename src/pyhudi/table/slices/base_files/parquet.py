@@ -1,0 +1,94 @@
+"""Parquet base files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyhudi.errors import HudiError, Unsupported
+from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
+from pyhudi.table.slices.base_files.statistics import ParquetStatistics
+
+_KIND = "a whole Parquet file"
+_BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
+_ENCRYPTED = b"PARE"
+
+
+class ParquetBaseFile(ParquetStatistics):
+    """An open Parquet file.
+
+    Timestamps of the old type INT96 are read in microseconds: in nanoseconds, the years before 1677 and after 2262
+    would overflow.
+    """
+
+    def __init__(self, source: BinaryIO, path: str) -> None:
+        """Raises: CorruptFile when it is no whole Parquet file; Unsupported when its footer is encrypted."""
+        self.path, self._source = path, source
+        try:
+            with _named(path):
+                self._file = pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
+        except HudiError as error:
+            if _is_encrypted(source):
+                raise Unsupported(
+                    f"{path}: its footer is encrypted (Parquet modular encryption): pyhudi has no keys to read it; "
+                    "expected a file without encryption"
+                ) from error
+            raise
+        super().__init__(self._file.schema_arrow, self._file.metadata)
+
+    @property
+    def row_count(self) -> int:
+        return int(self.footer.num_rows)
+
+    @property
+    def entries(self) -> Mapping[bytes, bytes]:
+        return self.footer.metadata or {}
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(self.footer.row_group(number).total_byte_size for number in range(self.footer.num_row_groups))
+
+    def batches(
+        self,
+        columns: Sequence[str],
+        *,
+        groups: Sequence[int] | None = None,
+        use_threads: bool = False,
+        batch_rows: int = BATCH_ROWS,
+    ) -> Iterator[pa.RecordBatch]:
+        if groups is None or len(groups):
+            with _named(self.path):
+                yield from self._file.iter_batches(batch_rows, groups, list(columns), use_threads=use_threads)
+
+    def read(
+        self, columns: Sequence[str], *, groups: Sequence[int] | None = None, use_threads: bool = False
+    ) -> pa.Table:
+        with _named(self.path):
+            if groups is None:
+                return self._file.read(list(columns), use_threads=use_threads)
+            return self._file.read_row_groups(list(groups), list(columns), use_threads=use_threads)
+
+    def close(self) -> None:
+        self._file.close()
+        self._source.close()
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    try:
+        yield
+    except HudiError:
+        raise
+    except _BROKEN as error:
+        raise corrupt_file(path, _KIND, error) from error
+
+
+def _is_encrypted(source: BinaryIO) -> bool:
+    """Whether a file ends as one with an encrypted footer does."""
+    try:
+        source.seek(-len(_ENCRYPTED), 2)
+        return source.read(len(_ENCRYPTED)) == _ENCRYPTED
+    except (OSError, ValueError):  # shorter than that
+        return False

@@ -1,0 +1,114 @@
+"""A statement could mean another table, another value or another partition than Spark would read in its text."""
+
+from pathlib import Path
+
+import pytest
+
+from pyhudi import Invalid, Unsupported
+from tests.spark.test_sql_statements import CREATE, FIRST, A, B, C, Sql
+from tests.spark.test_sql_statements import sql as _sql
+
+pytestmark = pytest.mark.spark
+sql = _sql
+
+
+@pytest.fixture
+def mor(sql: Sql) -> Sql:
+    sql(f"{CREATE} (type = 'mor', primaryKey = 'id', preCombineField = 'ts')")
+    sql(FIRST)
+    return sql
+
+
+def test_names_of_a_statement_are_those_that_spark_would_find(mor: Sql) -> None:
+    sql = mor
+    sql("UPDATE t SET name = 'p' WHERE id IN (WITH t AS (SELECT 1 AS id) SELECT id FROM t)")
+    sql("WITH t AS (SELECT 2 AS id) UPDATE t SET name = 'q' WHERE id IN (SELECT id FROM t)")
+    sql("MERGE INTO t USING (WITH t AS (SELECT 3 AS id) SELECT * FROM t) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = 'r'")  # fmt: skip
+    assert sql.rows("t", "id, name") == [(1, "p"), (2, "q"), (3, "r")]
+
+    sql.spark.range(2, 3).createOrReplaceTempView("t")
+    sql(f"DELETE FROM {sql.database}.t WHERE id IN (SELECT id FROM t)")
+    assert sql.rows(f"{sql.database}.t", "id, name") == [(1, "p"), (3, "r")]
+
+
+def test_parameters_and_variables_are_values_in_each_statement(mor: Sql) -> None:
+    sql, odd = mor, 'it\'s\\ a \n"${env:HOME}" :b ? --'
+    sql.spark.conf.set("pyhudi.test.name", "t")
+    sql("INSERT INTO ${pyhudi.test.name} VALUES (4, ?, 1, ?)", args=[odd, "y"])
+    sql("UPDATE t SET name = :name, ts = ts + :more WHERE id = :id", args={"name": odd, "more": 1, "id": 1})
+    sql("MERGE INTO t USING (SELECT :id AS id) s ON t.id = s.id WHEN MATCHED AND t.ts < :ts THEN UPDATE SET name = :n",
+        args={"id": 2, "ts": 1.5e9, "n": odd})  # fmt: skip
+    sql("DELETE FROM t WHERE array_contains(:ids, id)", args={"ids": [3, 8]})
+    sql("UPDATE IDENTIFIER(:t) SET ts = 99 WHERE id = 4", args={"t": f"{sql.database}.t"})
+    sql("EXECUTE IMMEDIATE 'UPDATE t SET ts = ts + 1 WHERE id = 4'")
+
+    assert sql.rows("t", "id, name, ts") == [(1, odd, 11), (2, odd, 10), (4, odd, 100)]
+
+
+def test_partition_values_are_those_of_the_columns_type(sql: Sql) -> None:
+    """A partition that a statement names otherwise than its path would keep its rows."""
+    sql("CREATE TABLE t (id INT, d DATE, at TIMESTAMP) USING hudi PARTITIONED BY (d, at)")
+    sql("CREATE TABLE u (id INT, p STRING) USING hudi PARTITIONED BY (p)")
+    both = "d = '2024-02-01', at = '2024-02-01 10:00:00'"
+    sql(f"INSERT INTO t PARTITION ({both}) VALUES (1)")
+    sql("INSERT INTO u PARTITION (p = '') VALUES (1)")
+
+    assert len(sql(f"SHOW PARTITIONS t PARTITION ({both})")) == len(sql("SHOW PARTITIONS u PARTITION (p = '')")) == 1
+    sql(f"INSERT OVERWRITE t PARTITION ({both}) SELECT 2 WHERE false")
+    sql("TRUNCATE TABLE u PARTITION (p = NULL)")
+    assert sql("SELECT id FROM t") == sql("SELECT id FROM u") == []
+    with pytest.raises(Invalid, match=r"d = 'never'.*expected date"):
+        sql("INSERT INTO t PARTITION (d = 'never', at) SELECT 1, now()")
+
+
+def test_comments_stand_anywhere(mor: Sql) -> None:
+    sql = mor
+    sql(
+        "MERGE INTO t USING (SELECT 4 AS id /* a, b */) s ON t.id = s.id -- WHEN MATCHED THEN DELETE\n"
+        "WHEN NOT MATCHED THEN INSERT (id -- the key\n, ts, dt) VALUES (s.id -- , 1\n, 7 /* , /* 8 */ */, 'y' -- )\n)"
+    )
+    sql("UPDATE t SET name = 'd' -- , ts = 0\n, ts = ts + 1 -- WHERE\nWHERE /* id = 1 AND */ id = 4 -- ;")
+
+    assert sql.rows("t") == [A, B, C, (4, "d", 8, "y")]
+
+
+def test_a_query_of_a_path_is_not_written_to(mor: Sql) -> None:
+    """Spark would write the rows below a root that is made up, where nobody finds them."""
+    sql = mor
+    sql.spark.read.format("hudi").load(sql.table("t").path).createOrReplaceTempView("v")
+    sql("CREATE TABLE cow USING hudi AS SELECT 1 AS id")
+    sql.spark.read.format("hudi").load(sql.table("cow").path).createOrReplaceTempView("w")
+
+    for view in ("v", "w"):
+        with pytest.raises(Exception, match=r"(?i)RDD.based|not allowed"):
+            sql(f"INSERT INTO {view} SELECT * FROM {view}")
+        with pytest.raises(Exception, match=r"(?i)RDD.based|not allowed"):
+            sql.spark.table(view).write.insertInto(view)
+    assert not Path("/pyhudi-scan").exists()
+
+
+def test_scripts_delete_no_files(mor: Sql) -> None:
+    with pytest.raises(Unsupported, match="TRUNCATE TABLE t in a script"):
+        mor("BEGIN TRUNCATE TABLE t; END")
+    assert mor.rows("t") == [A, B, C]
+
+
+def test_a_name_may_become_that_of_another_table(mor: Sql) -> None:
+    sql, other = mor, mor.spark.newSession()
+    other.sql(f"SELECT * FROM {sql.database}.t").collect()
+    sql("DROP TABLE t")
+    sql("CREATE TABLE t (id INT) USING parquet")
+    sql("INSERT INTO t VALUES (5)")
+
+    assert sql("SELECT * FROM t") == [(5,)]
+    assert other.sql(f"SELECT * FROM {sql.database}.t").collect() == [(5,)]
+    assert [tuple(row) for row in other.table(f"{sql.database}.t").collect()] == [(5,)]
+
+
+def test_a_table_may_be_called_hudi(sql: Sql) -> None:
+    sql("CREATE TABLE hudi (id INT, name STRING) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    sql("INSERT INTO hudi (SELECT 1, 'a')")
+    sql("UPDATE hudi SET name = 'b' WHERE hudi.`id` = 1")
+
+    assert sql("SELECT `hudi`.`name` FROM hudi") == [("b",)]

@@ -1,0 +1,18 @@
+"""A session of this machine whose writes go as on a cluster."""
+
+import pytest
+
+_WRITE = "pyhudi.engine.spark.write"
+
+
+def writes_as_on_cluster(patch: pytest.MonkeyPatch, *, gathers: bool) -> None:
+    """`gathers`: few rows are brought to the driver, as they are; otherwise all rows go through Spark's shuffle."""
+    patch.setattr(f"{_WRITE}.staged_source.runs_on_this_machine", lambda spark: False)
+    if not gathers:
+        shuffle_all(patch)
+
+
+def shuffle_all(patch: pytest.MonkeyPatch) -> None:
+    """No input counts as few rows."""
+    for name in ("GATHERED_ROWS_MAX", "GATHERED_BYTES_MAX"):
+        patch.setattr(f"{_WRITE}.gathered_source.{name}", -1)
