@@ -15,6 +15,7 @@ from pyhudi.format.footer import BLOOM_FILTER, BLOOM_KIND, MAX_KEY, MIN_KEY
 from pyhudi.format.schema.conversion import RECORD_KEY, SEQUENCE_NUMBER
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.handles.key_filter import FilterSettings, KeyFilter
+from pyhudi.write.handles.leaf_bounds import leaves, leaves_with_bounds
 
 AVRO_SCHEMA = "parquet.avro.schema"
 WRITER_MODEL = "writer.model.name"
@@ -97,7 +98,7 @@ class BaseFileWriter:
         self.rows += len(batch)
 
         if self._pending_bytes >= self._settings.row_group_size_bytes or self._pending_rows >= ROW_GROUP_ROWS_MAX:
-            self._flush()
+            self._flush(is_last=False)
 
     @property
     def size_bytes(self) -> int:
@@ -111,7 +112,7 @@ class BaseFileWriter:
         low, high = self._range if self._range is not None else (seen["min"], seen["max"])
         self._range = min(low, seen["min"]), max(high, seen["max"])
 
-    def _flush(self) -> None:
+    def _flush(self, *, is_last: bool) -> None:
         if self._pending:
             given = pa.Table.from_batches(self._pending, self.given)
             codes = pa.array(np.zeros(len(given), dtype=np.int32))
@@ -122,17 +123,21 @@ class BaseFileWriter:
                 for name in self._schema.names
             ]
             rows = pa.Table.from_arrays(columns, schema=self._schema)
-            self._opened(rows).write_table(rows, ROW_GROUP_ROWS_MAX)
+            self._opened(rows, is_whole=is_last).write_table(rows, ROW_GROUP_ROWS_MAX)
             self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
 
-    def _opened(self, rows: pa.Table) -> pq.ParquetWriter:
-        """The Parquet writer. Its first rows decide which columns get dictionaries."""
+    def _opened(self, rows: pa.Table, *, is_whole: bool) -> pq.ParquetWriter:
+        """The Parquet writer. Its first rows decide which columns get dictionaries, and bounds.
+
+        `is_whole`: they are all rows of the file.
+        """
         if self._writer is None:
             self._writer = pq.ParquetWriter(
                 self._sink,
                 self._schema,
                 compression=self._settings.compression,
                 use_dictionary=dictionary_columns(rows),
+                write_statistics=leaves_with_bounds(rows, is_whole=is_whole),
                 data_page_size=self._settings.page_size_bytes,
                 max_rows_per_page=_PAGE_ROWS_MAX,
                 write_page_index=True,
@@ -160,8 +165,8 @@ class BaseFileWriter:
     ) -> None:
         if kind is None:
             with self._stack:
-                self._flush()
-                writer = self._opened(self._schema.empty_table())
+                self._flush(is_last=True)
+                writer = self._opened(self._schema.empty_table(), is_whole=True)
                 writer.add_key_value_metadata(self._footer())
                 writer.close()
                 self._before_visible()
@@ -206,15 +211,5 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
             distinct = pc.count_distinct(sample.column(field.name), mode="all").as_py()
             if distinct > _MOSTLY_NEW * len(sample):
                 continue
-        names += _leaves(field.name, field.type)
+        names += leaves(field.name, field.type)
     return names
-
-
-def _leaves(path: str, kind: pa.DataType) -> list[str]:
-    if pa.types.is_struct(kind):
-        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
-    if pa.types.is_list(kind):
-        return _leaves(f"{path}.list.element", kind.value_type)
-    if pa.types.is_map(kind):
-        return _leaves(f"{path}.key_value.key", kind.key_type) + _leaves(f"{path}.key_value.value", kind.item_type)
-    return [path]

@@ -21,6 +21,7 @@ from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import Storage, StorageLocation
 from pyhudi.table.read.files import read_planned
 from pyhudi.table.read.plan import PlannedFile, ReadPlan
+from pyhudi.write.handles.leaf_bounds import leaves_with_bounds
 
 _GROUP_ROWS = 128 * 1024
 """Rows of a row group. Spark reads several row groups of one file at the same time."""
@@ -78,7 +79,10 @@ class _MergedFiles:
         first = next(batches, None)
         if first is None:
             return None
-        with pq.ParquetWriter(path, self._schema, compression="none", use_dictionary=False) as writer:
+        bounds = leaves_with_bounds(self._schema.empty_table(), is_whole=False)
+        with pq.ParquetWriter(
+            path, self._schema, compression="none", use_dictionary=False, write_statistics=bounds
+        ) as writer:
             for rows in _joined(chain([first], batches)):
                 writer.write_table(rows.cast(self._schema))
         return ScanFile(planned_file.partition, path.as_uri(), path.stat().st_size)
