@@ -31,7 +31,8 @@ from pyhudi.table.view.file_system_view import FileSlice
 _DIGITS = 8
 _FIXED_SUFFIX = "-0000-0000-0000-000000000000"
 _LIKELY_COUNT_MAX = 10_000
-"""If the table says nothing, eight digits below this count as a bucket number. 1 in 400,000 UUIDs begins with such."""
+"""If the table says nothing, eight digits below this count as a bucket number. 1 in 400,000 UUIDs begins with such:
+pyhudi never takes one of those for a file group that is no bucket."""
 
 
 class BucketRule(Protocol):
@@ -126,13 +127,27 @@ def looks_bucketed(slices: Sequence[FileSlice]) -> bool:
     """
     seen: set[tuple[str, int]] = set()
     for file_slice in slices:
-        digits = file_slice.file_id[:_DIGITS]
-        if not (digits.isascii() and digits.isdigit()) or int(digits) >= _LIKELY_COUNT_MAX:
+        if not _begins_with_bucket(file_slice.file_id):
             return False
-        if (file_slice.partition, int(digits)) in seen:
+        bucket = int(file_slice.file_id[:_DIGITS])
+        if (file_slice.partition, bucket) in seen:
             return False
-        seen.add((file_slice.partition, int(digits)))
+        seen.add((file_slice.partition, bucket))
     return bool(seen)
+
+
+def unbucketed_uuid(new_uuid: Callable[[], str]) -> str:
+    """A UUID for the file ids of file groups that are no buckets: one that no reader takes for a bucket's.
+
+    A table whose only file group began like a bucket would be refused to every other index.
+    """
+    drawn = new_uuid()
+    return f"f{drawn[1:]}" if _begins_with_bucket(drawn) else drawn
+
+
+def _begins_with_bucket(file_id: str) -> bool:
+    digits = file_id[:_DIGITS]
+    return digits.isascii() and digits.isdigit() and int(digits) < _LIKELY_COUNT_MAX
 
 
 def fixed_buckets(facts: BucketFacts, *, table: str, is_empty: bool) -> FixedBuckets:

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pyhudi import HudiTable
+from pyhudi.engine.local.executors import SerialExecutor
 from pyhudi.errors import CorruptFile, Invalid
 from pyhudi.format.names import BaseFileName
 from pyhudi.format.schema.conversion import RECORD_KEY
@@ -21,11 +23,13 @@ from pyhudi.index.bucket import (
     live_buckets,
     looks_bucketed,
     refuse_unsaid_buckets,
+    unbucketed_uuid,
 )
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.slices.base_files.rows import TODAY
 from pyhudi.table.view.file_system_view import BaseFile, FileSlice
+from tests.support.model import StepClock
 
 UUID = "ab12cd34-48b9-4b5f-a45b-765c8e56aa00"
 RULE = FixedBuckets(8, ("id",))
@@ -99,6 +103,33 @@ def test_a_table_shows_its_buckets_by_its_file_ids(slices: Sequence[FileSlice], 
             refuse_unsaid_buckets("t", slices)
     else:
         refuse_unsaid_buckets("t", slices)
+
+
+@pytest.mark.parametrize(
+    "drawn, expected",
+    [
+        ("00001234-48b9-4b5f-a45b-765c8e56aa00", "f0001234-48b9-4b5f-a45b-765c8e56aa00"),
+        ("00012345-48b9-4b5f-a45b-765c8e56aa00", "00012345-48b9-4b5f-a45b-765c8e56aa00"),
+        ("000012a4-48b9-4b5f-a45b-765c8e56aa00", "000012a4-48b9-4b5f-a45b-765c8e56aa00"),
+    ],
+)
+def test_no_file_group_of_another_index_begins_like_a_bucket(drawn: str, expected: str) -> None:
+    uuid = unbucketed_uuid(lambda: drawn)
+
+    assert uuid == expected
+    assert not looks_bucketed([piece(f"{uuid}-0")])
+
+
+def test_a_table_whose_random_ids_begin_like_buckets_is_written_again() -> None:
+    table = HudiTable.create(
+        "", name="t", record_key="id", storage=MemoryStorage(), clock=StepClock(),
+        random=lambda: "00001234-48b9-4b5f-a45b-765c8e56aa00", executor=SerialExecutor(),
+    )  # fmt: skip
+    table.insert(pa.table({"id": ["a"]}))
+
+    table.upsert(pa.table({"id": ["a", "b"]}))
+
+    assert table.scan().to_arrow().num_rows == 2
 
 
 def test_the_count_is_never_guessed_where_rows_are_placed() -> None:

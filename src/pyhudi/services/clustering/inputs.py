@@ -12,6 +12,7 @@ from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, SliceInfo
+from pyhudi.index.bucket import unbucketed_uuid
 from pyhudi.index.choice import IndexType
 from pyhudi.services.clustering.partitions import partitions_to_cluster
 from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
@@ -160,7 +161,9 @@ def group_tasks(
     moved. Raises: Invalid for a group whose slices lie in several partitions.
     """
     current = _current(snapshot, plan)
-    tasks = [_task(number, group, current, new_uuid()) for number, group in enumerate(plan.input_groups or ())]
+    tasks = [
+        _task(number, group, current, unbucketed_uuid(new_uuid)) for number, group in enumerate(plan.input_groups or ())
+    ]
     return sorted(tasks, key=lambda task: -task.size_bytes)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyhudi.format.names import file_group_id
+from pyhudi.index.bucket import unbucketed_uuid
 from pyhudi.table.view.file_system_view import FileSlice, NewLog, SourceFile
 from pyhudi.table.view.pending import FileGroup
 
@@ -133,7 +134,7 @@ def plan_write(
 
         rows_max = _new_group_rows_max(sizing)
         for rows in equal_shares(left, -(-left // rows_max)):
-            file_id, is_new = file_group_id(new_uuid(), 0), partition not in slices
+            file_id, is_new = file_group_id(unbucketed_uuid(new_uuid), 0), partition not in slices
             tasks.append(
                 FileGroupTask(
                     number=len(tasks),
