@@ -165,6 +165,8 @@ def test_table_functions_go_by_name_and_path_and_stand_anywhere(filled: Sql) -> 
     changed = f"SELECT id FROM hudi_table_changes('{path}', 'latest_state', '{first.completed}') ORDER BY id"
     assert sql(changed) == [(1,), (2,)]
     assert sql("SELECT count(*) FROM t JOIN hudi_table_changes('t', 'latest_state', 'earliest') c USING (id)") == [(3,)]
+    made = asked(sql, f"SELECT * FROM hudi_table_changes('t', 'cdc', '{first.completed}') ORDER BY after")
+    assert (list(made[0]), [row["op"] for row in made]) == (["op", "ts_ms", "before", "after"], ["u", "u"])
     sql("CREATE VIEW changes AS SELECT * FROM hudi_table_changes('t', 'latest_state', 'earliest') WHERE dt = 'x'")
     assert sql("SELECT count(*) FROM changes") == [(2,)]
     timeline = asked(sql, "SELECT * FROM hudi_query_timeline('t', 'true') ORDER BY Timestamp")
