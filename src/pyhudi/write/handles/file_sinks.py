@@ -84,7 +84,8 @@ class OrcSink:
         self._has_rows = False
 
     def write(self, rows: pa.Table, rows_max: int) -> None:
-        self._writer.write(rows.cast(self._schema))
+        cast = rows.cast(self._schema)
+        self._writer.write(pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema))
         self._has_rows = True
 
     def finish(self, entries: Mapping[str, str]) -> None:
@@ -138,6 +139,17 @@ class _HeldEnd:
 
     def seekable(self) -> bool:
         return False
+
+
+def _from_the_start(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A copy whose arrays begin where their buffers begin, where a column has fields within.
+
+    Seen: PyArrow 26 writes a slice of structs with the nulls of the array's first structs. So rows that were none got
+    the fields of others.
+    """
+    if not pa.types.is_nested(column.type):
+        return column
+    return pa.chunked_array([pa.concat_arrays([chunk]) for chunk in column.chunks], column.type)
 
 
 def _clock_of(kind: pa.DataType) -> pa.DataType:
