@@ -8,6 +8,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from pyhudi.format.orc.tail import with_entries
+from pyhudi.write.handles.orc_times import refuse_unreadable_times
 
 _PAGE_ROWS_MAX: Final = 20_000
 """As in Apache Hudi. Readers that use a page index, such as Spark, decode only pages that may match."""
@@ -84,6 +85,7 @@ class OrcSink:
         self._has_rows = False
 
     def write(self, rows: pa.Table, rows_max: int) -> None:
+        refuse_unreadable_times(rows, path=self._path)
         cast = rows.cast(self._schema)
         self._writer.write(pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema))
         self._has_rows = True
