@@ -87,7 +87,9 @@ class OrcSink:
     def write(self, rows: pa.Table, rows_max: int) -> None:
         refuse_unreadable_times(rows, path=self._path)
         cast = rows.cast(self._schema)
-        self._writer.write(pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema))
+        self._writer.write(
+            pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema)
+        )
         self._has_rows = True
 
     def finish(self, entries: Mapping[str, str]) -> None:

@@ -66,7 +66,10 @@ def test_a_planned_clustering_keeps_no_commit_from_a_stream(tmp_path: Path) -> N
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", table_version=6)
     table.upsert(rows(0, 3, 1))
     table.schedule_clustering(options={"hoodie.clustering.plan.strategy.sort.columns": "id"})
-    table.insert(rows(3, 5, 2), options={"hoodie.merge.allow.duplicate.on.inserts": "true", "hoodie.parquet.small.file.limit": "0"})
+    table.insert(
+        rows(3, 5, 2),
+        options={"hoodie.merge.allow.duplicate.on.inserts": "true", "hoodie.parquet.small.file.limit": "0"},
+    )
     snapshot = snapshot_of(table)
     commits = [i for i in table.timeline() if i.action == "commit"]
     assert [i.action for i in table.timeline() if not i.completed] == ["replacecommit"]

@@ -44,7 +44,7 @@ def test_the_least_and_the_greatest_time_are_read_again() -> None:
 )
 def test_a_time_that_no_reader_would_get_back_is_refused(value: Any, kind: pa.DataType) -> None:
     table = made("COPY_ON_WRITE")
-    with pytest.raises(Invalid, match="'at': expected times between 1677-09-22 and 2262-04-11, found '(1677|2262)-"):
+    with pytest.raises(Invalid, match=r"'at': expected times between 1677-09-22 and 2262-04-11, found '(1677|2262)-"):
         table.insert(rows([None, value], kind))
     assert not [instant for instant in table.timeline() if instant.completed and instant.action == "commit"]
 
