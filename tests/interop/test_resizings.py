@@ -78,7 +78,8 @@ class Both:
 
     def call(self, operation: str, **options: str) -> None:
         """Schedule or execute by Apache Hudi's procedure."""
-        texts = ",".join(
+        stated = {**FACTS, **HASHED, **self.options, **BY_RECORDS, **STRATEGIES, **options}
+        texts = ",".join(f"{name}={text}" for name, text in stated.items())
             f"{name}={text}"
             for name, text in {**FACTS, **HASHED, **self.options, **BY_RECORDS, **STRATEGIES, **options}.items()
         )
