@@ -80,9 +80,6 @@ class Both:
         """Schedule or execute by Apache Hudi's procedure."""
         stated = {**FACTS, **HASHED, **self.options, **BY_RECORDS, **STRATEGIES, **options}
         texts = ",".join(f"{name}={text}" for name, text in stated.items())
-            f"{name}={text}"
-            for name, text in {**FACTS, **HASHED, **self.options, **BY_RECORDS, **STRATEGIES, **options}.items()
-        )
         self.hudi.sql(f"CALL run_clustering(op => '{operation}', path => '{self.path}', options => '{texts}')")
 
     def pending(self) -> list[str]:
