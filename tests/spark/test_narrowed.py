@@ -104,7 +104,8 @@ def test_a_frame_shows_the_table_as_it_was_when_the_frame_was_made(sql_alone: Sq
 def sql_alone(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sql]:
     with own_database(spark, tmp_path_factory.mktemp("alone")) as sql:
         sql(
-            f"CREATE TABLE {sql.database}.u (id STRING, v INT) USING hudi TBLPROPERTIES (primaryKey = 'id', {INDEXES.partition(',')[0]})"
+            f"CREATE TABLE {sql.database}.u (id STRING, v INT) USING hudi "
+            "TBLPROPERTIES (primaryKey = 'id', 'hoodie.metadata.record.index.enable' = 'true')"
         )
         table = sql.table(f"{sql.database}.u")
         for key in ("a", "b"):

@@ -49,6 +49,8 @@ def test_commits_are_shown(filled: Sql) -> None:
         "deltacommit", 1, 2,
     ]  # fmt: skip
     assert len(asked(filled, "CALL show_commits('t', 1)")) == 1
+    with pytest.raises(Invalid, match="limit => 'x': expected a number"):
+        filled("CALL show_commits('t', limit => 'x')")
     path = filled.table("t").path
     assert len(asked(filled, f"call system.show_commits(path => '{path}', limit => 5);")) == 2
     assert len(asked(filled, f"CALL show_commits_metadata(table => '{filled.database}.t')")) == 3

@@ -96,7 +96,7 @@ def test_spark_writes_no_files_of_its_own_into_the_folder_of_a_table(mor: Sql) -
         f"INSERT OVERWRITE LOCAL DIRECTORY 'file:{path}/dt=x' STORED AS PARQUET SELECT 1",
         f"CREATE TABLE plain (a INT) USING parquet LOCATION '{path}/dt=x'",
     ):
-        with pytest.raises(Unsupported, match="the Hudi table .*/t lies there"):
+        with pytest.raises(Unsupported, match=r"the Hudi table .*/t lies there"):
             sql(text)
     sql(f"INSERT OVERWRITE DIRECTORY '{sql.root}/other' USING parquet SELECT 1")
 
