@@ -30,6 +30,7 @@ HEADS = [
     ("ANALYZE TABLE t COMPUTE STATISTICS", Statement.ANALYZE, ("t",)),
     ("LOAD DATA INPATH 'x' INTO TABLE t", Statement.LOAD, ("t",)),
     ("CALL system.show_commits(table => 't')", Statement.CALL, ("system", "show_commits")),
+    ("INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", Statement.WRITE_FOLDER, ()),
 ]
 
 
@@ -45,7 +46,7 @@ def test_a_statement_is_told_by_its_head(text: str, statement: Statement, target
     "text",
     [
         "SELECT * FROM t", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1)", "SET hoodie.x = insert",
-        "INSERT OVERWRITE LOCAL DIRECTORY '/x' SELECT 1", "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
+        "CREATE VIEW v AS SELECT 1", "DROP VIEW v", "SHOW TABLES",
         "DESCRIBE t", "SELECT 'insert into t'", "", "not sql at all", "SELECT 'open",
     ],
 )  # fmt: skip
