@@ -96,8 +96,12 @@ def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
 
 def test_what_goes_the_wrong_way_or_cannot_be_said_is_refused(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering=("a", "b"), table_version=9)
-    with pytest.raises(Invalid, match="expected one of 6, 8, 9"):
+    with pytest.raises(Invalid, match="expected one of the numbers 6, 8, 9"):
         table.upgrade(7)
+    with pytest.raises(Invalid, match="version True: expected one of the numbers"):
+        table.upgrade(True)
+    with pytest.raises(Invalid, match="expected the version to go to"):
+        table.downgrade(None)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match="call downgrade"):
         table.upgrade(8)
     with pytest.raises(Unsupported, match="version 8 has one ordering column"):
