@@ -57,6 +57,7 @@ EVENT = {
     "hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.partition.fields": "p",
 }  # fmt: skip
 DEFAULT = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+LATEST = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 EVENT_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 CHAIN = {
     8: {**EVENT, "hoodie.record.merge.strategy.id": EVENT_ID, "hoodie.compaction.payload.class": DEFAULT,
@@ -79,6 +80,19 @@ def test_properties_are_those_that_apache_hudi_gives(tmp_path: Path) -> None:
         changed(table, to)
         properties = table.properties
         assert {name: properties[name] for name in MERGING if name in properties} == CHAIN[to]
+
+
+def test_a_table_whose_class_and_mode_differ_goes_back_by_its_mode(tmp_path: Path) -> None:
+    """1.2.0 upgrades to event time, and names the class of before as the legacy one."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="k", ordering="ts", table_version=6, table_type="MERGE_ON_READ",
+        properties={"hoodie.compaction.payload.class": LATEST},
+    )  # fmt: skip
+    changed(table, 9)
+    assert table.properties["hoodie.table.legacy.payload.class"] == LATEST
+    changed(table, 8)
+    assert table.properties["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert table.properties["hoodie.compaction.payload.class"] == DEFAULT
 
 
 def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
