@@ -163,7 +163,7 @@ class TableVersion:
     index_version: IndexVersion
     # metadata-table.md sections 8 and 9.
     index_removal: IndexRemoval
-    # What a bootstrapped table stores of the index of its source files: a property and its value. bootstrap.md section 2.
+    # What a bootstrapped table stores of its index: a property and its value. bootstrap.md section 2.
     bootstrap_index: tuple[str, str]
 
     def __str__(self) -> str:

@@ -1,7 +1,8 @@
 """Making a table of an existing folder of files: the arguments checked, the files looked at, then the bootstrap."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -18,53 +19,37 @@ from pyhudi.executor import Executor
 from pyhudi.format.names import PROPERTIES, PROPERTIES_BACKUP
 from pyhudi.format.properties import encode_table_properties
 from pyhudi.format.schema.conversion import avro_from_arrow, record_name
-from pyhudi.options.names import OWN_PREFIX
 from pyhudi.options.read_options import SOURCE_FOLDER
 from pyhudi.options.resolve import merge_options
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.bootstrap.folder import claim_folder, refuse_others
-from pyhudi.services.bootstrap.layout import (
-    FolderStyle,
-    folder_style,
-    path_columns,
-    refuse_unsteady_paths,
-    table_partition,
-)
-from pyhudi.services.bootstrap.plan import BootstrapPlan, PlacedSource, common_schema, plan_bootstrap
+from pyhudi.services.bootstrap.look import look_at_source, stored_uri
+from pyhudi.services.bootstrap.plan import BootstrapPlan, plan_bootstrap
 from pyhudi.services.bootstrap.rows import SourceRows
 from pyhudi.services.bootstrap.run import BootstrapJob, OnProgress, run_bootstrap
 from pyhudi.services.bootstrap.settings import SELECTOR, BootstrapSettings
-from pyhudi.services.bootstrap.source import ListedSource, SourceCheck, SourceFacts, inspect_source, list_source
 from pyhudi.services.clean.settings import CleanSettings
-from pyhudi.storage.open import open_storage, parse_location
+from pyhudi.storage.open import parse_location
 from pyhudi.storage.protocol import Storage, StorageLocation
+from pyhudi.storage.scratch import sweep_once
 from pyhudi.storage.withheld import WithheldStorage
-from pyhudi.table.facts.config import BASE_FORMAT, TableConfig, table_config
-from pyhudi.table.facts.creation import NewTable, column_names, make_folders, new_table_properties
-from pyhudi.table.facts.key_properties import bare_name
+from pyhudi.table.facts.creation import NewTable, column_names, make_folders
 from pyhudi.table.view.bootstrap import BOOTSTRAP_INSTANT, storage_kind
-from pyhudi.table.view.snapshot import Snapshot, key_spec
+from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
-from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, refuse_unwritable, write_session
+from pyhudi.txn.action.session import HeartbeatSettings, TableAccess, WriteSession, write_session
 from pyhudi.txn.locks.guard import Guard
 from pyhudi.txn.locks.providers.settings import LockSettings
-from pyhudi.versions import NEW_TABLE_VERSION, VERSIONS
+from pyhudi.versions import NEW_TABLE_VERSION
 from pyhudi.write.handles.skeleton import SkeletonTarget
-from pyhudi.write.input.schema import refuse_unordered_types
-from pyhudi.write.input.source import Operation, PreparedWrite
-from pyhudi.write.memory_settings import MemorySettings
+from pyhudi.write.input.source import Operation, PreparedWrite, WriteSource
+from pyhudi.write.memory_settings import SPILL_FOLDER, MemorySettings
 from pyhudi.write.operation import base_file_settings
 from pyhudi.write.preparation import prepare_write
 from pyhudi.write.settings import WriteSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-HIVE_STYLE: Final = "hoodie.datasource.write.hive_style_partitioning"
-URL_ENCODED: Final = "hoodie.datasource.write.partitionpath.urlencode"
-
-_OF_THE_CALL: Final = ("hoodie.bootstrap.", "hoodie.datasource.write.operation", OWN_PREFIX)
-"""How options begin that say how the table is made. It does not store them."""
+    from pyspark.sql import DataFrame, SparkSession
 
 _SELECTOR_OF: Final = {
     "METADATA_ONLY": "MetadataOnlyBootstrapModeSelector",
@@ -143,7 +128,8 @@ class BootstrapCalls:
 class BootstrapCall:
     """What a caller says. `new`: the table, its base file format and folder style left open. `options`: all, as texts.
 
-    `source`: where the files are. `spark`: the session whose cluster does the work, if any.
+    `source`: where the files are. `spark`: the session whose cluster does the work, if any. `columns`: names that the
+    table must have.
     """
 
     source: StorageLocation
@@ -151,6 +137,23 @@ class BootstrapCall:
     options: Mapping[str, str]
     on_progress: OnProgress | None = None
     spark: "SparkSession | None" = None
+    columns: tuple[str, ...] = ()
+
+
+def bootstrap_by_options(dataframe: "DataFrame", path: str, new: NewTable, options: Mapping[str, str]) -> None:
+    """Make a table of the files that `hoodie.bootstrap.base.path` names, on the session of a DataFrame.
+
+    Raises: Invalid where the DataFrame has columns that the files lack; as `HudiTable.bootstrap`.
+    """
+    folder = options.get(SOURCE_FOLDER, "")
+    if not folder:
+        raise Invalid(f"option '{SOURCE_FOLDER}': expected the folder with the files to bootstrap from, found none")
+    spark = frames.spark_engine().session_of(dataframe)
+    access = table_access(path)
+    asked = BootstrapCall(
+        _source_location(folder, access.location, None), new, options, spark=spark, columns=tuple(dataframe.columns)
+    )
+    bootstrap_table(access, asked, LocalExecutor())
 
 
 def _source_location(
@@ -184,7 +187,13 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
     _refuse_places(access, call.source)
     refuse_others(access.storage)
 
-    found = _look_at_source(call, modes, settings, executor)
+    found = look_at_source(call.source, call.new, modes, settings, executor)
+    unknown = next((name for name in call.columns if name not in found.schema.names), None)
+    if unknown is not None:
+        raise Invalid(
+            f"column '{unknown}' of the DataFrame: expected among the columns of the source's files, which are "
+            f"{', '.join(found.schema.names)}; hand in a DataFrame without columns"
+        )
     plan = plan_bootstrap(found.placed, modes, new_uuid=access.new_uuid, uri_of=_index_uri(call.source))
     _refuse_unfit(access, call, plan, settings)
 
@@ -212,82 +221,13 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
                 base_file_settings(settings).of_table(found.config), found.check.keys, found.config.has_parquet_metafiles,
             ),
             schema_text=avro_from_arrow(found.schema, record_name=record_name(call.new.name)),
-            folder=_stored_uri(call.source), settings=settings, extra_metadata=extra, work=work,
+            folder=stored_uri(call.source), settings=settings, extra_metadata=extra, work=work,
             wave=_WAVE_A_WORKER * worker_count(executor) if cluster is None else 0,
-            prepare=partial(_prepare_rows, own, call, settings, rows, executor, cluster),
+            prepare=partial(_prepared_rows, own, call, settings, rows, executor, cluster),
             make_metadata=partial(_make_metadata, own, call, settings, executor),
             on_progress=call.on_progress or _no_progress,
         )
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What the source holds, and the table that it makes. `schema`: of its rows, without meta fields."""
-
-    config: TableConfig
-    properties: Mapping[str, str]
-    check: SourceCheck
-    schema: pa.Schema
-    placed: tuple[PlacedSource, ...]
-
-
-def _look_at_source(
-    call: BootstrapCall, modes: BootstrapSettings, settings: WriteSettings, executor: Executor
-) -> _Found:
-    """List the source and read the footers of its files. Raises: Invalid, CorruptFile for what makes no table."""
-    storage = open_storage(call.source)
-    listed = list_source(storage)
-    folders = {file.folder for file in listed}
-    partition_by = tuple(map(bare_name, call.new.partition_by))
-    decodes = modes.decodes_paths
-    is_time_based = settings.keys.times is not None
-    style = folder_style(folders, partition_by, is_time_based=is_time_based, decodes_paths=decodes)
-    properties = _properties(call, style, listed[0].extension)
-    config = table_config(properties, path=f"new table '{call.new.name}'")
-    refuse_unwritable(config, f"new table '{call.new.name}'")
-    keys = settings.keys.spec(key_spec(config), config)
-
-    partitions = {folder: table_partition(folder, decodes_paths=decodes) for folder in sorted(folders)}
-    check = SourceCheck(storage, keys, config.ordering)
-
-    def inspect(file: ListedSource) -> SourceFacts:
-        return inspect_source(check, file, partitions[file.folder])
-
-    facts = executor.run(inspect, listed)
-    columns = common_schema(facts)
-    told = path_columns(tuple(partitions.values()), keys, columns.names)
-    refuse_unsteady_paths(partitions.values(), keys, told)
-    schema = pa.schema([*columns, *told])
-    refuse_unordered_types(schema, config.ordering)
-
-    placed = tuple(PlacedSource(one.file, one.rows, partitions[one.file.folder]) for one in facts if one.rows)
-    if not placed:
-        raise Invalid(f"{call.source.uri}: expected rows to bootstrap from, found {len(listed):,} files without any")
-    return _Found(config, properties, check, schema, placed)
-
-
-def _properties(call: BootstrapCall, style: FolderStyle, extension: str) -> Mapping[str, str]:
-    """The properties of the table. Options that contradict the source are refused. Spec: format/bootstrap.md section 2.
-
-    Raises: Invalid, Unsupported.
-    """
-    asked = {name: text for name, text in call.new.properties.items() if not name.startswith(_OF_THE_CALL)}
-    flags = {HIVE_STYLE: style.is_hive_style, URL_ENCODED: style.is_url_encoded}
-    for name, is_so in flags.items():
-        said = asked.get(name, "").strip().lower()
-        if said and said != str(is_so).lower() and (is_so or name == HIVE_STYLE):
-            raise Invalid(f"option '{name}'='{said}': expected '{str(is_so).lower()}', as the source's folders are named")
-        asked[name] = said or str(is_so).lower()
-    base_format = extension.removeprefix(".").upper()
-    if asked.get(BASE_FORMAT, base_format).upper() != base_format:
-        raise Invalid(f"option '{BASE_FORMAT}'='{asked[BASE_FORMAT]}': expected {base_format}, as the source's files are")
-    asked[BASE_FORMAT] = base_format
-
-    made = new_table_properties(replace(call.new, properties=asked))
-    name, kind = VERSIONS[call.new.table_version].bootstrap_index
-    return {**made, SOURCE_FOLDER: _stored_uri(call.source), name: kind}
-
 
 
 def _refuse_places(access: TableAccess, source: StorageLocation) -> None:
@@ -315,7 +255,8 @@ def _refuse_unfit(access: TableAccess, call: BootstrapCall, plan: BootstrapPlan,
         )
 
 
-def _prepare_rows(
+@contextmanager
+def _prepared_rows(
     access: TableAccess,
     call: BootstrapCall,
     settings: WriteSettings,
@@ -323,16 +264,19 @@ def _prepare_rows(
     executor: Executor,
     cluster: Any | None,
     snapshot: Snapshot,
-) -> PreparedWrite:
+) -> Iterator[PreparedWrite]:
     """The rows that are written whole, as the input of a bulk insert."""
     memory = MemorySettings.from_options(call.options)
+    source: WriteSource
     if cluster is not None:
         engine = frames.spark_engine()
-        dataframe = engine.dataframe_of_source(cluster, rows)
-        return prepare_write(snapshot, engine.source_of(dataframe, access.location, memory), Operation.BULK_INSERT, settings)
-    stream = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
-    source = ArrowSource(stream, access.storage, executor, memory)
-    return prepare_write(snapshot, source, Operation.BULK_INSERT, settings)
+        source = engine.source_of(engine.dataframe_of_source(cluster, rows), access.location, memory)
+    else:
+        sweep_once(memory.spill_folder, setting=SPILL_FOLDER)
+        stream = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
+        source = ArrowSource(stream, access.storage, executor, memory)
+    with closing(source):
+        yield prepare_write(snapshot, source, Operation.BULK_INSERT, settings)
 
 
 def _make_metadata(
@@ -347,11 +291,6 @@ def _make_metadata(
 
 def _purpose(name: str) -> str:
     return f"bootstrap of table '{name}'"
-
-
-def _stored_uri(location: StorageLocation) -> str:
-    """The source as the table's properties have it. Seen: a local folder as `file:///a/b`, its files as `file:/a/b/c`."""
-    return f"file://{location.uri}" if "://" not in location.uri else location.uri
 
 
 def _index_uri(location: StorageLocation) -> str:

@@ -66,8 +66,8 @@ def show_table(withheld: WithheldStorage, storage: Storage) -> None:
         is_shown = withheld.show_new(PROPERTIES)
     except Unavailable as error:
         raise OutcomeUnknown(
-            f"{uri}: the bootstrap is done, and the store does not say whether '{PROPERTIES}' was put: {error}; open the "
-            "table or, if there is none, run the bootstrap again"
+            f"{uri}: the bootstrap is done, and the store does not say whether '{PROPERTIES}' was put: {error}; open "
+            "the table or, if there is none, run the bootstrap again"
         ) from error
     if not is_shown:
         raise Conflict(f"{uri}: a table was created here while the bootstrap ran; choose another path")

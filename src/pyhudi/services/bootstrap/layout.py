@@ -78,7 +78,9 @@ def path_columns(partitions: Collection[str], keys: KeySpec, stored: Collection[
     missing = [name for name in keys.partition_by if name not in stored]
     unknown = next((name for name in missing if name in keys.time_based), None)
     if unknown is not None:
-        raise Invalid(f"partition column '{unknown}': expected in the source files, as folders tell parts of a time only")
+        raise Invalid(
+            f"partition column '{unknown}': expected in the source files, as folders tell parts of a time only"
+        )
     texts: dict[str, set[str]] = {name: set() for name in missing}
     for partition in partitions:
         for name, text in path_texts(partition, keys).items():
@@ -102,7 +104,9 @@ def refuse_unsteady_paths(partitions: Iterable[str], keys: KeySpec, told: pa.Sch
     for partition in partitions:
         texts = path_texts(partition, keys)
         columns = [pa.array([texts.get(field.name)], pa.string()).cast(field.type) for field in told]
-        (path,) = partition_paths(pa.Table.from_arrays(columns, schema=told), keys).combine_chunks().dictionary.to_pylist()
+        (path,) = (
+            partition_paths(pa.Table.from_arrays(columns, schema=told), keys).combine_chunks().dictionary.to_pylist()
+        )
         if path != partition:
             raise Invalid(
                 f"source folder '{partition}': expected the name that the table gives to these values, '{path}'; rename "

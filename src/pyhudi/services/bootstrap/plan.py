@@ -54,9 +54,9 @@ def common_schema(facts: Sequence[SourceFacts]) -> pa.Schema:
         for name in dict.fromkeys((*types, *own)):
             if own.get(name) != types.get(name):
                 raise Invalid(
-                    f"source files '{first.file.path}' and '{one.file.path}': expected the same columns in each, found "
-                    f"'{name}' as {types.get(name, 'no column')} and as {own.get(name, 'no column')}; rewrite the files "
-                    "to one schema, or read them and write their rows to a new table"
+                    f"source files '{first.file.path}' and '{one.file.path}': expected the same columns in each, "
+                    f"found '{name}' as {types.get(name, 'no column')} and as {own.get(name, 'no column')}; rewrite "
+                    "the files to one schema, or read them and write their rows to a new table"
                 )
     return pa.schema([pa.field(field.name, field.type) for field in first.schema])
 

@@ -61,7 +61,7 @@ class BootstrapJob:
     extra_metadata: Mapping[str, str]
     work: SliceWork
     wave: int
-    prepare: Callable[[Snapshot], PreparedWrite]
+    prepare: Callable[[Snapshot], AbstractContextManager[PreparedWrite]]
     make_metadata: Callable[[WriteSession], None]
     on_progress: OnProgress
 
@@ -119,18 +119,20 @@ def _run_tasks(job: BootstrapJob) -> list[WriteStat]:
     stats: list[WriteStat] = []
     for start in range(0, len(tasks), size):
         stats += job.work.run(write_skeletons, job.target, tasks[start : start + size])
-        log.info("%s: %s of %s source files are bootstrapped", job.storage.location.uri, f"{len(stats):,}", f"{total:,}")
+        log.info(
+            "%s: %s of %s source files are bootstrapped", job.storage.location.uri, f"{len(stats):,}", f"{total:,}"
+        )
         job.on_progress(len(stats), total)
     return stats
 
 
 def _write_rows(job: BootstrapJob, session: WriteSession, done: int) -> None:
     """The commit by full records: a bulk insert. Spec: format/bootstrap.md section 5."""
-    prepared = job.prepare(session.snapshot)
-    run_write(
-        OneTurn(session), prepared, job.settings, extra_metadata=job.extra_metadata, then=lambda _: None,
-        requested=FULL_INSTANT,
-    )  # fmt: skip
+    with job.prepare(session.snapshot) as prepared:
+        run_write(
+            OneTurn(session), prepared, job.settings, extra_metadata=job.extra_metadata, then=lambda _: None,
+            requested=FULL_INSTANT,
+        )  # fmt: skip
     total = done + len(job.plan.full)
     job.on_progress(total, total)
 

@@ -69,8 +69,8 @@ def list_source(storage: Storage) -> list[ListedSource]:
     other = next((file for file in found if file.extension not in EXTENSIONS), None)
     if other is not None:
         raise Invalid(
-            f"{uri}: '{other.path}': expected files whose names end in {' or '.join(EXTENSIONS)}; move it elsewhere, or "
-            "begin its name with '_'"
+            f"{uri}: '{other.path}': expected files whose names end in {' or '.join(EXTENSIONS)}; move it elsewhere, "
+            "or begin its name with '_'"
         )
     first = found[0]
     mixed = next((file for file in found if file.extension != first.extension), None)
