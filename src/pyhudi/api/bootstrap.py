@@ -218,7 +218,8 @@ def bootstrap_table(access: TableAccess, call: BootstrapCall, executor: Executor
             ),
             target=SkeletonTarget(
                 access.location, call.source, BOOTSTRAP_INSTANT, epoch_ms, attempt_number(access.new_uuid),
-                base_file_settings(settings).of_table(found.config), found.check.keys, found.config.has_parquet_metafiles,
+                base_file_settings(settings).of_table(found.config), found.check.keys,
+                found.config.has_parquet_metafiles,
             ),
             schema_text=avro_from_arrow(found.schema, record_name=record_name(call.new.name)),
             folder=stored_uri(call.source), settings=settings, extra_metadata=extra, work=work,
@@ -234,8 +235,8 @@ def _refuse_places(access: TableAccess, source: StorageLocation) -> None:
     table, folder = access.location.uri.rstrip("/"), source.uri.rstrip("/")
     if f"{table}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{table}/"):
         raise Invalid(
-            f"source '{folder}' and table '{table}': expected two folders beside each other, found one within the other; "
-            "the source stays where it is, so choose another path for the table"
+            f"source '{folder}' and table '{table}': expected two folders beside each other, found one within the "
+            "other; the source stays where it is, so choose another path for the table"
         )
 
 
@@ -245,13 +246,13 @@ def _refuse_unfit(access: TableAccess, call: BootstrapCall, plan: BootstrapPlan,
         return
     if settings.index_type == "BUCKET":
         raise Invalid(
-            "option 'hoodie.index.type'='BUCKET': expected another index: source files are not cut by buckets; bootstrap "
-            "with mode='FULL_RECORD', or without the option"
+            "option 'hoodie.index.type'='BUCKET': expected another index: source files are not cut by buckets; "
+            "bootstrap with mode='FULL_RECORD', or without the option"
         )
     if storage_kind(access.location.uri) != storage_kind(call.source.uri):
         raise Invalid(
-            f"source '{call.source.uri}' and table '{access.location.uri}': expected one kind of storage, as readers of "
-            "the table read the source, too; bootstrap with mode='FULL_RECORD'"
+            f"source '{call.source.uri}' and table '{access.location.uri}': expected one kind of storage, as readers "
+            "of the table read the source, too; bootstrap with mode='FULL_RECORD'"
         )
 
 

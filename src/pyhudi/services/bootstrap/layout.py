@@ -104,13 +104,12 @@ def refuse_unsteady_paths(partitions: Iterable[str], keys: KeySpec, told: pa.Sch
     for partition in partitions:
         texts = path_texts(partition, keys)
         columns = [pa.array([texts.get(field.name)], pa.string()).cast(field.type) for field in told]
-        (path,) = (
-            partition_paths(pa.Table.from_arrays(columns, schema=told), keys).combine_chunks().dictionary.to_pylist()
-        )
+        rows = pa.Table.from_arrays(columns, schema=told)
+        (path,) = partition_paths(rows, keys).combine_chunks().dictionary.to_pylist()
         if path != partition:
             raise Invalid(
-                f"source folder '{partition}': expected the name that the table gives to these values, '{path}'; rename "
-                "the folder, or set hoodie.datasource.write.hive_style_partitioning and "
+                f"source folder '{partition}': expected the name that the table gives to these values, '{path}'; "
+                "rename the folder, or set hoodie.datasource.write.hive_style_partitioning and "
                 "hoodie.datasource.write.partitionpath.urlencode as the folders are named"
             )
 
