@@ -5,7 +5,7 @@ It is stopped at every change of the storage, both ways. Then there is no table,
 follows, or a write, must succeed, and give the right rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -50,6 +50,13 @@ def bootstrap(storage: Storage, version: int, table_type: str, *, later_ms: int 
     )  # fmt: skip
 
 
+def dying(version: int, table_type: str) -> Callable[[Storage], None]:
+    def run(storage: Storage) -> None:
+        bootstrap(storage, version, table_type)
+
+    return run
+
+
 def reopened(storage: Storage) -> HudiTable:
     return HudiTable.open(
         "", storage=storage, clock=StepClock(START + 9_000_000), random=seeded_uuids(9), executor=SerialExecutor()
@@ -71,7 +78,7 @@ def test_a_bootstrap_that_dies_leaves_the_whole_table_or_none(
 ) -> None:
     del source
     seen = {"none": 0, "whole": 0}
-    for what, disk in crash_points(lambda storage: bootstrap(storage, version, table_type) and None, MemoryStorage):
+    for what, disk in crash_points(dying(version, table_type), MemoryStorage):
         is_there = disk.head(PROPERTIES) is not None
         seen["whole" if is_there else "none"] += 1
         if is_there:
@@ -97,7 +104,7 @@ def test_no_other_table_is_made_where_a_bootstrap_died(source: MemoryStorage) ->
     del source
     what, disk = next(
         point
-        for point in crash_points(lambda s: bootstrap(s, 8, "COPY_ON_WRITE") and None, MemoryStorage)
+        for point in crash_points(dying(8, "COPY_ON_WRITE"), MemoryStorage)
         if "parquet" in point[0] and point[0].endswith(" landed")
     )
     with pytest.raises(Invalid, match="a bootstrap left that runs or died"):

@@ -186,7 +186,7 @@ _OTHER_SYSTEMS = {
     **harmless(
         "a bootstrap reads its files by one code, and says of them what Apache Hudi does",
         *(f"hoodie.bootstrap.{name}" for name in (
-            "data.queries.only", "full.input.provider", "index.class", "parallelism",
+            "data.queries.only", "full.input.provider", "parallelism",
         )),
     ),
     **harmless(

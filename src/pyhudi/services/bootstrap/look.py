@@ -22,7 +22,7 @@ from pyhudi.services.bootstrap.settings import BootstrapSettings
 from pyhudi.services.bootstrap.source import ListedSource, SourceCheck, SourceFacts, inspect_source, list_source
 from pyhudi.storage.open import open_storage
 from pyhudi.storage.protocol import StorageLocation
-from pyhudi.table.facts.config import BASE_FORMAT, TableConfig, table_config
+from pyhudi.table.facts.config import BASE_FORMAT, TableConfig, has_bootstrap_index, table_config
 from pyhudi.table.facts.creation import NewTable, new_table_properties
 from pyhudi.table.facts.key_properties import bare_name
 from pyhudi.table.view.snapshot import key_spec
@@ -93,6 +93,11 @@ def _properties(source: StorageLocation, new: NewTable, style: FolderStyle, exte
 
     Raises: Invalid, Unsupported.
     """
+    if not has_bootstrap_index(new.properties):
+        raise Invalid(
+            "options hoodie.bootstrap.index.enable and hoodie.bootstrap.index.type: expected an index of the source "
+            "files, without which no reader finds them; leave both out"
+        )
     asked = {name: text for name, text in new.properties.items() if not name.startswith(_OF_THE_CALL)}
     flags = {HIVE_STYLE: style.is_hive_style, URL_ENCODED: style.is_url_encoded}
     for name, is_so in flags.items():

@@ -1,5 +1,5 @@
-"""A bootstrap could lose or mix up rows of the source, store facts that the source contradicts, or accept a source whose
-rows no later write would find.
+"""A bootstrap could lose or mix up rows of the source, store facts that the source contradicts, or accept a source
+whose rows no later write would find.
 
 Tables are made of small folders of files in every version and kind, read by each query, and written on. Sources that
 make no table are refused before anything is written.
@@ -278,7 +278,7 @@ def test_places_and_arguments_that_make_no_table_are_refused(tmp_path: Path) -> 
     assert "not cut by buckets" in _refused(tmp_path, "source", "table", properties=bucket)
     style = {"hoodie.datasource.write.hive_style_partitioning": "false"}
     assert "as the source's folders are named" in _refused(tmp_path, "source", "table", properties=style)
-    assert "selectors of your own" in _refused(
+    assert "expected one of MetadataOnly" in _refused(
         tmp_path, "source", "table", options={"hoodie.bootstrap.mode.selector": "com.mine.Selector"}
     )
     assert "regular expression" in _refused(
