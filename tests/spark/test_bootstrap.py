@@ -16,6 +16,8 @@ from pyhudi.spark import register
 from tests.support.compare import assert_same_rows
 from tests.support.spark_cluster import writes_as_on_cluster
 
+pytestmark = pytest.mark.spark
+
 OPTIONS = {
     "hoodie.datasource.write.operation": "bootstrap",
     "hoodie.table.name": "t",
@@ -86,7 +88,7 @@ def test_a_frame_with_other_columns_and_no_source_are_refused(spark: Any, tmp_pa
     assert not (tmp_path / "table").exists()
 
 
-@pytest.mark.parametrize("options", [{}, pytest.param(FULL, marks=pytest.mark.long), REGEX])
+@pytest.mark.parametrize("options", [{}, *(pytest.param(o, marks=pytest.mark.long) for o in (FULL, REGEX))])
 def test_a_cluster_writes_skeletons_in_one_job(
     spark: Any, tmp_path: Path, expected: pa.Table, options: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
