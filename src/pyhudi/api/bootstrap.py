@@ -51,6 +51,8 @@ from pyhudi.write.settings import WriteSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+OPERATION: Final = "hoodie.datasource.write.operation"
+
 _SELECTOR_OF: Final = {
     "METADATA_ONLY": "MetadataOnlyBootstrapModeSelector",
     "FULL_RECORD": "FullRecordBootstrapModeSelector",
@@ -165,8 +167,13 @@ def _source_location(
 
 
 def _with_mode(options: Mapping[str, object] | None, mode: str | None) -> Mapping[str, object]:
-    """The options, with the argument `mode` as one of them. Raises: Invalid where they say it, too."""
+    """The options, with the argument `mode` as one of them. Raises: Invalid where they say it, too.
+
+    The operation's name may be among them, as it is for Spark's writer.
+    """
     given = dict(options or {})
+    if given.get(OPERATION) == "bootstrap":
+        del given[OPERATION]
     if mode is None:
         return given
     if mode not in _SELECTOR_OF:

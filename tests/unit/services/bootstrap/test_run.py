@@ -142,6 +142,25 @@ def test_a_table_without_partitions_and_with_escaped_folders(tmp_path: Path) -> 
     assert odd.scan(columns=["ts"]).to_arrow().to_pylist() == [{"ts": 2}]
 
 
+def test_folders_of_times_need_the_column_in_the_files(tmp_path: Path) -> None:
+    times = {
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+        "hoodie.keygen.timebased.output.timezone": "UTC",
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+    }
+    rows_of_day = pa.table({"id": ["a"], "at": pa.array([1_768_003_200_000], pa.int64())})  # 10 January 2026
+    put(tmp_path / "source" / "2026" / "01" / "10", "a.parquet", rows_of_day)
+    facts: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "at", "properties": times}
+    table = HudiTable.bootstrap(tmp_path / "source", tmp_path / "table", **facts)
+    table.upsert(rows_of_day)
+    assert table.scan(columns=["id"]).to_arrow().to_pylist() == [{"id": "a"}]
+
+    put(tmp_path / "lacking" / "2026" / "01" / "10", "a.parquet", rows_of_day.drop_columns(["at"]))
+    with pytest.raises(Invalid, match="folders tell parts of a time only"):
+        HudiTable.bootstrap(tmp_path / "lacking", tmp_path / "other", **facts)
+
+
 def test_partition_columns_that_the_files_have(tmp_path: Path) -> None:
     put(tmp_path / "source" / "city=oslo", "a.parquet", rows("oslo", range(3)))
     table = HudiTable.bootstrap(tmp_path / "source", tmp_path / "table", **FACTS)
@@ -281,6 +300,10 @@ def test_places_and_arguments_that_make_no_table_are_refused(tmp_path: Path) -> 
     assert "expected one of MetadataOnly" in _refused(
         tmp_path, "source", "table", options={"hoodie.bootstrap.mode.selector": "com.mine.Selector"}
     )
+    no_meta = {"hoodie.populate.meta.fields": "false"}
+    assert "hoodie.populate.meta.fields" in _refused(tmp_path, "source", "table", properties=no_meta)
+    no_index = {"hoodie.bootstrap.index.enable": "false"}
+    assert "without which no reader finds them" in _refused(tmp_path, "source", "table", properties=no_index)
     assert "regular expression" in _refused(
         tmp_path, "source", "table", options={**REGEX, "hoodie.bootstrap.mode.selector.regex": "["}
     )
