@@ -54,12 +54,6 @@ _CLUSTERING = {
 
 _BUCKETS = {
     **harmless(
-        "clustering changes the number of buckets, and this release refuses to cluster",
-        *(f"hoodie.bucket.index.{name}" for name in (
-            "max.num.buckets", "merge.threshold", "min.num.buckets", "split.threshold",
-        )),
-    ),
-    **harmless(
         "it only says how hoodie.bucket.index.partition.expressions is read, which is refused",
         "hoodie.bucket.index.partition.rule.type",
     ),

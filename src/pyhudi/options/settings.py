@@ -104,10 +104,10 @@ _CLUSTERING: dict[str, Entry] = {
         accepts=(
             "", "SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy",
             "SparkRecentDaysClusteringPlanStrategy", "JavaRecentDaysClusteringPlanStrategy",
-            "SparkSelectedPartitionsClusteringPlanStrategy",
+            "SparkSelectedPartitionsClusteringPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy",
         ),
         knows=(
-            "SparkConsistentBucketClusteringPlanStrategy", "SparkSingleFileSortPlanStrategy",
+            "SparkSingleFileSortPlanStrategy",
             "SparkStreamCopyClusteringPlanStrategy", "CommitBasedClusteringPlanStrategy",
             "FlinkSizeBasedClusteringPlanStrategy", "FlinkConsistentBucketClusteringPlanStrategy",
             "FlinkSkipSingleFileClusteringPlanStrategy",
@@ -116,11 +116,11 @@ _CLUSTERING: dict[str, Entry] = {
     ),
     "hoodie.clustering.execution.strategy.class": Entry(
         Kind.PROMISE,
-        accepts=("", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy"),
-        knows=(
-            "SparkConsistentBucketClusteringExecutionStrategy", "SparkSingleFileSortExecutionStrategy",
-            "SparkBinaryCopyClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
+        accepts=(
+            "", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy",
+            "SparkConsistentBucketClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
         ),
+        knows=("SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"),
         note="rows are sorted and cut into files by one code",
     ),
     "hoodie.clustering.plan.partition.filter.mode": Entry(

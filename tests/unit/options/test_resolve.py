@@ -196,7 +196,7 @@ REFUSED = [
     ("hoodie.datasource.clustering.async.enable", "true", "false"),
     (
         "hoodie.clustering.plan.strategy.class",
-        "org.apache.hudi.client.clustering.plan.strategy.SparkConsistentBucketClusteringPlanStrategy",
+        "org.apache.hudi.client.clustering.plan.strategy.SparkSingleFileSortPlanStrategy",
         "SparkSizeBasedClusteringPlanStrategy",
     ),
     ("hoodie.datasource.hive_sync.enable", "true", "false"),
