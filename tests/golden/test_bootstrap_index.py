@@ -36,7 +36,7 @@ def test_an_index_written_anew_is_the_same(golden: GoldenTables, name: str) -> N
         assert isinstance(status, dict)
         files.append(
             IndexedFile(
-                record["partitionPath"], key.decode().rpartition(";fileid=")[2], record["bootstrapPartitionPath"],
+                str(record["partitionPath"]), key.decode().rpartition(";fileid=")[2], str(record["bootstrapPartitionPath"]),
                 status["path"]["uri"], status["length"], status["modificationTime"],
             )
         )  # fmt: skip
