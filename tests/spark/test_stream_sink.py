@@ -256,3 +256,11 @@ def test_other_streams_do_not_notice(feed: Feed, tmp_path: Path) -> None:
     once = feed.stream().writeStream.foreachBatch(lambda frame, _: seen.append(frame.count()))
     run(once.trigger(availableNow=True).start())
     assert seen == [5]
+
+
+def test_rows_go_to_code_of_the_users_own_that_is_named_after_the_format(feed: Feed, tmp_path: Path) -> None:
+    seen: list[int] = []
+    stated = writer(feed.stream(), tmp_path / "c").foreachBatch(lambda batch, _: seen.append(batch.count()))
+    run(stated.start())
+    assert seen == [5]
+    assert not HudiTable.exists(tmp_path / "t")

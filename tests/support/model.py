@@ -21,7 +21,7 @@ from pyhudi.format.timeline.records import RollbackMetadata
 from pyhudi.metadata.store.files_partition import open_listing
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.commits import read_clean, read_commit, written_files
+from pyhudi.table.view.commits import read_clean, read_commit
 from pyhudi.table.view.listing import FileListing, StorageListing
 from pyhudi.table.view.snapshot import Snapshot, read_snapshot
 from pyhudi.timeline.active import Timeline
@@ -345,7 +345,8 @@ def cleaned_paths(snapshot: Snapshot) -> set[str]:
 
 def _paths_of(snapshot: Snapshot, instant: Instant) -> list[str]:
     metadata = read_commit(snapshot.storage, snapshot.timeline, instant)
-    return [file.path for file in written_files(metadata)]
+    stats = [stat for of_partition in metadata.partition_to_write_stats.values() for stat in of_partition]
+    return [path for stat in stats for path in (stat.path, *(stat.cdc_stats or ())) if path]
 
 
 def _listed(listing: FileListing, but: Container[str]) -> dict[str, list[tuple[str, int]]]:

@@ -54,12 +54,6 @@ _CLUSTERING = {
 
 _BUCKETS = {
     **harmless(
-        "clustering changes the number of buckets, and this release refuses to cluster",
-        *(f"hoodie.bucket.index.{name}" for name in (
-            "max.num.buckets", "merge.threshold", "min.num.buckets", "split.threshold",
-        )),
-    ),
-    **harmless(
         "it only says how hoodie.bucket.index.partition.expressions is read, which is refused",
         "hoodie.bucket.index.partition.rule.type",
     ),
@@ -184,10 +178,9 @@ _OTHER_SYSTEMS = {
         "hoodie.spark.sql.optimized.writes.enable", "hoodie.sql.origin.keygen.class", "hoodie.sql.partition.schema",
     ),
     **harmless(
-        "it only says how a table is bootstrapped when it is made",
+        "a bootstrap reads its files by one code, and says of them what Apache Hudi does",
         *(f"hoodie.bootstrap.{name}" for name in (
-            "data.queries.only", "full.input.provider", "index.class", "mode.selector",
-            "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",
+            "data.queries.only", "full.input.provider", "parallelism",
         )),
     ),
     **harmless(

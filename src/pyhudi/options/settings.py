@@ -15,10 +15,10 @@ _SORT_MODES = (
 )
 _OPERATIONS = (
     *("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"),
+    "bootstrap",
 )
 _OTHER_OPERATIONS = (
     *(
-        "bootstrap",
         "upsert_prepped",
         "insert_prepped",
         "bulk_insert_prepped",
@@ -64,6 +64,23 @@ _BUCKETS: dict[str, Entry] = {
     ),
 }
 
+_BOOTSTRAP: dict[str, Entry] = {
+    "hoodie.bootstrap.mode.selector": Entry(
+        Kind.SETTING,
+        accepts=(
+            "", "MetadataOnlyBootstrapModeSelector", "FullRecordBootstrapModeSelector", "BootstrapRegexModeSelector",
+        ),
+        note="selectors of your own cannot be called",
+    ),
+    "hoodie.bootstrap.mode.selector.regex": Entry(Kind.SETTING),
+    "hoodie.bootstrap.mode.selector.regex.mode": Entry(Kind.SETTING, accepts=("", "METADATA_ONLY", "FULL_RECORD")),
+    "hoodie.bootstrap.partitionpath.translator.class": Entry(
+        Kind.SETTING,
+        accepts=("", "IdentityBootstrapPartitionPathTranslator", "DecodedBootstrapPartitionPathTranslator"),
+        note="translators of your own cannot be called",
+    ),
+}  # fmt: skip
+
 _COMPACTION: dict[str, Entry] = {
     "hoodie.compact.inline.trigger.strategy": Entry(
         Kind.SETTING,
@@ -87,10 +104,10 @@ _CLUSTERING: dict[str, Entry] = {
         accepts=(
             "", "SparkSizeBasedClusteringPlanStrategy", "JavaSizeBasedClusteringPlanStrategy",
             "SparkRecentDaysClusteringPlanStrategy", "JavaRecentDaysClusteringPlanStrategy",
-            "SparkSelectedPartitionsClusteringPlanStrategy",
+            "SparkSelectedPartitionsClusteringPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy",
         ),
         knows=(
-            "SparkConsistentBucketClusteringPlanStrategy", "SparkSingleFileSortPlanStrategy",
+            "SparkSingleFileSortPlanStrategy",
             "SparkStreamCopyClusteringPlanStrategy", "CommitBasedClusteringPlanStrategy",
             "FlinkSizeBasedClusteringPlanStrategy", "FlinkConsistentBucketClusteringPlanStrategy",
             "FlinkSkipSingleFileClusteringPlanStrategy",
@@ -99,11 +116,11 @@ _CLUSTERING: dict[str, Entry] = {
     ),
     "hoodie.clustering.execution.strategy.class": Entry(
         Kind.PROMISE,
-        accepts=("", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy"),
-        knows=(
-            "SparkConsistentBucketClusteringExecutionStrategy", "SparkSingleFileSortExecutionStrategy",
-            "SparkBinaryCopyClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
+        accepts=(
+            "", "SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy",
+            "SparkConsistentBucketClusteringExecutionStrategy", "SingleSparkJobConsistentHashingExecutionStrategy",
         ),
+        knows=("SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"),
         note="rows are sorted and cut into files by one code",
     ),
     "hoodie.clustering.plan.partition.filter.mode": Entry(
@@ -131,6 +148,7 @@ SETTINGS: dict[str, Entry] = {
     **_LOCKS,
     **_LOGS,
     **_BUCKETS,
+    **_BOOTSTRAP,
     **_COMPACTION,
     **_CLUSTERING,
     "hoodie.clean.policy": Entry(

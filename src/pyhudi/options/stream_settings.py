@@ -13,7 +13,7 @@ SHARED_IDENTIFIER: Final = "default_single_writer"
 """The identifier of every stream that states none, as in Apache Hudi."""
 
 START_OFFSET: Final = "hoodie.datasource.streaming.startOffset"
-_SHORT_START: Final = "startoffset"
+_SHORT_START: Final = "startOffset"
 COMMITS_MAX: Final = "maxCommitsPerTrigger"
 BYTES_MAX: Final = "maxBytesPerTrigger"
 EARLIEST: Final = "earliest"
@@ -71,16 +71,16 @@ class StreamSourceSettings:
 
         Raises: Invalid, Unsupported for names and values that are not known.
         """
-        own = {_SHORT_START, COMMITS_MAX.lower(), BYTES_MAX.lower()}
-        limits = {name.lower(): str(value) for name, value in given.items() if name.lower() in own}
+        own = {name.lower(): name for name in (_SHORT_START, COMMITS_MAX, BYTES_MAX)}
+        limits = {own[name.lower()]: str(value) for name, value in given.items() if name.lower() in own}
         options = {name: value for name, value in given.items() if name.lower() not in own}
         values = OptionValues(limits)
         start = _start(options, limits.get(_SHORT_START, ""))
         request = read_request_from_options(_as_incremental(options))
         return cls(
             start=start.lower() if start.lower() in (EARLIEST, LATEST) else start,
-            commits_max=values.count(COMMITS_MAX.lower(), 0) or None,
-            bytes_max=values.count(BYTES_MAX.lower(), 0) or None,
+            commits_max=values.count(COMMITS_MAX, 0) or None,
+            bytes_max=values.count(BYTES_MAX, 0) or None,
             wants_changes=request.wants_changes,
             takes_what_is_left=request.takes_what_is_left,
             metadata_enabled=request.metadata_enabled,
@@ -89,7 +89,7 @@ class StreamSourceSettings:
 
 def _start(options: Mapping[str, object], short: str) -> str:
     """Where a stream begins. Raises: Invalid for several options that say so in different ways."""
-    said = {START_OFFSET: options.get(START_OFFSET), "startOffset": short, BEGIN: options.get(BEGIN)}
+    said = {START_OFFSET: options.get(START_OFFSET), _SHORT_START: short, BEGIN: options.get(BEGIN)}
     stated = {name: str(text).strip() for name, text in said.items() if text not in (None, "")}
     if len(set(stated.values())) > 1:
         found = " and ".join(f"'{name}'='{text}'" for name, text in stated.items())

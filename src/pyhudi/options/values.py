@@ -78,9 +78,9 @@ def flag(name: str, default: bool) -> bool:
     return cast(bool, _declared(name, default, OptionValues.flag))
 
 
-def count(name: str, default: int, *, least: int = 1) -> int:
-    """A field that an option sets to a whole number of at least `least`."""
-    return cast(int, _declared(name, default, OptionValues.count, least=least))
+def count(name: str, default: int, *, least: int = 1, most: int = COUNT_MAX) -> int:
+    """A field that an option sets to a whole number from `least` to `most`."""
+    return cast(int, _declared(name, default, OptionValues.count, least=least, most=most))
 
 
 def rate(name: str, default: float) -> float:

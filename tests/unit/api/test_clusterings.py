@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from pyhudi import HudiTable, Invalid, NotFound, Unsupported
+from pyhudi import CorruptFile, HudiTable, Invalid, NotFound, Unsupported
 from pyhudi.engine.local.executors import LocalExecutor, SerialExecutor
 from pyhudi.format.timeline.action_files import encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
@@ -172,7 +172,7 @@ def test_a_task_reads_the_slices_once_for_each_share(monkeypatch: pytest.MonkeyP
     table, _ = a_table()
     table.bulk_insert(rows(0, 100))
     reads: list[tuple[str, ...]] = []
-    stored = handle._stored
+    stored = handle.stored_rows
 
     def counted(
         store: Storage, target: ClusteringTarget, task: GroupTask, columns: Sequence[str]
@@ -180,7 +180,7 @@ def test_a_task_reads_the_slices_once_for_each_share(monkeypatch: pytest.MonkeyP
         reads.append(tuple(columns))
         return stored(store, target, task, columns)
 
-    monkeypatch.setattr(handle, "_stored", counted)
+    monkeypatch.setattr(handle, "stored_rows", counted)
     table.cluster(options=BY_VALUE, partitions=["oslo"])
     assert len(reads) == 1
     hold(monkeypatch, 1_000)
@@ -247,6 +247,17 @@ def test_a_table_of_buckets_is_refused() -> None:
     assert problems_on(storage) == []
 
 
+def test_a_resizing_is_asked_for_where_there_are_rings_only() -> None:
+    table, storage = a_table()
+    table.insert(rows(0, 10))
+    strategy = "org.apache.hudi.client.clustering.plan.strategy.SparkConsistentBucketClusteringPlanStrategy"
+
+    with pytest.raises(Invalid, match=r"expected a table with .*CONSISTENT_HASHING, found 't' with another index"):
+        table.cluster(options={"hoodie.clustering.plan.strategy.class": strategy})
+
+    assert problems_on(storage) == []
+
+
 def test_a_plan_that_cannot_be_carried_out_stays_and_is_told() -> None:
     table, storage = a_table()
     table.insert(rows(0, 10))
@@ -258,7 +269,7 @@ def test_a_plan_that_cannot_be_carried_out_stays_and_is_told() -> None:
     storage.put(path, encode_requested_replace(replace(requested, clustering_plan=changed)))
     files = sorted(file.path for file in storage.list("", recursive=True))
 
-    with pytest.raises(Unsupported, match="resizes buckets"):
+    with pytest.raises(CorruptFile, match=r"expected a group with 'clustering.group.partition'"):
         table.cluster()
 
     assert sorted(file.path for file in storage.list("", recursive=True)) == files

@@ -42,9 +42,11 @@ class ClusteringCalls:
         again. A clustering that dies stays pending, and is done anew by the next call. It runs after writes by itself
         where `hoodie.clustering.inline` is true. `spark`: the session whose cluster it runs on; in this process where
         that runs on this machine only, or for None.
+        A table with rings of buckets (the engine CONSISTENT_HASHING) is resized instead: large buckets are split, small
+        neighbours merged, as `hoodie.bucket.index.*` says.
         Raises: NotFound for a path that is no partition; Invalid for a column that rows cannot be sorted by;
-        Unsupported for a table with a bucket index; Conflict while another process clusters or holds it, or where a
-        write that completed meanwhile changed one of its file groups.
+        Unsupported for a table with a fixed number of buckets; Conflict while another process clusters or holds it, or
+        where a write that completed meanwhile changed one of its file groups.
         """
         job = _asked_job(self._handle, partitions, options, spark)
         return run_clusterings(job, is_asked=True)
@@ -79,7 +81,7 @@ def clustering_job(
 ) -> ClusteringJob:
     """What a clustering goes by. `work`: where its groups are clustered, as `slice_work` says."""
     return ClusteringJob(
-        after.clustering, base_file_settings(settings), settings.index_type,
+        after.clustering, base_file_settings(settings), settings.bucket_options,
         open_session=lambda: handle.session(settings, after.clean, "clustering", access=access),
         work=work, clock=access.clock, new_attempt=lambda: attempt_number(access.new_uuid),
         new_uuid=access.new_uuid, partitions=partitions,

@@ -202,8 +202,8 @@ class _Served:
 
         expires_ms = settings.heartbeat_interval_ms * settings.heartbeat_misses
         look = Look(
-            snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), index_type=settings.index_type,
-            wanted=self._named, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
+            snapshot=snapshot, settings=AfterCommitSettings.from_options(merged), wanted=self._named,
+            bucket_options=settings.bucket_options, life=LifeTerms(access.guard, access.clock.now_ms(), expires_ms),
         )  # fmt: skip
         return find_due(look, services)
 

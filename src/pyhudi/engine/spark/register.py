@@ -108,7 +108,11 @@ def _notes_of_streams() -> dict[str, Callable[..., None]]:
     def note_trigger(state: dict[str, Any], **trigger: object) -> None:
         state["trigger"] = {name: value for name, value in trigger.items() if value is not None}
 
-    return {"outputMode": note_output_mode, "queryName": note_query_name, "trigger": note_trigger}
+    def note_own_code(state: dict[str, Any], *args: object, **kwargs: object) -> None:
+        state["format"] = None  # to Spark, what is named last is where the rows go
+
+    own_code = {"foreach": note_own_code, "foreachBatch": note_own_code}
+    return {"outputMode": note_output_mode, "queryName": note_query_name, "trigger": note_trigger, **own_code}
 
 
 def _noting(original: Callable[..., Any], note: Callable[..., None]) -> Callable[..., Any]:

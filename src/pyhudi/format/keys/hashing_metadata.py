@@ -8,8 +8,8 @@ import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Self, TypeVar
 from uuid import UUID
@@ -33,6 +33,8 @@ _T = TypeVar("_T")
 
 _VERSION = 0
 _TAG = "NORMAL"
+_REPLACED, _DELETED = "REPLACE", "DELETE"
+"""The tags of nodes in the plan of a resizing."""
 _PREFIX = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(r"(?P<instant>[0-9]+)(?P<ending>\.hashing_meta|\.commit)")
 
@@ -43,6 +45,16 @@ class RingNode:
 
     last_hash: int
     file_id_prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A node that a resizing will change. `file_id_prefix`: that of the bucket's new file group; None: the node goes,
+    and the next one of the ring takes its hashes.
+    """
+
+    last_hash: int
+    file_id_prefix: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,17 @@ class HashingMetadata:
         assert 1 <= bucket_count == len(set(ends)) - 1, bucket_count
         nodes = (RingNode(end, _prefix(partition, start, end)) for start, end in pairwise(ends))
         return cls(partition, INITIAL_INSTANT, bucket_count, 0, tuple(nodes))
+
+    def resized(self, instant: str, planned: Iterable[PlannedNode]) -> Self:
+        """The ring after a resizing at this instant."""
+        nodes = {node.last_hash: node.file_id_prefix for node in self.nodes}
+        for node in planned:
+            if node.file_id_prefix is None:
+                del nodes[node.last_hash]
+            else:
+                nodes[node.last_hash] = node.file_id_prefix
+        made = tuple(RingNode(last_hash, prefix) for last_hash, prefix in sorted(nodes.items()))
+        return replace(self, instant=instant, resizings=self.resizings + 1, nodes=made)
 
     @property
     def path(self) -> str:
@@ -130,6 +153,37 @@ class HashingFileName:
         return f"{self.instant}{'.commit' if self.is_marker else '.hashing_meta'}"
 
 
+def encode_planned_nodes(nodes: Iterable[PlannedNode]) -> str:
+    """The nodes of one group of a resizing's plan, as the plan has them. Seen: 1.0.2, 1.2.0."""
+    return pretty_json(
+        [
+            {
+                "value": node.last_hash,
+                "fileIdPrefix": node.file_id_prefix,
+                "tag": _DELETED if node.file_id_prefix is None else _REPLACED,
+            }
+            for node in nodes
+        ]
+    )
+
+
+def decode_planned_nodes(text: str, *, path: str) -> tuple[PlannedNode, ...]:
+    """The nodes of one group of a resizing's plan. `path`: of the plan, for errors.
+
+    Raises: CorruptFile for a text that says no nodes.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorruptFile(path, 0, expected="nodes of a ring as JSON", found=str(error)) from None
+    if not isinstance(value, list) or not value:
+        raise CorruptFile(path, 0, expected="a JSON list of nodes", found=repr(value)[:100])
+
+    nodes = tuple(_planned_node(item, path) for item in value)
+    _refuse_doubles("value", [node.last_hash for node in nodes], path)
+    return nodes
+
+
 def ring_folder(partition: str) -> str:
     """The folder of a partition's rings."""
     return f"{RINGS}/{partition}" if partition else RINGS
@@ -152,6 +206,22 @@ def _node(item: object, path: str) -> RingNode:
     if not _PREFIX.fullmatch(prefix):
         raise CorruptFile(path, 0, expected="a UUID as 'fileIdPrefix'", found=f"'{prefix}'")
     return RingNode(last_hash, prefix)
+
+
+def _planned_node(item: object, path: str) -> PlannedNode:
+    if not isinstance(item, dict):
+        raise CorruptFile(path, 0, expected="a JSON object for each node", found=type(item).__name__)
+    tag = _get(item, "tag", str, path)
+    last_hash = _get_number(item, "value", path, least=0, most=RING_HASH_MAX)
+    if tag == _DELETED:
+        return PlannedNode(last_hash, None)
+    prefix = item.get("fileIdPrefix")
+    if tag != _REPLACED or not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+        raise CorruptFile(
+            path, 0, expected=f"a node that is gone ({_DELETED}) or replaced ({_REPLACED}, with a UUID)",
+            found=f"'{tag}' of {prefix!r}",
+        )  # fmt: skip
+    return PlannedNode(last_hash, prefix)
 
 
 def _refuse_unusable(nodes: list[RingNode], path: str) -> None:

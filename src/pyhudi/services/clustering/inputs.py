@@ -3,21 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
 
 import pyarrow as pa
 
-from pyhudi.errors import Invalid, Unsupported
+from pyhudi.errors import Invalid
 from pyhudi.format.schema.conversion import arrow_from_avro, with_meta_fields
 from pyhudi.format.timeline.action_files import decode_requested_replace, encode_requested_replace
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringGroup, ClusteringPlan, SliceInfo
 from pyhudi.index.bucket import unbucketed_uuid
-from pyhudi.index.choice import IndexType
 from pyhudi.services.clustering.partitions import partitions_to_cluster
 from pyhudi.services.clustering.plan import Sizing, plan_clustering, requested
+from pyhudi.services.clustering.resizing import plan_rings
 from pyhudi.services.clustering.settings import SORT_COLUMNS, ClusteringSettings
 from pyhudi.services.clustering.trigger import why_not_due
+from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.read.plan import log_reading
 from pyhudi.table.slices.slice_log import slice_files
 from pyhudi.table.view.file_system_view import FileSlice
@@ -27,12 +27,8 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.versions import LogNaming
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
 from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask
-from pyhudi.write.place.buckets import refuse_hidden_buckets
 from pyhudi.write.place.curves import Curve, curve_order
 from pyhudi.write.stated_schema import StatedColumns
-
-_RESIZING: Final = "ConsistentBucketClusteringExecutionStrategy"
-"""Ends the names of the classes that resize rings of buckets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,34 +40,21 @@ class Scheduled:
     reason: str = ""
 
 
-def refuse_buckets(snapshot: Snapshot, index_type: IndexType) -> None:
-    """Refuse a table in which the key of a row says its file group. Requests: as `refuse_hidden_buckets`.
-
-    `index_type`: as the table or the call states it. Raises: Unsupported; Invalid where nothing states the buckets.
-    """
-    if index_type == "BUCKET":
-        raise Unsupported(
-            f"{snapshot.storage.location.uri}: expected a table whose rows may lie in any file group, found "
-            "hoodie.index.type=BUCKET, by which a row's key says its file group; bulk_insert with "
-            "hoodie.bulkinsert.sort.mode, or Apache Hudi's clustering, sorts such tables"
-        )
-    refuse_hidden_buckets(snapshot, {})
-
-
 def schedule(
     session: WriteSession,
     settings: ClusteringSettings,
     base_files: BaseFileSettings,
     *,
     partitions: Sequence[str] | None,
+    rings: BucketFacts | None,
     is_asked: bool,
     claim: Callable[[str], object] = lambda requested: None,
 ) -> Scheduled:
     """Plan a clustering and put it on the timeline, if any slice qualifies.
 
-    `partitions`: only these are looked into; None: all. `is_asked`: do so even if the trigger says that no clustering
-    is due. `claim`: called with the requested time right before the plan is put; a caller that runs the clustering at
-    once claims it here.
+    `partitions`: only these are looked into; None: all. `rings`: the buckets of a table whose rings are resized.
+    `is_asked`: do so even if the trigger says that no clustering is due. `claim`: called with the requested time right
+    before the plan is put; a caller that runs the clustering at once claims it here.
 
     The guard is held, so no write completes between the plan and its instant. A write that runs meanwhile may still be
     about to change a file group of the plan; it is refused when it completes. Requests: one listing per partition that
@@ -94,7 +77,13 @@ def schedule(
         # Releases that merge logs as the plan names them write no other versions.
         is_newest_first=snapshot.config.version.log_naming is LogNaming.AFTER_WRITE,
     )
-    plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
+    if rings is None:
+        plan = plan_clustering(_slices(snapshot, chosen), settings, sizing, taken=taken)
+    else:
+        plan = plan_rings(
+            snapshot, chosen, settings, base_files.file_size_max_bytes, sizing,
+            taken=taken, new_uuid=session.access.new_uuid,
+        )  # fmt: skip
 
     if not plan.input_groups:
         return Scheduled(reason=_why_empty(chosen, taken))
@@ -107,20 +96,10 @@ def schedule(
 
 
 def read_plan(snapshot: Snapshot, instant: Instant) -> ClusteringPlan:
-    """The plan of a pending clustering.
-
-    Raises: Unsupported for one that this release cannot carry out: it resizes a ring of buckets.
-    """
+    """The plan of a pending clustering."""
     path = snapshot.timeline.layout.path(Instant(instant.requested, instant.action, "REQUESTED"))
     plan = decode_requested_replace(snapshot.storage.get(path), path=path).clustering_plan
     assert plan is not None, "a clustering has a plan"
-
-    class_name = plan.strategy.class_name if plan.strategy is not None else None
-    if (class_name or "").endswith(_RESIZING):
-        raise Unsupported(
-            f"{path}: expected a plan that moves rows, found one that resizes buckets; run it with Apache Hudi, or "
-            f"take it off the timeline: rollback('{instant.requested}')"
-        )
     return plan
 
 

@@ -77,7 +77,7 @@ def requested(plan: ClusteringPlan) -> RequestedReplaceMetadata:
 
 def file_count(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> int:
     """How many files the slices are to become."""
-    size_bytes = sum(_size(one, sizing) for one in bundle)
+    size_bytes = sum(size_of(one, sizing) for one in bundle)
     return max(1, -(-size_bytes // settings.file_size_bytes))
 
 
@@ -88,7 +88,7 @@ def _bundles(
     bundles: list[list[FileSlice]] = []
     size_bytes = 0
     for one in _ordered(slices, settings.slice_orders, sizing):
-        own = _size(one, sizing)
+        own = size_of(one, sizing)
         if not bundles or size_bytes + own > settings.group_size_bytes_max:
             bundles.append([])
             size_bytes = 0
@@ -99,7 +99,9 @@ def _bundles(
 
 def _ordered(slices: Sequence[FileSlice], orders: Sequence[SliceOrder], sizing: Sizing) -> list[FileSlice]:
     def place(one: FileSlice) -> tuple[object, ...]:
-        return *(-_size(one, sizing) if order is SliceOrder.SIZE else one.base_instant for order in orders), one.file_id
+        return *(
+            -size_of(one, sizing) if order is SliceOrder.SIZE else one.base_instant for order in orders
+        ), one.file_id
 
     return sorted(slices, key=place)
 
@@ -113,13 +115,13 @@ def _is_worth_it(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizi
 
 def _group(bundle: Sequence[FileSlice], settings: ClusteringSettings, sizing: Sizing) -> ClusteringGroup:
     return ClusteringGroup(
-        tuple(_slice_info(one, sizing) for one in bundle),
-        metrics=_costs(bundle, sizing),
+        tuple(slice_info(one, sizing) for one in bundle),
+        metrics=costs(bundle, sizing),
         num_output_file_groups=file_count(bundle, settings, sizing),
     )
 
 
-def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
+def slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
     """A slice as plans name it.
 
     Seen: logs stand newest first (0.15.0, 1.0.2, 1.2.0). But 0.15.0 merges them in the order of the plan: a row comes
@@ -139,14 +141,14 @@ def _slice_info(one: FileSlice, sizing: Sizing) -> SliceInfo:
     )
 
 
-def _costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
+def costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
     """What a clustering of these slices reads and writes, under the names and in the order that plans have.
 
     Costs named `_MB` are whole mebibytes. Seen: Apache Hudi states the reading and writing of the last slice only.
     """
     log_bytes = sum(log.size_bytes for one in bundle for log in one.log_files)
     base_bytes = sum(one.base_bytes for one in bundle)
-    read_mb, write_mb = (base_bytes + log_bytes) >> 20, sum(_size(one, sizing) for one in bundle) >> 20
+    read_mb, write_mb = (base_bytes + log_bytes) >> 20, sum(size_of(one, sizing) for one in bundle) >> 20
     return {
         "TOTAL_LOG_FILES": float(sum(len(one.log_files) for one in bundle)),
         "TOTAL_IO_MB": float(read_mb + write_mb),
@@ -156,5 +158,5 @@ def _costs(bundle: Sequence[FileSlice], sizing: Sizing) -> dict[str, float]:
     }
 
 
-def _size(one: FileSlice, sizing: Sizing) -> int:
+def size_of(one: FileSlice, sizing: Sizing) -> int:
     return one.base_bytes if one.base_file is not None else sizing.new_base_size_bytes

@@ -12,22 +12,25 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from pyhudi.errors import Invalid
+from pyhudi.format.keys.hashing_metadata import HashingMetadata
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.format.timeline.records import ClusteringPlan, CommitMetadata, WriteStat
-from pyhudi.index.choice import IndexType
 from pyhudi.services.clustering.inputs import (
     clustering_target,
     find_outdated,
     group_tasks,
     groups_of,
     read_plan,
-    refuse_buckets,
     schedule,
     slices_of,
 )
 from pyhudi.services.clustering.plan import OPERATION
+from pyhudi.services.clustering.resizing import mark_rings, new_rings, put_rings, resize_tasks, rings_of_table
+from pyhudi.services.clustering.ring_plan import is_resizing
 from pyhudi.services.clustering.settings import ClusteringSettings
 from pyhudi.services.clustering.trigger import pending_clusterings, why_not_due
+from pyhudi.table.facts.bucket_facts import BucketFacts
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.timeline.clock import Clock
 from pyhudi.txn.action.run import ActionRun
@@ -45,7 +48,8 @@ from pyhudi.txn.action.session import WriteSession
 from pyhudi.txn.conflicts.verdict import PlanOutdated, judge_clustering
 from pyhudi.txn.undo.rollback import run_rollback
 from pyhudi.write.handles.base_file_writer import BaseFileSettings
-from pyhudi.write.handles.clustering import ClusteringTarget, GroupTask, cluster_group
+from pyhudi.write.handles.clustering import cluster_group
+from pyhudi.write.handles.resizing import resize_group
 from pyhudi.write.handles.slice_work import SliceWork
 from pyhudi.write.stated_schema import StatedColumns, columns_of_service, stated_by_service
 
@@ -77,13 +81,14 @@ class ClusteringResult:
 class ClusteringJob:
     """What clusterings need.
 
-    `partitions`: only these are planned; None: as the settings say. `index_type`: as the table or the call states it.
+    `partitions`: only these are planned; None: as the settings say. `bucket_options`: what the table and the call state
+    of the index.
     `work`: runs the groups' tasks, in this process or on Spark. `new_attempt`: gives each attempt a number of its own.
     """
 
     settings: ClusteringSettings
     base_files: BaseFileSettings
-    index_type: IndexType
+    bucket_options: Mapping[str, str]
     open_session: OpenSession
     work: SliceWork
     clock: Clock
@@ -102,13 +107,16 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """An attempt at a clustering that this process has begun. `columns`: by which it writes rows."""
+    """An attempt at a clustering that this process has begun.
+
+    `columns`: by which it writes rows. `work`: writes the files. `rings`: those that it makes, if it resizes rings.
+    """
 
     run: ActionRun
     plan: ClusteringPlan
     columns: StatedColumns
-    work: ClusteringTarget
-    tasks: list[GroupTask]
+    work: Callable[[], list[WriteStat]]
+    rings: tuple[HashingMetadata, ...] = ()
 
 
 def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -> ClusteringResult:
@@ -125,7 +133,7 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
     while True:
         with ExitStack() as life:
             with job.open_session() as session:
-                refuse_buckets(session.snapshot, job.index_type)
+                rings = rings_of_table(session.snapshot, job.bucket_options, job.settings)
                 pending = pending_clusterings(session.snapshot)
                 if pending and _give_up_outdated(session, pending[0]):
                     given_up.append(pending[0].requested)
@@ -139,6 +147,7 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
                         job.settings,
                         job.base_files,
                         partitions=job.partitions,
+                        rings=rings,
                         is_asked=is_asked,
                         claim=claims,
                     )
@@ -146,7 +155,7 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
                 if instant is None:
                     return _result(done, given_up, reason=reason or ("" if done else "no clustering is pending"))
 
-                begun = _begin(job, session, instant, life)
+                begun = _begin(job, session, instant, rings, life)
             done.append(_finish(job, begun, life))
         if not pending:
             return _result(done, given_up, reason="")
@@ -155,12 +164,14 @@ def run_clusterings(job: ClusteringJob, *, is_asked: bool, plans: bool = True) -
 def schedule_clustering(job: ClusteringJob, *, is_asked: bool) -> ClusteringResult:
     """Put the plan of a clustering on the timeline. Whoever runs clusterings next carries the plan out."""
     with job.open_session() as session:
-        refuse_buckets(session.snapshot, job.index_type)
+        rings = rings_of_table(session.snapshot, job.bucket_options, job.settings)
         pending = pending_clusterings(session.snapshot)
         if pending and not is_asked:
             return _result([], [], reason=f"clustering '{pending[0].requested}' is pending")
 
-        scheduled = schedule(session, job.settings, job.base_files, partitions=job.partitions, is_asked=is_asked)
+        scheduled = schedule(
+            session, job.settings, job.base_files, partitions=job.partitions, rings=rings, is_asked=is_asked
+        )
         if scheduled.instant is None or scheduled.plan is None:
             return _result([], [], reason=scheduled.reason)
         return ClusteringResult(
@@ -185,28 +196,63 @@ def take_off_outdated(session: WriteSession) -> tuple[str, ...]:
 
 def _give_up_outdated(session: WriteSession, instant: Instant) -> bool:
     """Roll back a clustering whose plan no longer holds. Returns whether it was rolled back."""
-    changed = find_outdated(session.snapshot, read_plan(session.snapshot, instant))
-    if changed is None:
+    why = _why_outdated(session.snapshot, instant)
+    if not why:
         return False
 
     refuse_running(session, instant)
-    log.info(
-        "clustering '%s' is given up: file group '%s' in partition '%s' has changed since it was planned",
-        instant.requested, changed[1], changed[0],
-    )  # fmt: skip
+    log.info("clustering '%s' is given up: %s", instant.requested, why)
     run_rollback(session.table, session.snapshot.timeline, instant)
     return True
 
 
-def _begin(job: ClusteringJob, session: WriteSession, instant: Instant, life: ExitStack) -> _Begun:
-    """Make a pending clustering ours, and give it a heartbeat until `life` ends."""
-    plan = read_plan(session.snapshot, instant)
-    tasks = group_tasks(session.snapshot, plan, new_uuid=job.new_uuid)
-    columns = columns_of_service(session.snapshot, instant.requested)
-    work = clustering_target(session, instant, plan, job.new_attempt(), columns, job.settings, job.base_files)
+def _why_outdated(snapshot: Snapshot, instant: Instant) -> str:
+    """Why the plan of a clustering no longer holds, for people; empty if it holds."""
+    plan = read_plan(snapshot, instant)
+    if changed := find_outdated(snapshot, plan):
+        return f"file group '{changed[1]}' in partition '{changed[0]}' has changed since it was planned"
+    if is_resizing(plan) and new_rings(snapshot, instant, plan) is None:
+        return "another resizing of the same ring has completed since it was planned"
+    return ""
+
+
+def _begin(
+    job: ClusteringJob, session: WriteSession, instant: Instant, facts: BucketFacts | None, life: ExitStack
+) -> _Begun:
+    """Make a pending clustering ours, and give it a heartbeat until `life` ends.
+
+    `facts`: of the table's rings, if it has rings. Raises: Invalid for a plan that does not fit the table.
+    """
+    snapshot = session.snapshot
+    plan = read_plan(snapshot, instant)
+    groups = group_tasks(snapshot, plan, new_uuid=job.new_uuid)
+    columns = columns_of_service(snapshot, instant.requested)
+    target = clustering_target(session, instant, plan, job.new_attempt(), columns, job.settings, job.base_files)
+    _refuse_misfit(snapshot, instant, plan, facts)
+
+    rings: dict[str, HashingMetadata] = {}
+    work = partial(job.work.run, cluster_group, target, groups)
+    if facts is not None:
+        found = new_rings(snapshot, instant, plan)
+        assert found is not None, "an outdated plan was given up in this turn"
+        rings = found
+        work = partial(job.work.run, resize_group, target, resize_tasks(snapshot, instant, plan, groups, rings, facts))
+
     run = begin_attempt(session, instant, groups_of(plan))
     show_life(session, instant.requested, life)
-    return _Begun(run, plan, columns, work, tasks)
+    return _Begun(run, plan, columns, work, tuple(rings.values()))
+
+
+def _refuse_misfit(snapshot: Snapshot, instant: Instant, plan: ClusteringPlan, facts: BucketFacts | None) -> None:
+    if is_resizing(plan) == (facts is not None):
+        return
+    what = "resizes rings of buckets" if is_resizing(plan) else "moves rows to any file group"
+    has = "has rings of buckets" if facts is not None else "is not said to have rings"
+    raise Invalid(
+        f"{snapshot.storage.location.uri}: the plan of clustering '{instant.requested}' {what}, and the table {has} "
+        f"(hoodie.index.type, hoodie.index.bucket.engine): set the options as the table was written, or take it off "
+        f"the timeline: rollback('{instant.requested}')"
+    )
 
 
 def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
@@ -214,16 +260,18 @@ def _finish(job: ClusteringJob, begun: _Begun, life: ExitStack) -> _Done:
     target, what = begun.run.target, f"clustering '{begun.run.requested}'"
 
     with given_back_on_failure(begun.run, life):
-        stats = tuple(job.work.run(cluster_group, begun.work, begun.tasks))
+        stats = tuple(begun.work())
         with awaited_session(job.open_session, job.clock, what=what) as session:
             metadata = _metadata(stats, begun.plan, stated_by_service(session.snapshot, begun.columns))
             judge = partial(judge_clustering, groups=groups_of(begun.plan))
+            put_rings(session.access.storage, begun.rings)
             try:
                 completed = session.complete(begun.run, metadata, judge, weighs_changes=True)
             except PlanOutdated:
                 life.close()
                 run_rollback(session.table, session.snapshot.timeline, target)
                 raise
+            mark_rings(session.access.storage, begun.rings)
             life.close()
             session.forget(target)
 

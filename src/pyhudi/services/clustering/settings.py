@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Final, Self, get_args
 
 from pyhudi.options.table_facts import short_class_name
-from pyhudi.options.values import OptionValues, count, flag
+from pyhudi.options.values import OptionValues, count, factor, flag
 from pyhudi.predicate.patterns import checked_java_regex
+from pyhudi.table.facts.bucket_facts import RING_COUNT_MAX
 from pyhudi.write.place.curves import Curve
 
 STRATEGY: Final = "hoodie.clustering.plan.strategy.class"
@@ -20,6 +21,11 @@ BEGIN_PARTITION: Final = "hoodie.clustering.plan.strategy.cluster.begin.partitio
 END_PARTITION: Final = "hoodie.clustering.plan.strategy.cluster.end.partition"
 REGEX: Final = "hoodie.clustering.plan.strategy.partition.regex.pattern"
 SELECTED: Final = "hoodie.clustering.plan.strategy.partition.selected"
+BUCKETS_MAX: Final = "hoodie.bucket.index.max.num.buckets"
+BUCKETS_MIN: Final = "hoodie.bucket.index.min.num.buckets"
+RESIZING_STRATEGY: Final = "SparkConsistentBucketClusteringPlanStrategy"
+"""The strategy of Apache Hudi that resizes rings of buckets. Tables with rings are always resized, whatever is asked.
+"""
 
 _CURVES: Final[Mapping[str, Curve]] = {name.replace("-", ""): name for name in get_args(Curve)}
 
@@ -53,6 +59,7 @@ _STRATEGIES: Final[Mapping[str, PartitionFilter | None]] = {
     "SparkRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
     "JavaRecentDaysClusteringPlanStrategy": PartitionFilter.RECENT_DAYS,
     "SparkSelectedPartitionsClusteringPlanStrategy": PartitionFilter.SELECTED,
+    RESIZING_STRATEGY: None,
 }
 """The strategies by the names of Apache Hudi's classes, with the filter that each of them sets.
 
@@ -73,7 +80,12 @@ class ClusteringSettings:
     that order is. `slice_orders`: the order in which slices come into groups.
     `partition_filter`, `begin_partition`, `end_partition`, `days`, `days_skipped`, `selected`, `partition_regex`: the
     partitions that are looked into. `begin_partition` and `end_partition` are in the range, and None is no bound.
-    Spec: format/actions.md section 9.
+
+    Of rings of buckets: `asks_for_rings`: the strategy that was asked for resizes rings. `split_factor`: a bucket is
+    split if its file slice has more than so many times the largest size of a base file. `merge_factor`: neighbours are
+    merged if each of them has at most so many times that size. `buckets_min`, `buckets_max`: how many buckets a
+    partition keeps or gets; 0: as many as it began with.
+    Spec: format/actions.md section 9; format/indexes.md section 5.
     """
 
     is_inline: bool = flag("hoodie.clustering.inline", False)
@@ -94,6 +106,11 @@ class ClusteringSettings:
     days_skipped: int = count("hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions", 0, least=0)
     selected: tuple[str, ...] = ()
     partition_regex: str = ""
+    asks_for_rings: bool = False
+    split_factor: float = factor("hoodie.bucket.index.split.threshold", 2.0)
+    merge_factor: float = factor("hoodie.bucket.index.merge.threshold", 0.2)
+    buckets_min: int = count(BUCKETS_MIN, 0, least=0, most=RING_COUNT_MAX)
+    buckets_max: int = count(BUCKETS_MAX, 0, least=0, most=RING_COUNT_MAX)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -117,6 +134,7 @@ class ClusteringSettings:
             begin_partition=options.get(BEGIN_PARTITION, "").strip() or None,
             end_partition=options.get(END_PARTITION, "").strip() or None,
             selected=_names(options.get(SELECTED, "")),
+            asks_for_rings=named == RESIZING_STRATEGY,
             partition_regex=checked_java_regex(options.get(REGEX, "").strip(), option=REGEX),
         )
 

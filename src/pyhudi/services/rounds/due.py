@@ -6,13 +6,12 @@ from enum import StrEnum
 
 from pyhudi.errors import HudiError
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
-from pyhudi.index.choice import IndexType
 from pyhudi.services.after_commit import AfterCommitSettings
 from pyhudi.services.archive.run import plan_of_archival
 from pyhudi.services.clean.planning import plan_clean
 from pyhudi.services.clean.settings import FAILED_WRITES, FailedWrites
 from pyhudi.services.clustering import trigger as clustering
-from pyhudi.services.clustering.inputs import refuse_buckets
+from pyhudi.services.clustering.resizing import rings_of_table
 from pyhudi.services.compaction import trigger as compaction
 from pyhudi.services.compaction.inputs import CompactionKind
 from pyhudi.services.expiry.plan import plan_expiry
@@ -53,7 +52,7 @@ class Look:
 
     snapshot: Snapshot
     settings: AfterCommitSettings
-    index_type: IndexType
+    bucket_options: Mapping[str, str]
     wanted: Collection[Service]
     life: LifeTerms
 
@@ -145,7 +144,7 @@ def _log_compaction(look: Look) -> Due:
 
 def _clustering(look: Look) -> Due:
     service, settings = Service.CLUSTERING, look.settings.clustering
-    refuse_buckets(look.snapshot, look.index_type)
+    rings_of_table(look.snapshot, look.bucket_options, settings)
     left = _left(look, service, clustering.pending_clusterings(look.snapshot))
     why_not = look.why_off(service) or clustering.why_not_due(look.snapshot, settings)
     return left or _new(service, why_not, "enough commits since the last clustering")

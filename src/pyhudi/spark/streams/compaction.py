@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api.service_calls.process import run
 from pyhudi.api.table import HudiTable
-from pyhudi.errors import HudiError
 from pyhudi.options.values import OptionValues
 from pyhudi.services.after_commit import SERVICES_ENABLED, AfterCommitSettings
 
@@ -49,5 +48,5 @@ class CompactionBeside:
     def _run(self, table: HudiTable, spark: SparkSession) -> None:
         try:
             run(table, services=["compaction"], options=self._options, once=True, spark=spark)
-        except HudiError as error:
+        except Exception as error:  # of any kind: nobody waits for this thread
             log.warning("%s: the compaction beside a stream failed: %s", self._path, error)

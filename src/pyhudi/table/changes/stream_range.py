@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyhudi.format.timeline.instant import Instant
 from pyhudi.table.changes.incremental import CommitRange
 from pyhudi.table.view.commits import read_commit, read_earliest_retained
+from pyhudi.table.view.pending import is_clustering
 from pyhudi.table.view.snapshot import Snapshot
 
 _HOLDS_ROWS = frozenset({"commit", "deltacommit", "replacecommit"})
@@ -53,13 +54,15 @@ class StreamRange:
         """Active commits that no later one can come before.
 
         By requested times, a write that still runs would come before those that were requested after it. So they wait
-        for it, as with the policy BLOCK of Apache Hudi. Completion times are given under the table's lock.
+        for it, as with the policy BLOCK of Apache Hudi. A clustering adds no rows, and its plan may stay for days.
+        Completion times are given under the table's lock.
         """
         commits = snapshot.timeline.completed_writes
         if not self.by_requested:
             return commits
-        running = [i.requested for i in snapshot.timeline.pending if i.action in _HOLDS_ROWS]
-        return [i for i in commits if i.requested < min(running, default="9")]
+        running = (i for i in snapshot.timeline.pending if i.action in _HOLDS_ROWS)
+        first = next((i.requested for i in running if not is_clustering(snapshot.storage, snapshot.timeline, i)), "9")
+        return [i for i in commits if i.requested < first]
 
 
 class KnownArchive:

@@ -25,7 +25,10 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """The file from which a bootstrapped base file has all columns but the meta fields. `path`: below `location`."""
+    """The file from which a bootstrapped base file has all columns but the meta fields. `path`: below `location`.
+
+    `size_bytes`: at the time of the bootstrap; 0: unknown.
+    """
 
     location: StorageLocation
     path: str

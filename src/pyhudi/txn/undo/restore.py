@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.errors import Conflict
-from pyhudi.format.keys.hashing_metadata import HashingFileName, ring_folder
 from pyhudi.format.timeline.action_files import encode_restore_metadata, encode_restore_plan, encode_rollback_plan
 from pyhudi.format.timeline.instant import COMPLETED_ACTION, STATES, Instant
 from pyhudi.format.timeline.records import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -24,7 +23,7 @@ from pyhudi.txn.action.run import ActionTable, Ending
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.undo.restore_plan import plan_undo
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
-from pyhudi.txn.undo.rollback_plan import delete_files, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.rollback_plan import delete_files, delete_rings, read_pending_plans, rollback_metadata
 
 log = logging.getLogger("pyhudi")
 
@@ -152,7 +151,7 @@ class _Undoing:
         remove_markers(storage, info.requested)
         delete_files(storage, plan)
         if action == "replacecommit":
-            _delete_rings(storage, plan, info.requested)
+            delete_rings(storage, plan, info.requested)
         voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=info.requested)
 
         if target is not None:
@@ -178,13 +177,3 @@ def _delete_states(storage: Storage, layout: TimelineLayout, instant: Instant, a
     for state in reversed(STATES[:-1]):
         for action in actions:
             storage.delete(layout.path(Instant(instant.requested, action, state)))
-
-
-def _delete_rings(storage: Storage, plan: RollbackPlan, requested: str) -> None:
-    """Delete the hashing metadata that a resizing of buckets wrote.
-
-    The commit marker goes first: with it the resizing would count, although its file groups are gone.
-    """
-    for partition in {request.partition_path for request in plan.rollback_requests or ()}:
-        for is_marker in (True, False):
-            storage.delete(f"{ring_folder(partition)}/{HashingFileName(requested, is_marker=is_marker).format()}")

@@ -7,14 +7,20 @@ from pyhudi.format.timeline.action_files import encode_rollback_metadata, encode
 from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.records import RollbackMetadata
 from pyhudi.storage.protocol import Storage
-from pyhudi.table.view.pending import is_clustering
+from pyhudi.table.view.pending import CLUSTERINGS, is_clustering
 from pyhudi.timeline.active import Timeline
 from pyhudi.txn.action.markers import remove_markers
 from pyhudi.txn.action.run import ActionTable, Ending, delete_pending_states
 from pyhudi.txn.locks.heartbeat import put_heartbeat, remove_heartbeat
 from pyhudi.txn.locks.life import LifeTerms
 from pyhudi.txn.undo.rollback_blocks import put_command_blocks
-from pyhudi.txn.undo.rollback_plan import delete_files, plan_rollback, read_pending_plans, rollback_metadata
+from pyhudi.txn.undo.rollback_plan import (
+    delete_files,
+    delete_rings,
+    plan_rollback,
+    read_pending_plans,
+    rollback_metadata,
+)
 
 
 def find_dead_writes(storage: Storage, timeline: Timeline, life: LifeTerms) -> list[Instant]:
@@ -83,6 +89,8 @@ def run_rollback(table: ActionTable, timeline: Timeline, target: Instant) -> Rol
     # deletes its own file when its marker is gone, and a file that it showed before that is deleted here.
     remove_markers(storage, target.requested)
     delete_files(storage, plan)
+    if target.action in CLUSTERINGS:
+        delete_rings(storage, plan, target.requested)
     voided = put_command_blocks(storage, plan.rollback_requests or (), rollback=requested, target=target.requested)
 
     metadata = rollback_metadata(plan, requested, voided)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pyhudi.errors import CorruptFile, NotFound
+from pyhudi.format.keys.hashing_metadata import HashingFileName, ring_folder
 from pyhudi.format.names import HOODIE, BaseFileName, LogFileName, join
 from pyhudi.format.timeline.action_files import decode_rollback_metadata, decode_rollback_plan
 from pyhudi.format.timeline.instant import Instant
@@ -129,6 +130,16 @@ def delete_files(storage: Storage, plan: RollbackPlan) -> None:
     for request in plan.rollback_requests or ():
         paths = [join(request.partition_path, bare_name(path)) for path in request.files_to_be_deleted]
         storage.delete_many(only_data_files(paths, named_by="the plan of a rollback"))
+
+
+def delete_rings(storage: Storage, plan: RollbackPlan, requested: str) -> None:
+    """Delete the rings of buckets that a resizing at `requested` wrote. Can be repeated.
+
+    The marker goes first: with it the resizing would count, although its file groups are gone.
+    """
+    for partition in {request.partition_path for request in plan.rollback_requests or ()}:
+        for is_marker in (True, False):
+            storage.delete(f"{ring_folder(partition)}/{HashingFileName(requested, is_marker=is_marker).format()}")
 
 
 def written_at(name: str) -> str | None:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyhudi.format.arrow_arrays import one_array
 from pyhudi.format.log.block import LogBlock
 from pyhudi.format.log.delete import DELETES
+from pyhudi.format.names import join
 from pyhudi.format.schema.conversion import META_FIELDS, RECORD_KEY, select_fields
 from pyhudi.storage.protocol import Storage
 from pyhudi.write.handles.incoming_rows import IncomingRows
@@ -22,6 +23,7 @@ from pyhudi.write.handles.log_writer import (
     log_blocks,
     write_log,
 )
+from pyhudi.write.handles.orc_times import refuse_unreadable_times
 from pyhudi.write.handles.returning_rows import returning_keys, rewrite_without
 from pyhudi.write.handles.stored_rows import RowStamp, stored_rows, with_all_columns
 from pyhudi.write.handles.target import WriteStatus, WriteTarget
@@ -131,6 +133,9 @@ def _rows(target: WriteTarget, task: FileGroupTask, rows: pa.Table, base_instant
 def _as_logged(target: WriteTarget, task: FileGroupTask, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows as a log stores them. Seen: they have the file id instead of their file's name."""
     stamp = RowStamp(target.requested, task.number, task.partition, task.file_id)
+
+    if target.settings.extension == ".orc":
+        refuse_unreadable_times(rows, path=join(task.partition, task.file_id))
 
     batches, start = [], 0
     for batch in rows.to_batches():

@@ -99,7 +99,7 @@ def cluster_group(
 
     share = min(target.file_size_bytes, -(-task.size_bytes // task.files))
     limits = _Limits(rows_max=None, size_bytes_max=share, last_bytes_max=int(target.file_size_bytes * _OVER))
-    batches = _stored(store, target, task, target.schema.names)
+    batches = stored_rows(store, target, task, target.schema.names)
     return _write(store, target, task, batches, limits, task_attempt)
 
 
@@ -148,11 +148,11 @@ def _write(
                 writer.write(batch.select(writer.given.names), new_keys=batch.column(RECORD_KEY))
                 left = rest if len(rest) else next(batches, None)
 
-        stats.append(_stat(file, task, file_id, writer.rows))
+        stats.append(new_file_stat(file, task, file_id, writer.rows))
     return stats
 
 
-def _stat(file: AttemptedFile, task: GroupTask, file_id: str, rows: int) -> WriteStat:
+def new_file_stat(file: AttemptedFile, task: GroupTask, file_id: str, rows: int) -> WriteStat:
     """Seen: all rows of the new file count as inserted (0.15.0, 1.0.2, 1.2.0)."""
     size_bytes = file.shown_size()
     return WriteStat(
@@ -161,7 +161,7 @@ def _stat(file: AttemptedFile, task: GroupTask, file_id: str, rows: int) -> Writ
     )  # fmt: skip
 
 
-def _stored(
+def stored_rows(
     store: Storage, target: ClusteringTarget, task: GroupTask, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """These columns of the rows of all slices, in the order in which they are stored. Batches without rows are left
@@ -193,15 +193,15 @@ def _sorted(store: Storage, target: ClusteringTarget, task: GroupTask) -> tuple[
     shares = -(-_held_bytes(store, task) // target.held_bytes_max)
 
     if shares <= 1:
-        rows = pa.Table.from_batches(_stored(store, target, task, names), target.schema)
+        rows = pa.Table.from_batches(stored_rows(store, target, task, names), target.schema)
         order = curve_order(rows, target.sort_columns, target.curve)
         return len(rows), _taken(rows, order)
 
     tops = list(dict.fromkeys(name.partition(".")[0] for name in target.sort_columns))
     schema = pa.schema([target.schema.field(name) for name in tops])
-    keys = pa.Table.from_batches(_stored(store, target, task, tops), schema)
+    keys = pa.Table.from_batches(stored_rows(store, target, task, tops), schema)
     order = np.asarray(curve_order(keys, target.sort_columns, target.curve))
-    return len(order), _by_shares(lambda: _stored(store, target, task, names), target.schema, order, shares)
+    return len(order), _by_shares(lambda: stored_rows(store, target, task, names), target.schema, order, shares)
 
 
 def _by_shares(

@@ -8,6 +8,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from pyhudi.format.orc.tail import with_entries
+from pyhudi.write.handles.orc_times import refuse_unreadable_times
 
 _PAGE_ROWS_MAX: Final = 20_000
 """As in Apache Hudi. Readers that use a page index, such as Spark, decode only pages that may match."""
@@ -84,7 +85,11 @@ class OrcSink:
         self._has_rows = False
 
     def write(self, rows: pa.Table, rows_max: int) -> None:
-        self._writer.write(rows.cast(self._schema))
+        refuse_unreadable_times(rows, path=self._path)
+        cast = rows.cast(self._schema)
+        self._writer.write(
+            pa.Table.from_arrays([_from_the_start(column) for column in cast.columns], schema=self._schema)
+        )
         self._has_rows = True
 
     def finish(self, entries: Mapping[str, str]) -> None:
@@ -138,6 +143,17 @@ class _HeldEnd:
 
     def seekable(self) -> bool:
         return False
+
+
+def _from_the_start(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A copy whose arrays begin where their buffers begin, where a column has fields within.
+
+    Seen: PyArrow 26 writes a slice of structs with the nulls of the array's first structs. So rows that were none got
+    the fields of others.
+    """
+    if not pa.types.is_nested(column.type):
+        return column
+    return pa.chunked_array([pa.concat_arrays([chunk]) for chunk in column.chunks], column.type)
 
 
 def _clock_of(kind: pa.DataType) -> pa.DataType:

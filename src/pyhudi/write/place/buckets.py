@@ -6,10 +6,9 @@ Spec: format/indexes.md sections 4 and 5.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyhudi.errors import Conflict, Invalid, Unsupported
+from pyhudi.errors import Invalid, Unsupported
 from pyhudi.executor import Executor
 from pyhudi.format.keys.hashing_metadata import BUCKET_INDEX, COUNTS_BY_PARTITION, HashingMetadata, ring_folder
-from pyhudi.format.timeline.instant import Instant
 from pyhudi.index.bucket import (
     BucketRule,
     FixedBuckets,
@@ -22,7 +21,6 @@ from pyhudi.index.consistent_buckets import RingBuckets, open_rings, refuse_repl
 from pyhudi.options.names import canonical_name
 from pyhudi.table.facts.bucket_facts import BUCKET_COUNT, BUCKET_COUNT_DEFAULT, ENGINE, INDEX_TYPE, BucketFacts
 from pyhudi.table.view.file_system_view import FileSlice
-from pyhudi.table.view.pending import FileGroup
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.write.input.inserts import POLICY
 from pyhudi.write.input.source import Operation
@@ -53,17 +51,6 @@ class PartitionBuckets:
     def emptied(self) -> "PartitionBuckets":
         """The same, with no live slice: as if all file groups of the partition were replaced."""
         return replace(self, live={})
-
-    def refuse_resizing(self, partition: str, frozen: Mapping[FileGroup, Instant]) -> None:
-        """Raises: Conflict while a pending clustering may give the partition another ring."""
-        if not isinstance(self.rule, RingBuckets):
-            return
-        clash = min((group for group in frozen if group[0] == partition), default=None)
-        if clash is not None:
-            raise Conflict(
-                f"partition '{partition}': file group '{clash[1]}' is being clustered, which may resize the ring of "
-                f"the partition; let Apache Hudi carry that out, or rollback('{frozen[clash].requested}'), then retry"
-            )
 
 
 def open_buckets(

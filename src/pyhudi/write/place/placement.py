@@ -57,7 +57,7 @@ def place_rows(
         stored.bring(counts)
         drops = operation is Operation.INSERT and looks_keys_up(operation, settings)
         rows, plan = _by_buckets(
-            session, prepared, prepared.buckets, stored.by_partition, frozen, settings, replaces=replaced is not None,
+            session, prepared, prepared.buckets, stored.by_partition, settings, replaces=replaced is not None,
             searches=drops or prepared.is_partial,
         )  # fmt: skip
         _refuse_frozen(refused, [(task.partition, task.file_id) for task in plan.tasks])
@@ -81,7 +81,6 @@ def _by_buckets(
     prepared: PreparedWrite,
     facts: BucketFacts,
     slices: Slices,
-    frozen: Mapping[FileGroup, Instant],
     settings: WriteSettings,
     *,
     replaces: bool,
@@ -92,8 +91,6 @@ def _by_buckets(
     buckets = open_buckets(
         session.snapshot, facts, tuple(counted.counts), slices, adds_rows=adds_rows, executor=counted.executor
     )
-    for partition, of in buckets.items():
-        of.refuse_resizing(partition, frozen)
     bucketed = counted.count_buckets({partition: of.rule for partition, of in buckets.items()})
     if replaces:
         buckets = {partition: of.emptied() for partition, of in buckets.items()}

@@ -61,6 +61,23 @@ def test_by_requested_times_commits_wait_for_those_before_them(table: HudiTable)
     assert len(StreamRange(by_requested=False).new(snapshot, None, None, KnownArchive())) == 5
 
 
+def test_a_planned_clustering_keeps_no_commit_from_a_stream(tmp_path: Path) -> None:
+    """Up to version 6 its action is that of an overwrite, for which commits wait."""
+    table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering="ts", table_version=6)
+    table.upsert(rows(0, 3, 1))
+    table.schedule_clustering(options={"hoodie.clustering.plan.strategy.sort.columns": "id"})
+    table.insert(
+        rows(3, 5, 2),
+        options={"hoodie.merge.allow.duplicate.on.inserts": "true", "hoodie.parquet.small.file.limit": "0"},
+    )
+    snapshot = snapshot_of(table)
+    commits = [i for i in table.timeline() if i.action == "commit"]
+    assert [i.action for i in table.timeline() if not i.completed] == ["replacecommit"]
+    found = stream_range(snapshot, has_changes=False).new(snapshot, None, None, KnownArchive())
+    assert times(found) == times(commits)
+    assert len(found) == 2
+
+
 def test_commits_that_were_archived_meanwhile_are_not_passed_over(table: HudiTable) -> None:
     commits = [i for i in table.timeline() if i.action == "commit"]
     few = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.clean.commits.retained": 1}

@@ -267,3 +267,19 @@ def test_a_write_that_changes_no_row_writes_no_file(storage: MemoryStorage) -> N
 
     assert (result.updated, result.files) == (0, 0)
     assert len([f for f in storage.list("") if f.path.endswith(".parquet")]) == 1
+
+
+def test_rows_of_an_orc_file_keep_their_nulls_wherever_their_arrays_begin(storage: MemoryStorage) -> None:
+    deep = pa.struct([("x", pa.int32()), ("in", pa.struct([("y", pa.string())])), ("l", pa.list_(pa.int32()))])
+    pattern = [{"x": 1, "in": None, "l": [1]}, None, {"x": None, "in": {"y": None}, "l": None}, None]
+    values = pattern * 3
+    columns = {"s": pa.array(values, deep), "l": pa.array([[value] for value in values], pa.list_(deep))}
+    parts = pa.array([f"p{at % 3}" for at in range(12)])
+    rows = pa.table({"id": [f"k{at:02}" for at in range(12)], "part": parts, **columns})
+    facts = {"hoodie.table.base.file.format": "ORC"}
+    table = HudiTable.create(
+        "memory://t", name="t", record_key="id", partition_by="part", properties=facts, storage=storage
+    )
+    table.insert(rows)
+    stored = table.scan(columns=rows.column_names).to_arrow().sort_by("id")
+    assert stored.to_pylist() == rows.to_pylist()

@@ -8,13 +8,11 @@ import pytest
 from pyhudi import HudiTable, Invalid, Unsupported
 from pyhudi.api.datasource import _new_table
 from pyhudi.engine.local.executors import SerialExecutor
-from pyhudi.errors import Conflict, CorruptFile
-from pyhudi.format.keys.hashing_metadata import COUNTS_BY_PARTITION, RINGS, HashingMetadata
+from pyhudi.errors import CorruptFile
+from pyhudi.format.keys.hashing_metadata import COUNTS_BY_PARTITION, RINGS
 from pyhudi.format.names import PROPERTIES, BaseFileName
 from pyhudi.format.properties import decode_table_properties, encode_table_properties
-from pyhudi.format.timeline.instant import Instant
 from pyhudi.index.bucket import FixedBuckets
-from pyhudi.index.consistent_buckets import RingBuckets
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.facts.creation import new_table_properties
@@ -284,15 +282,6 @@ def test_a_delete_makes_no_rings() -> None:
 
     assert result.deleted == 1
     assert [file.path for file in handles.storage.list(RINGS, recursive=True)] == rings
-
-
-def test_a_pending_clustering_may_be_a_resizing() -> None:
-    ring = RingBuckets(HashingMetadata.initial("p", 4), ("id",))
-    resizing = {("p", "f"): Instant("20260101000000000", "clustering", "REQUESTED")}
-    with pytest.raises(Conflict, match="file group 'f' is being clustered, which may resize the ring"):
-        PartitionBuckets(ring, {}, is_new=False).refuse_resizing("p", resizing)
-    PartitionBuckets(ring, {}, is_new=False).refuse_resizing("q", resizing)
-    PartitionBuckets(RULE, {}, is_new=False).refuse_resizing("p", resizing)  # others of its groups are written to
 
 
 def test_a_script_that_asks_for_buckets_makes_a_table_that_says_so() -> None:

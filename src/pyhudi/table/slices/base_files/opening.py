@@ -1,9 +1,10 @@
 """Opens a base file by the format that its name tells."""
 
 from collections.abc import Callable
+from io import SEEK_END
 from typing import BinaryIO, Final
 
-from pyhudi.errors import Unsupported
+from pyhudi.errors import CorruptFile, Unsupported
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.orc import OrcBaseFile
 from pyhudi.table.slices.base_files.parquet import ParquetBaseFile
@@ -32,11 +33,14 @@ FORMATS: Final = tuple(_FORMATS)
 """The extensions of base files that are read."""
 
 
-def open_base_file(storage: Storage, path: str, *, format_of: str | None = None) -> OpenBaseFile:
+def open_base_file(
+    storage: Storage, path: str, *, format_of: str | None = None, size_bytes: int | None = None
+) -> OpenBaseFile:
     """A base file, open at what it states of itself.
 
-    `format_of`: the path of another file that has the same format, for a file whose name tells none.
-    Raises: CorruptFile when it is no whole file of its format; Unsupported for a format that is not read; NotFound.
+    `format_of`: the path of another file that has the same format, for a file whose name tells none. `size_bytes`: of
+    the file that is meant; None: any is. Raises: CorruptFile when it is no whole file of its format, or of another
+    size; Unsupported for a format that is not read; NotFound.
     """
     name = (format_of or path).rpartition("/")[2]
     extension = name[name.rfind(".") :] if "." in name else ""
@@ -48,7 +52,21 @@ def open_base_file(storage: Storage, path: str, *, format_of: str | None = None)
         source = storage.open_input(path).__enter__()
     try:
         with told_as_missing(path):  # some stores open the file only at the first read
+            if size_bytes is not None:
+                _refuse_other_size(source, path, size_bytes)
             return opened(source, path)
     except BaseException:
         source.close()
         raise
+
+
+def _refuse_other_size(source: BinaryIO, path: str, size_bytes: int) -> None:
+    found = source.seek(0, SEEK_END)
+    source.seek(0)
+    if found != size_bytes:
+        raise CorruptFile(
+            path, 0, expected=f"the {size_bytes:,} bytes that it had when the table was bootstrapped from it",
+            found=f"{found:,}",
+            hint="Rows go by their position, so those of another file would be mixed up; put back the file of that "
+            "time.",
+        )  # fmt: skip

@@ -11,16 +11,19 @@ import pyarrow.orc as orc
 from pyhudi.errors import HudiError, Unsupported
 from pyhudi.format.orc.tail import OrcTail, decode_tail, decode_writer_zone
 from pyhudi.table.slices.base_files.protocol import BATCH_ROWS, corrupt_file
-from pyhudi.table.slices.base_files.zones import UTC_NAMES, as_instants, has_timestamp, instants_of
+from pyhudi.table.slices.base_files.zones import (
+    NANOSECOND_MILLIS,
+    UTC_NAMES,
+    as_instants,
+    has_timestamp,
+    instants_of,
+)
 
 _KIND = "a whole ORC file"
 _BROKEN = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 _HELD_FACTOR = 4
 """How many times its stored size a file may take in memory, as a rule of thumb."""
-
-_MILLISECONDS_MAX = (1 << 63) // 1_000_000
-"""PyArrow reads timestamps as nanoseconds in 64 bits: from this many milliseconds before or after 1970 on it fails."""
 
 
 class OrcBaseFile:
@@ -99,7 +102,7 @@ class OrcBaseFile:
         Raises: Unsupported for readings that PyArrow cannot hold.
         """
         for least, greatest in self._tail.timestamp_bounds_ms.values():
-            if least <= -_MILLISECONDS_MAX or greatest >= _MILLISECONDS_MAX:
+            if least <= -NANOSECOND_MILLIS or greatest >= NANOSECOND_MILLIS:
                 raise Unsupported(
                     f"{self.path}: a timestamp before 1677 or after 2262 in an ORC file, which PyArrow does not read: "
                     "leave out the file's timestamp columns, or rewrite the table with Parquet files"

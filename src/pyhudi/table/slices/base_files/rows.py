@@ -60,12 +60,15 @@ def open_rows(
     """A base file with all columns of its rows: `source` holds the columns of a bootstrapped file, and the partition
     path tells columns that the file lacks.
 
-    Raises: as `open_base_file`; CorruptFile where a bootstrapped file and its source differ in their rows.
+    Raises: as `open_base_file`; CorruptFile where a bootstrapped file and its source differ in their rows, or the
+    source has another size than at the time of the bootstrap.
     """
     file = open_base_file(storage, path)
     try:
         if source is not None:
-            other = open_base_file(open_storage(source.location), source.path, format_of=path)
+            other = open_base_file(
+                open_storage(source.location), source.path, format_of=path, size_bytes=source.size_bytes or None
+            )
             try:
                 file = StitchedFile(file, other)
             except BaseException:

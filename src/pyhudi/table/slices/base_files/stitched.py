@@ -61,6 +61,8 @@ class StitchedFile:
         for number in range(len(self.group_rows)) if groups is None else groups:
             at = int(starts[number])
             for batch in self._source.batches(others, groups=[number], use_threads=use_threads, batch_rows=batch_rows):
+                if not len(batch):
+                    continue
                 found = {**_columns(rows.take(at, len(batch))), **_columns(batch)}
                 yield pa.RecordBatch.from_arrays([found[name] for name in columns], names=list(columns))
                 at += len(batch)

@@ -7,6 +7,9 @@ from pyhudi.table.slices.conform import list_offsets, null_mask
 
 UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich"})
 
+NANOSECOND_MILLIS = (1 << 63) // 1_000_000
+"""PyArrow reads times of ORC files as nanoseconds in 64 bits: so many milliseconds before or after 1970 it fails."""
+
 _INSTANT = pa.timestamp("us", "UTC")
 
 

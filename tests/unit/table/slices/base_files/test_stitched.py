@@ -36,7 +36,7 @@ def storage() -> MemoryStorage:
 def with_source(storage: MemoryStorage, data: pa.Table = DATA, row_group_size: int = 170) -> SourceFile:
     with storage.put_stream("source/part-0") as sink:
         pq.write_table(data, sink, row_group_size=row_group_size)
-    return SourceFile(storage.location, "source/part-0", 1)
+    return SourceFile(storage.location, "source/part-0", len(storage.get("source/part-0")))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 64, 65_536])
@@ -93,12 +93,19 @@ def test_a_source_that_changed_is_refused(storage: MemoryStorage) -> None:
         open_rows(storage, SKELETON, source)
 
 
+def test_a_source_of_another_size_is_refused_though_it_has_as_many_rows(storage: MemoryStorage) -> None:
+    then = with_source(storage)
+    with_source(storage, DATA.set_column(1, "text", pa.array([f"other {n}" for n in range(ROWS)])))
+    with pytest.raises(CorruptFile, match=r"source/part-0 .*bytes that it had when the table was bootstrapped"):
+        open_rows(storage, SKELETON, then)
+
+
 def test_a_source_has_the_format_of_its_skeleton() -> None:
     storage, name = MemoryStorage(), SKELETON.replace(".parquet", ".orc")
     for path, rows in ((name, META), ("source/000000_0", DATA)):
         with storage.put_stream(path) as sink:
             orc.write_table(rows, sink)
-    file = open_rows(storage, name, SourceFile(storage.location, "source/000000_0", 1))
+    file = open_rows(storage, name, SourceFile(storage.location, "source/000000_0", 0))
     assert file.read(["n", "_hoodie_record_key"]).slice(500, 1).to_pylist() == [
         {"n": 500, "_hoodie_record_key": "k500"}
     ]
