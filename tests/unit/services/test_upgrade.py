@@ -1,7 +1,6 @@
 """A table that went to another version and came back could tell other times, or merge logs upon base files that hold
 them already. Small tables go both ways here, in memory."""
 
-import pyarrow as pa
 import pytest
 
 from pyhudi import HudiTable

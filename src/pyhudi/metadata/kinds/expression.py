@@ -284,7 +284,7 @@ def _filter_differences(
                 bloom,
                 evolution=snapshot.evolution,
                 counts=snapshot.timeline.is_committed,
-            )  # fmt: skip
+            )
         )
         if missing:
             yield Difference(
