@@ -163,6 +163,8 @@ class TableVersion:
     index_version: IndexVersion
     # metadata-table.md sections 8 and 9.
     index_removal: IndexRemoval
+    # What a bootstrapped table stores of its index: a property and its value. bootstrap.md section 2.
+    bootstrap_index: tuple[str, str]
 
     def __str__(self) -> str:
         return str(self.number)
@@ -233,6 +235,10 @@ _ROWS: Final = (
         expression_prefix="expr_index_",
         index_version="V1",
         index_removal=IndexRemoval.RECORDS,
+        bootstrap_index=(
+            "hoodie.bootstrap.index.class",
+            "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
+        ),
     ),
     TableVersion(
         number=8,
@@ -262,6 +268,7 @@ _ROWS: Final = (
         expression_prefix="expr_index_",
         index_version="V1",
         index_removal=IndexRemoval.DELETE_BLOCKS,
+        bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
     ),
     TableVersion(
         number=9,
@@ -291,6 +298,7 @@ _ROWS: Final = (
         expression_prefix="expr_index_",
         index_version="V2",
         index_removal=IndexRemoval.DELETE_BLOCKS,
+        bootstrap_index=("hoodie.bootstrap.index.type", "HFILE"),
     ),
 )
 

@@ -57,6 +57,7 @@ EVENT = {
     "hoodie.record.merge.mode": "EVENT_TIME_ORDERING", "hoodie.table.partition.fields": "p",
 }  # fmt: skip
 DEFAULT = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+LATEST = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 EVENT_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 CHAIN = {
     8: {**EVENT, "hoodie.record.merge.strategy.id": EVENT_ID, "hoodie.compaction.payload.class": DEFAULT,
@@ -81,6 +82,19 @@ def test_properties_are_those_that_apache_hudi_gives(tmp_path: Path) -> None:
         assert {name: properties[name] for name in MERGING if name in properties} == CHAIN[to]
 
 
+def test_a_table_whose_class_and_mode_differ_goes_back_by_its_mode(tmp_path: Path) -> None:
+    """1.2.0 upgrades to event time, and names the class of before as the legacy one."""
+    table = HudiTable.create(
+        tmp_path / "t", name="t", record_key="k", ordering="ts", table_version=6, table_type="MERGE_ON_READ",
+        properties={"hoodie.compaction.payload.class": LATEST},
+    )  # fmt: skip
+    changed(table, 9)
+    assert table.properties["hoodie.table.legacy.payload.class"] == LATEST
+    changed(table, 8)
+    assert table.properties["hoodie.record.merge.mode"] == "EVENT_TIME_ORDERING"
+    assert table.properties["hoodie.compaction.payload.class"] == DEFAULT
+
+
 def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
     golden = GoldenTables(tmp_path).get("mor_compact_scheduled_v8_h102")
     table = HudiTable.open(golden.path)
@@ -96,8 +110,12 @@ def test_a_dry_run_says_each_step_and_does_none(tmp_path: Path) -> None:
 
 def test_what_goes_the_wrong_way_or_cannot_be_said_is_refused(tmp_path: Path) -> None:
     table = HudiTable.create(tmp_path / "t", name="t", record_key="id", ordering=("a", "b"), table_version=9)
-    with pytest.raises(Invalid, match="expected one of 6, 8, 9"):
+    with pytest.raises(Invalid, match="expected one of the numbers 6, 8, 9"):
         table.upgrade(7)
+    with pytest.raises(Invalid, match="version True: expected one of the numbers"):
+        table.upgrade(True)
+    with pytest.raises(Invalid, match="expected the version to go to"):
+        table.downgrade(None)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match="call downgrade"):
         table.upgrade(8)
     with pytest.raises(Unsupported, match="version 8 has one ordering column"):

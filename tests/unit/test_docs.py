@@ -65,7 +65,7 @@ def test_the_pages_with_examples_are_these() -> None:
         *("savepoints.md", "from-delta.md", "deleting.md", "options.md", "storage.md", "locks.md"),
         *("concurrency.md", "metrics.md", "clustering.md", "services.md", "row-level-changes.md", "change-data.md"),
         "versions.md",
-        *("schema-evolution.md", "base-files.md"),
+        *("schema-evolution.md", "base-files.md", "bootstrap.md"),
     }
     assert {page.name for page in PAGES if examples(page)} == with_examples
     assert sum(text_of(page).count("<!--") for page in PAGES) == sum(len(examples(page)) for page in PAGES)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyhudi.api import frames, writes
 from pyhudi.api.access import table_access
+from pyhudi.api.bootstrap import bootstrap_by_options
 from pyhudi.api.commit_callback import PREFIX as CALLBACK_PREFIX
 from pyhudi.api.commit_callback import CommitCallback, tell_of_commit
 from pyhudi.api.first_write import taken_back_on_failure
@@ -45,7 +46,8 @@ _OPERATION = "hoodie.datasource.write.operation"
 _TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 _DELETES = ("delete", "delete_partition")
 _OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
-_CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES)
+_BOOTSTRAP = "bootstrap"
+_CALLS = ("upsert", "insert", "bulk_insert", *_DELETES, *_OVERWRITES, _BOOTSTRAP)
 
 _LEVELS_MAX = 5
 """Of folders, between a path that is no table and the table that it may be meant for."""
@@ -121,6 +123,9 @@ def save_dataframe(
     """
     merged = merge_options(write=options, opened=None, table={})
     operation = _operation(merged)
+    if operation == _BOOTSTRAP:
+        _bootstrap(dataframe, path, mode, merged)
+        return
     if operation in _DELETES and mode.lower() != "append":
         raise Invalid(f"mode '{mode}': expected 'append' with {_OPERATION}='{operation}', which deletes what is stored")
 
@@ -155,13 +160,27 @@ def save_dataframe(
         _write(table, dataframe, operation, merged, call)
 
 
+def _bootstrap(dataframe: "DataFrame", path: str, mode: str, options: Mapping[str, str]) -> None:
+    """Make a table of the files in `hoodie.bootstrap.base.path`. The DataFrame's rows do not count, only its session.
+
+    Seen: Apache Hudi's users hand in an empty DataFrame. With one that has columns it takes these for the table's.
+    """
+    if HudiTable.exists(path):
+        if mode.lower() == "ignore":
+            return
+        raise Invalid(f"{path}: expected no table to bootstrap, found one; choose another path, or delete the table")
+    new = _new_table(options)
+    bootstrap_by_options(dataframe, path, new, {k: v for k, v in options.items() if k != _OPERATION})
+
+
 def refuse_bad_options(path: str, options: Mapping[str, object]) -> None:
     """Check the options of writes that are to come, as far as this can be done without rows.
 
     Raises: as `save_dataframe`.
     """
     merged = merge_options(write=options, opened=None, table={})
-    _operation(merged)
+    if _operation(merged) == _BOOTSTRAP:
+        raise Invalid(f"{_OPERATION}='{_BOOTSTRAP}': makes a table of files once; expected an operation that adds rows")
     AfterCommitSettings.from_options(merged)
     if HudiTable.exists(path):
         HudiTable.open(path)._handle.prepare({k: v for k, v in merged.items() if k not in (_OPERATION, _TO_DELETE)})

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.api import queries, writes
 from pyhudi.api.access import list_storage, table_access
+from pyhudi.api.bootstrap import BootstrapCalls
 from pyhudi.api.changes import ChangeCalls
 from pyhudi.api.creation import make_table
 from pyhudi.api.handle import TableHandle
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     pass
 
 
-class HudiTable(VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
+class HudiTable(BootstrapCalls, VersionCalls, ChangeCalls, RowCalls, ExpiryCalls, AlterCalls):
     """A Hudi table on some storage.
 
     It holds no snapshot: each call reads the timeline and `hoodie.properties` anew, and a scan is bound to

@@ -9,6 +9,7 @@ from pyhudi.cli.expire import expire
 from pyhudi.cli.metadata import metadata_app
 from pyhudi.cli.options import options
 from pyhudi.cli.service import service
+from pyhudi.cli.version_changes import downgrade, upgrade
 
 app = typer.Typer(
     name="pyhudi",
@@ -21,6 +22,8 @@ app.command("cluster")(cluster)
 app.command("options")(options)
 app.command("expire")(expire)
 app.command("service")(service)
+app.command("upgrade")(upgrade)
+app.command("downgrade")(downgrade)
 
 
 def _show_version(is_asked: bool) -> None:

@@ -90,7 +90,7 @@ PROPERTIES: dict[str, Entry] = {
         (
             "hoodie.timeline.path", "hoodie.timeline.history.path", "hoodie.archivelog.folder",
             "hoodie.table.create.schema", "hoodie.partition.metafile.use.base.format",
-            "hoodie.bootstrap.index.enable", "hoodie.bootstrap.index.type",
+            "hoodie.bootstrap.index.enable", "hoodie.bootstrap.index.type", "hoodie.bootstrap.index.class",
         ),
         Entry(Kind.PROPERTY, note="a new table is told once; later the table says"),
     ),

@@ -178,10 +178,9 @@ _OTHER_SYSTEMS = {
         "hoodie.spark.sql.optimized.writes.enable", "hoodie.sql.origin.keygen.class", "hoodie.sql.partition.schema",
     ),
     **harmless(
-        "it only says how a table is bootstrapped when it is made",
+        "a bootstrap reads its files by one code, and says of them what Apache Hudi does",
         *(f"hoodie.bootstrap.{name}" for name in (
-            "data.queries.only", "full.input.provider", "index.class", "mode.selector",
-            "mode.selector.regex", "mode.selector.regex.mode", "parallelism", "partitionpath.translator.class",
+            "data.queries.only", "full.input.provider", "parallelism",
         )),
     ),
     **harmless(

@@ -12,6 +12,8 @@ from pyhudi.errors import Invalid
 
 ALIASES = {
     "hoodie.avro.schema.externalTransformation": "hoodie.avro.schema.external.transformation",
+    "hoodie.bootstrap.keygen.class": "hoodie.datasource.write.keygenerator.class",
+    "hoodie.bootstrap.keygen.type": "hoodie.datasource.write.keygenerator.type",
     "hoodie.clean.allow.multiple": "hoodie.clean.multiple.enabled",
     "hoodie.clean.async": "hoodie.clean.async.enabled",
     "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",

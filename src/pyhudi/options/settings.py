@@ -15,10 +15,10 @@ _SORT_MODES = (
 )
 _OPERATIONS = (
     *("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table", "delete_partition"),
+    "bootstrap",
 )
 _OTHER_OPERATIONS = (
     *(
-        "bootstrap",
         "upsert_prepped",
         "insert_prepped",
         "bulk_insert_prepped",
@@ -63,6 +63,23 @@ _BUCKETS: dict[str, Entry] = {
         Kind.PROMISE, accepts=("", "SparkBucketIndexPartitioner"), note="classes of Java cannot be called"
     ),
 }
+
+_BOOTSTRAP: dict[str, Entry] = {
+    "hoodie.bootstrap.mode.selector": Entry(
+        Kind.SETTING,
+        accepts=(
+            "", "MetadataOnlyBootstrapModeSelector", "FullRecordBootstrapModeSelector", "BootstrapRegexModeSelector",
+        ),
+        note="selectors of your own cannot be called",
+    ),
+    "hoodie.bootstrap.mode.selector.regex": Entry(Kind.SETTING),
+    "hoodie.bootstrap.mode.selector.regex.mode": Entry(Kind.SETTING, accepts=("", "METADATA_ONLY", "FULL_RECORD")),
+    "hoodie.bootstrap.partitionpath.translator.class": Entry(
+        Kind.SETTING,
+        accepts=("", "IdentityBootstrapPartitionPathTranslator", "DecodedBootstrapPartitionPathTranslator"),
+        note="translators of your own cannot be called",
+    ),
+}  # fmt: skip
 
 _COMPACTION: dict[str, Entry] = {
     "hoodie.compact.inline.trigger.strategy": Entry(
@@ -131,6 +148,7 @@ SETTINGS: dict[str, Entry] = {
     **_LOCKS,
     **_LOGS,
     **_BUCKETS,
+    **_BOOTSTRAP,
     **_COMPACTION,
     **_CLUSTERING,
     "hoodie.clean.policy": Entry(

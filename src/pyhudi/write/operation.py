@@ -79,10 +79,11 @@ def run_write(
     *,
     extra_metadata: Mapping[str, str],
     then: AfterCommit,
+    requested: str | None = None,
 ) -> WriteResult:
     """Place the rows, write and commit. The guard is held to begin and to complete the write only.
 
-    `then`: what follows the commit in the turn that completed it.
+    `then`: what follows the commit in the turn that completed it. `requested`: as of `begin_write`.
     Requests: one listing, what the index reads of the base files in the input's partitions, or in all of them for
     a global index (upsert and delete; nothing by bucket), one read and write a file group that changes, and a dozen
     small timeline files.
@@ -98,7 +99,7 @@ def run_write(
                     f"table '{session.snapshot.config.name}': its schema changed while the input was read; run the "
                     "write again"
                 )
-            write = _begin(turns, session, operation, life)
+            write = _begin(turns, session, operation, life, requested)
 
         with rolled_back_on_failure(write):
             return _write_rows(write, prepared, settings, extra_metadata, then)
@@ -192,9 +193,11 @@ def run_delete_partitions(
             return _carry_out(write, operation, work, extra, partial(judge_write, rules=rules), then)
 
 
-def _begin(turns: Turns, session: WriteSession, operation: Operation, life: ExitStack) -> RunningWrite:
+def _begin(
+    turns: Turns, session: WriteSession, operation: Operation, life: ExitStack, requested: str | None = None
+) -> RunningWrite:
     action = _action(session.snapshot.config, operation)
-    return begin_write(turns, session, action, requested_content(operation), life)
+    return begin_write(turns, session, action, requested_content(operation), life, requested=requested)
 
 
 def _refuse_early(session: WriteSession, requested: str, plan: WritePlan) -> None:

@@ -23,7 +23,8 @@ ROWS = pa.table({
 
 
 def new_table(version: int = 9, kind: str = KINDS[0], schema: pa.Schema | None = None, **properties: str) -> Handles:
-    handles = Handles(MemoryStorage(), StepClock(), seeded_uuids(version), SerialExecutor())
+    clock = StepClock()
+    handles = Handles(MemoryStorage(clock_ms=lambda: clock.ms), clock, seeded_uuids(version), SerialExecutor())
     handles.create(table_version=version, table_type=kind, schema=schema, properties=properties)
     return handles
 
@@ -313,3 +314,29 @@ def test_random_changes_and_writes_agree_with_a_model(kind: str, seed: int) -> N
         assert rows(table) == [{name: model[key][name] for name in table.schema().names} for key in sorted(model)], (
             seed, step, what
         )  # fmt: skip
+
+
+def test_statistics_tell_nothing_of_rows_that_a_restore_took_back() -> None:
+    """Version 6 voids the blocks of a write that is taken back, and keeps their logs."""
+    handles = filled(6, KINDS[1], **{"hoodie.metadata.enable": "false"})
+    table = handles.open()
+    kept = table.savepoint()
+    table.alter().drop("n").add("n", "string").commit()
+    table.upsert(pa.table({"id": ["a"], "city": ["x"], "ts": [2], "name": ["x"], "n": ["no number"]}))
+    table.restore(kept.requested)
+    assert [path for path in without_metadata_table(handles.storage) if ".log." in path]
+
+    options = {"hoodie.metadata.enable": "true"}
+    handles.open(options).build_index("column_stats")
+    assert rows(handles.open(options), where="n = 1")[0]["id"] == "a"
+    assert handles.open(options).metadata.validate().differences == ()
+
+
+def test_arguments_that_are_none_are_refused_at_once() -> None:
+    alteration = filled().open().alter()
+    with pytest.raises(Invalid, match="expected a text as its comment"):
+        alteration.comment("n", 5)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match=r"such as pyarrow.decimal128\(10, 2\)"):
+        alteration.add("x", "varchar")
+    with pytest.raises(Invalid, match="expected the name of a column"):
+        alteration.move("n", after=3)  # type: ignore[arg-type]

@@ -220,7 +220,7 @@ REFUSED = [
     ),
     ("hoodie.datasource.write.keygenerator.type", "GLOBAL_DELETE", "SIMPLE"),
     ("hoodie.keygen.datetime.parser.class", "com.example.MyParser", "HoodieDateTimeParser"),
-    ("hoodie.datasource.write.operation", "bootstrap", "upsert"),
+    ("hoodie.datasource.write.operation", "compact", "upsert"),
     ("hoodie.static.overwrite.partition.paths", "p1,p2", "left out"),
     (
         "hoodie.write.commit.callback.class",

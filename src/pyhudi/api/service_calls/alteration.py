@@ -50,9 +50,10 @@ class TableAlteration:
     ) -> Self:
         """Add a column, or a field of a struct: last, or at a place. Stored rows have null there.
 
-        `type`: an Arrow type, or the name of one, such as `"int64"`.
+        `type`: an Arrow type, or the name of a simple one, such as `"int64"` or `"string"`.
         """
-        return self._with(Add(_path(path), _type(path, type), Place(after, before, first), comment))
+        place = Place(_neighbour(path, after), _neighbour(path, before), first)
+        return self._with(Add(_path(path), _type(path, type), place, _text(path, comment)))
 
     def rename(self, path: str, name: str) -> Self:
         """Give a column another name. `name`: without the path."""
@@ -66,7 +67,7 @@ class TableAlteration:
         """Put a column right behind or before another one of the same struct, or first."""
         if after is None and before is None and not first:
             raise Invalid(f"column '{path}': expected a place to move it to: after, before or first")
-        return self._with(Move(_path(path), Place(after, before, first)))
+        return self._with(Move(_path(path), Place(_neighbour(path, after), _neighbour(path, before), first)))
 
     def change_type(self, path: str, type: pa.DataType | str) -> Self:
         """Make a column's type a wider one.
@@ -82,7 +83,7 @@ class TableAlteration:
 
     def comment(self, path: str, text: str | None) -> Self:
         """Say what a column means; None takes the comment away."""
-        return self._with(Comment(_path(path), text))
+        return self._with(Comment(_path(path), _text(path, text)))
 
     def commit(
         self, *, options: Mapping[str, object] | None = None, extra_metadata: Mapping[str, str] | None = None
@@ -138,4 +139,17 @@ def _type(path: str, given: pa.DataType | str) -> pa.DataType:
     try:
         return pa.type_for_alias(given)
     except (ValueError, TypeError) as error:
-        raise Invalid(f"column '{path}': expected an Arrow type, or the name of one, found {given!r}") from error
+        raise Invalid(
+            f"column '{path}': expected an Arrow type, such as pyarrow.decimal128(10, 2), or the name of a simple one "
+            f"(bool, int32, int64, float, double, string, binary, date32), found {given!r}"
+        ) from error
+
+
+def _neighbour(path: str, given: str | None) -> str | None:
+    return None if given is None else _path(given)
+
+
+def _text(path: str, given: str | None) -> str | None:
+    if given is not None and not isinstance(given, str):
+        raise Invalid(f"column '{path}': expected a text as its comment, or None, found {given!r}")
+    return given

@@ -56,6 +56,8 @@ class VersionCalls(ServiceCalls, IndexCalls, ClusteringCalls):
         Indexes that the version does not have go. At version 6 time travel to before the downgrade may miss rows of
         merge-on-read tables, whose logs it finds by other names. Raises: as `upgrade`; Invalid for a later version.
         """
+        if to is None:
+            raise Invalid(f"downgrade table '{self._handle.name}': expected the version to go to, found None")
         return self._change(to, options, dry_run=dry_run, is_upgrade=False)
 
     def _change(

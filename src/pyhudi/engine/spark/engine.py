@@ -8,6 +8,7 @@ from pyhudi.engine.spark.executor import SparkExecutor
 from pyhudi.engine.spark.read.changes import changes_to_dataframe
 from pyhudi.engine.spark.read.scan import plan_to_dataframe
 from pyhudi.engine.spark.session import session_access, session_of, spark_access
+from pyhudi.engine.spark.write.source_rows import dataframe_of_source
 from pyhudi.engine.spark.write.staged_source import source_of
 from pyhudi.engine.spark.write.staging import runs_on_this_machine
 
@@ -15,6 +16,7 @@ __all__ = [
     "SparkExecutor",
     "SparkSliceWork",
     "changes_to_dataframe",
+    "dataframe_of_source",
     "plan_to_dataframe",
     "runs_on_this_machine",
     "session_access",

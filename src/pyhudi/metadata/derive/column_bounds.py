@@ -23,7 +23,7 @@ from pyhudi.table.slices.base_files.protocol import OpenBaseFile
 from pyhudi.table.slices.base_files.statistics import ChunkFacts, single_leaves
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
+from pyhudi.table.slices.slice_log import DATA_TYPES, Counts, log_source, slice_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,7 @@ class _Task:
     storage: Storage
     stored: pa.Schema
     evolution: Evolution | None
+    counts: Counts
     columns: Sequence[IndexedColumn]
     partition: str
     file: str
@@ -114,14 +115,16 @@ def read_bounds(
     executor: Executor,
     *,
     evolution: Evolution | None,
+    counts: Counts,
 ) -> list[FileBounds]:
     """The bounds of these columns in files (partition, name, bytes). `stored`: every column that rows may have.
-    `evolution`: how files are read whose columns had other names; None if none had.
+    `evolution`: how files are read whose columns had other names; None if none had. `counts`: whether what an instant
+    wrote into a log counts; a block of a write that was taken back may hold columns that the table never had.
 
     Requests: the footer of each base file, and its columns of which the footer tells too little; the whole of a log
     file. Memory: in each worker, a row group of one column, or a batch of a log block.
     """
-    return executor.run(read_file_bounds, [_Task(storage, stored, evolution, columns, *file) for file in files])
+    return executor.run(read_file_bounds, [_Task(storage, stored, evolution, counts, columns, *file) for file in files])
 
 
 def read_file_bounds(task: _Task) -> FileBounds:
@@ -217,7 +220,7 @@ def _log_bounds(task: _Task) -> dict[str, ColumnBounds]:
     path = join(task.partition, task.file)
     tops = list(dict.fromkeys(column.top for column in task.columns))
     found = {column.name: Tally(column) for column in task.columns}
-    blocks = slice_blocks([log_source(task.storage, path, task.size_bytes)], lambda _: True)
+    blocks = slice_blocks([log_source(task.storage, path, task.size_bytes)], task.counts)
 
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE

@@ -26,6 +26,7 @@ from pyhudi.metadata.store.current_cells import current_cells
 from pyhudi.metadata.store.partition import open_partition
 from pyhudi.metadata.store.table import open_metadata_table
 from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.slice_log import Counts, any_write
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
 
@@ -48,8 +49,8 @@ def expression_change(
     ]
 
     if index.bloom is not None:
-        return _blooms(snapshot, requested, new, index, schema, executor, evolution=evolution)
-    read = read_expression_bounds(snapshot.storage, new, index, schema, executor, evolution=evolution)
+        return _blooms(snapshot, requested, new, index, schema, executor, evolution=evolution, counts=any_write)
+    read = read_expression_bounds(snapshot.storage, new, index, schema, executor, evolution=evolution, counts=any_write)
     bounds = bounds_table(read, index.column)
 
     touched = sorted({*metadata.partition_to_write_stats, *(metadata.partition_to_replace_file_ids or {})})
@@ -74,11 +75,14 @@ def initial_expression_change(
     filters.
     """
     schema, partitions = snapshot.schema_with_meta, snapshot.listing.partitions()
+    counts = snapshot.timeline.is_committed
     files = files_of(file_slice for partition in partitions for file_slice in snapshot.slices(partition))
 
     if index.bloom is not None:
-        return _blooms(snapshot, requested, files, index, schema, executor, evolution=snapshot.evolution)
-    read = read_expression_bounds(snapshot.storage, files, index, schema, executor, evolution=snapshot.evolution)
+        return _blooms(snapshot, requested, files, index, schema, executor, evolution=snapshot.evolution, counts=counts)
+    read = read_expression_bounds(
+        snapshot.storage, files, index, schema, executor, evolution=snapshot.evolution, counts=counts
+    )
     bounds = bounds_table(read, index.column)
     return _stats(bounds, bounds, (), index, snapshot.config.version)
 
@@ -94,11 +98,12 @@ def cleaned_expression_change(
 
 def _blooms(
     snapshot: Snapshot, requested: str, files: Sequence[File], index: ExpressionIndex, schema: pa.Schema,
-    executor: Executor, *, evolution: Evolution | None,
+    executor: Executor, *, evolution: Evolution | None, counts: Counts,
 ) -> PartitionChange:  # fmt: skip
     blooms = read_expression_blooms(
-        snapshot.storage, files, index, schema, executor, instant=requested, evolution=evolution
-    )
+        snapshot.storage, files, index, schema, executor, instant=requested, evolution=evolution,
+        counts=counts,
+    )  # fmt: skip
     return bloom_change(blooms, (), table_version=snapshot.config.version, index=index.partition)
 
 
@@ -151,7 +156,9 @@ def _stored_bounds(
 
     told = {key for part in found for key in zip(part["partition"].to_pylist(), part["file"].to_pylist(), strict=True)}
     missing = [file for file in files if file[:2] not in told]
-    read = read_expression_bounds(snapshot.storage, missing, index, schema, executor, evolution=evolution)
+    read = read_expression_bounds(
+        snapshot.storage, missing, index, schema, executor, evolution=evolution, counts=snapshot.timeline.is_committed
+    )
     return pa.concat_tables([*found, bounds_table(read, index.column)])
 
 

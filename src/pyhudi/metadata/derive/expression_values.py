@@ -26,7 +26,7 @@ from pyhudi.storage.protocol import Storage
 from pyhudi.table.slices.base_files.rows import AsWritten, read_stored_batches
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.evolved import Evolution
-from pyhudi.table.slices.slice_log import DATA_TYPES, log_source, slice_blocks
+from pyhudi.table.slices.slice_log import DATA_TYPES, Counts, log_source, slice_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +36,25 @@ class _Task:
     index: ExpressionIndex
     file: File
     evolution: Evolution | None
+    counts: Counts
 
 
 def read_expression_bounds(
     storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
-    evolution: Evolution | None,
+    evolution: Evolution | None, counts: Counts,
 ) -> list[FileBounds]:  # fmt: skip
     """The bounds of an expression in files, under the column's name. `stored`: every column that rows may have.
-    `evolution`: how files are read whose columns had other names; None if none had.
+    `evolution`, `counts`: as for `read_bounds`.
 
     Requests: the column of a base file; the whole of a log. Memory: a row group of the column, or a batch, a worker.
     Seen: 1.0.2 states the size of the column as the file's size, and as the unpacked size twice as much.
     """
-    return executor.run(_bounds, [_Task(storage, stored, index, file, evolution) for file in files])
+    return executor.run(_bounds, [_Task(storage, stored, index, file, evolution, counts) for file in files])
 
 
 def read_expression_blooms(
     storage: Storage, files: Sequence[File], index: ExpressionIndex, stored: pa.Schema, executor: Executor, *,
-    instant: str, evolution: Evolution | None,
+    instant: str, evolution: Evolution | None, counts: Counts,
 ) -> pa.Table:  # fmt: skip
     """The filters of an expression's values in files, as `BLOOMS`. Cost, memory: as above, and the filters.
 
@@ -61,7 +62,7 @@ def read_expression_blooms(
     Here nulls are in no filter, and neither are empty texts, which no filter can hold.
     """
     assert index.bloom is not None
-    found = executor.run(_bloom, [_Task(storage, stored, index, file, evolution) for file in files])
+    found = executor.run(_bloom, [_Task(storage, stored, index, file, evolution, counts) for file in files])
 
     kind = index.bloom.kind
     rows = [
@@ -73,11 +74,11 @@ def read_expression_blooms(
 
 def count_unheld(
     storage: Storage, file: File, index: ExpressionIndex, stored: pa.Schema, bloom: BloomFilter, *,
-    evolution: Evolution | None,
+    evolution: Evolution | None, counts: Counts,
 ) -> int:  # fmt: skip
     """The number of rows in a file whose expression gives a text that the filter lacks. Empty texts do not count."""
     count = 0
-    for values in _values(_Task(storage, stored, index, file, evolution)):
+    for values in _values(_Task(storage, stored, index, file, evolution, counts)):
         texts = _texts(values)
         count += len(texts) - int(pc.sum(bloom.may_contain(texts)).as_py() or 0)
     return count
@@ -125,7 +126,7 @@ def _base_batches(task: _Task, path: str) -> Iterator[pa.RecordBatch]:
 
 def _log_batches(task: _Task, path: str, size_bytes: int) -> Iterator[pa.RecordBatch]:
     source = task.index.source
-    blocks = slice_blocks([log_source(task.storage, path, size_bytes)], lambda _: True)
+    blocks = slice_blocks([log_source(task.storage, path, size_bytes)], task.counts)
     for block in (block for block in blocks if block.type in DATA_TYPES):
         assert block.type is not BlockType.DELETE
         then = None if task.evolution is None else task.evolution.of_instant(instant_time(block), [source])

@@ -21,7 +21,7 @@ from pyhudi.table.slices.base_files.rows import TODAY, AsWritten, read_stored_ba
 from pyhudi.table.slices.conform import conform_batch
 from pyhudi.table.slices.log_reading import LogReading
 from pyhudi.table.slices.merged_slice import SliceReader
-from pyhudi.table.slices.slice_log import log_sources, slice_blocks
+from pyhudi.table.slices.slice_log import any_write, log_sources, slice_blocks
 from pyhudi.table.view.file_system_view import FileSlice
 
 LOCATED = pa.schema([("record_key", pa.string()), ("partition", pa.string()), ("file_id", pa.string())])
@@ -117,11 +117,9 @@ def _may_delete(reading: RowReading, file_slice: FileSlice | None) -> bool:
     rules = reading.logs.rules
     if rules.merger is not None or any(name in reading.stored.names for name in rules.mark_columns):
         return True
-    return any(block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, file_slice), _any))
-
-
-def _any(instant: str) -> bool:
-    return True
+    return any(
+        block.type is BlockType.DELETE for block in slice_blocks(log_sources(reading.storage, file_slice), any_write)
+    )
 
 
 def _keys(reading: RowReading, file_slice: FileSlice | None) -> pa.Array:

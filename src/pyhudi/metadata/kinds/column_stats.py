@@ -163,7 +163,8 @@ class ColumnStatsKind(IndexKind):
         ]
 
         storage, evolution = contents.snapshot.storage, contents.snapshot.evolution
-        bounds = read_bounds(storage, files, columns, schema, contents.readers, evolution=evolution)
+        counts = contents.snapshot.timeline.is_committed
+        bounds = read_bounds(storage, files, columns, schema, contents.readers, evolution=evolution, counts=counts)
         change = column_stats_change(
             bounds, columns, facts.version, table_version=contents.table_version, index=partition
         )
@@ -212,7 +213,8 @@ def stored_bounds_of(
 
     for column in columns:
         missing = [file for file in files if file[:2] not in told[column.name]]
-        read = read_bounds(snapshot.storage, missing, [column], schema, executor, evolution=evolution)
+        counts = snapshot.timeline.is_committed
+        read = read_bounds(snapshot.storage, missing, [column], schema, executor, evolution=evolution, counts=counts)
         found[column.name].append(bounds_table(read, column))
     return {name: pa.concat_tables(parts) for name, parts in found.items()}
 

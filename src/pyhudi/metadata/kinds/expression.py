@@ -245,8 +245,9 @@ def _statistics_differences(
 ) -> Iterator[Difference]:
     snapshot, field = check.snapshot, pa.field(index.source, index.type)
     read = read_expression_bounds(
-        snapshot.storage, files, index, snapshot.schema_with_meta, check.executor, evolution=snapshot.evolution
-    )
+        snapshot.storage, files, index, snapshot.schema_with_meta, check.executor, evolution=snapshot.evolution,
+        counts=snapshot.timeline.is_committed,
+    )  # fmt: skip
     bounds = bounds_table(read, index.column)
 
     table = pa.table([[p for p, _, _ in files], [name for _, name, _ in files]], schema=FILES)
@@ -275,7 +276,15 @@ def _filter_differences(
         missing = (
             0
             if bloom is None
-            else count_unheld(snapshot.storage, file, index, schema, bloom, evolution=snapshot.evolution)
+            else count_unheld(
+                snapshot.storage,
+                file,
+                index,
+                schema,
+                bloom,
+                evolution=snapshot.evolution,
+                counts=snapshot.timeline.is_committed,
+            )
         )
         if missing:
             yield Difference(

@@ -26,6 +26,7 @@ from pyhudi.metadata.kinds.settings import ChosenColumns
 from pyhudi.metadata.store.indexes import MetadataIndexes
 from pyhudi.metadata.store.table import MetadataTable
 from pyhudi.table.slices.evolved import Evolution
+from pyhudi.table.slices.slice_log import any_write
 from pyhudi.table.view.snapshot import Snapshot
 from pyhudi.versions import TableVersion
 
@@ -125,8 +126,9 @@ class CommitView:
         if columns not in self._bounds:
             storage = self.snapshot.storage
             self._bounds[columns] = read_bounds(
-                storage, self.new_files, columns, self.schema, self.executor, evolution=self.evolution
-            )
+                storage, self.new_files, columns, self.schema, self.executor, evolution=self.evolution,
+                counts=any_write,
+            )  # fmt: skip
         return self._bounds[columns]
 
 
@@ -173,5 +175,5 @@ class IndexCheck:
     def read_bounds(self, partition: str, columns: Sequence[IndexedColumn]) -> tuple[list[File], list[FileBounds]]:
         """The files of a data partition, and the bounds of these columns in them."""
         files, schema = files_of(self.snapshot.slices(partition)), self.snapshot.schema_with_meta
-        storage, evolution = self.snapshot.storage, self.snapshot.evolution
-        return files, read_bounds(storage, files, columns, schema, self.executor, evolution=evolution)
+        storage, evolution, counts = self.snapshot.storage, self.snapshot.evolution, self.snapshot.timeline.is_committed
+        return files, read_bounds(storage, files, columns, schema, self.executor, evolution=evolution, counts=counts)

@@ -7,7 +7,9 @@ from pyhudi.errors import Unsupported
 from pyhudi.merge.payloads import DELETE_FIELD, DELETE_MARKER, LEGACY_PAYLOADS, MERGE_PROPERTY, PARTIAL_UPDATE_MODE
 from pyhudi.merge.rules import MergeMode
 from pyhudi.services.upgrade.facts import (
+    DEFAULT_PAYLOAD,
     IDS,
+    LATEST_PAYLOAD,
     LEGACY_PAYLOAD,
     MODE,
     ORDERING,
@@ -20,7 +22,12 @@ from pyhudi.services.upgrade.facts import (
     without,
 )
 
-_PLAIN = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "EventTimeAvroPayload")
+_MODES = {
+    DEFAULT_PAYLOAD: MergeMode.EVENT_TIME,
+    LATEST_PAYLOAD: MergeMode.COMMIT_TIME,
+    "EventTimeAvroPayload": MergeMode.EVENT_TIME,
+}
+_PLAIN = tuple(_MODES)
 _OWN_ORDERING = {"MySqlDebeziumAvroPayload": "_event_seq"}
 
 
@@ -52,5 +59,7 @@ def to_eight_from_nine(properties: Properties, name: str) -> dict[str, str]:
         mode = MergeMode.CUSTOM.value
         now |= {STRATEGY: IDS[mode], PAYLOAD: payload}
     elif mode != MergeMode.CUSTOM:
-        now |= {STRATEGY: IDS[mode], PAYLOAD: payload or PAYLOADS[mode]}
+        # Seen: an upgrade from 6 in one go names the class of before, whatever the mode. Version 8 wants them to agree.
+        fits = known != "" and _MODES[known] == mode
+        now |= {STRATEGY: IDS[mode], PAYLOAD: payload if fits else PAYLOADS[mode]}
     return {**now, MODE: mode, **marks, **({PRECOMBINE: ordering} if ordering else {})}

@@ -39,9 +39,10 @@ _NUMBERS: Final = tuple(sorted(VERSIONS))
 
 def find_version(number: int | None, *, what: str) -> TableVersion:
     """The version of a number; None: the newest. Raises: Invalid."""
-    found = VERSIONS.get(_NUMBERS[-1] if number is None else number)
+    wanted = _NUMBERS[-1] if number is None else number
+    found = VERSIONS.get(wanted) if type(wanted) is int else None
     if found is None:
-        raise Invalid(f"{what} to version {number}: expected one of {', '.join(map(str, _NUMBERS))}")
+        raise Invalid(f"{what} to version {number!r}: expected one of the numbers {', '.join(map(str, _NUMBERS))}")
     return found
 
 

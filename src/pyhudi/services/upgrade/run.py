@@ -17,6 +17,7 @@ from pyhudi.format.names import HOODIE, METADATA_TABLE, join
 from pyhudi.metadata.store.indexes import read_definitions
 from pyhudi.services.indexing.plans import lists_of
 from pyhudi.services.metadata.lists import put_definitions
+from pyhudi.services.upgrade.completion_times import TIMES
 from pyhudi.services.upgrade.path import changed_properties, versions_between
 from pyhudi.services.upgrade.timeline_copy import (
     copy_history,
@@ -158,7 +159,9 @@ def fit_definitions(storage: Storage, target: TableVersion) -> None:
 
 
 def sweep(storage: Storage, config: TableConfig) -> None:
-    """Remove the timeline of the layout that the table has not."""
+    """Remove the timeline of the layout that the table has not, and the times that are in its names now."""
+    if config.layout.has_completion_times:
+        storage.delete(TIMES)
     for kind in LAYOUTS.values():
         if kind != config.layout.kind:
             folder = ".hoodie/timeline" if kind.has_own_folder else HOODIE

@@ -19,6 +19,7 @@ from pyhudi.format.timeline.instant import WRITE_ACTIONS, Instant
 from pyhudi.format.timeline.instant_text import format_instant
 from pyhudi.format.timeline.lsm import HistoryFileName
 from pyhudi.format.timeline.records import MOVES
+from pyhudi.services.upgrade.completion_times import CompletionTimes, keep_times, read_times
 from pyhudi.storage.protocol import Storage
 from pyhudi.table.view.schema_on_read import SCHEMA_FOLDER, list_history
 from pyhudi.timeline.layout import TimelineLayout
@@ -52,10 +53,14 @@ def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayo
     """Copy the active timeline. Requests: a get and a put for each file.
 
     From layout 1, when a file was modified is taken for when its instant completed, as Apache Hudi does; a copied file
-    may be older than its own instant, and then completes right after it.
+    may be older than its own instant, and then completes right after it. An instant that came from layout 2 has its
+    completion time of there.
     """
     files = timeline_files(storage, source)
     found = {path: instant for path in files if (instant := source.parse(path.rpartition("/")[2])) is not None}
+    if source.has_completion_times and not target.has_completion_times:
+        keep_times(storage, found.values())
+    times = CompletionTimes({}) if source.has_completion_times else read_times(storage)
     clusterings = {
         instant.requested
         for path, instant in found.items()
@@ -68,7 +73,7 @@ def copy_timeline(storage: Storage, source: TimelineLayout, target: TimelineLayo
             content = target.encode_commit(decode_commit(content, path=path))
         completed = instant.completed
         if instant.is_completed and completed is None:
-            completed = max(format_instant(files[path], zone), instant.requested)
+            completed = times.of(instant) or max(format_instant(files[path], zone), instant.requested)
         named = replace(instant, action=_action(instant, target, clusterings), completed=completed, is_legacy=False)
         storage.put(target.path(named), content)
 
@@ -120,14 +125,15 @@ def _to_sorted_files(
         read_entries(storage, source.history_folder),
         key=lambda one: (one[0].instant.requested, one[0].instant.action),
     )
+    times = read_times(storage)
     for start in range(0, len(entries), _BATCH_INSTANTS):
         batch = entries[start : start + _BATCH_INSTANTS]
-        actions = [_archived_action(target, entry, path) for entry, path in batch]
+        actions = [_archived_action(target, entry, path, times) for entry, path in batch]
         name = HistoryFileName(actions[0].instant.requested, actions[-1].instant.requested, 0)
         append_actions(storage, target.history_folder, actions, name, confirm=confirm)
 
 
-def _archived_action(target: TimelineLayout, entry: ArchivedEntry, path: str) -> ArchivedAction:
+def _archived_action(target: TimelineLayout, entry: ArchivedEntry, path: str, times: CompletionTimes) -> ArchivedAction:
     content: bytes | None = None
     match entry.instant.action:
         case "commit" | "deltacommit" | "replacecommit":
@@ -136,7 +142,8 @@ def _archived_action(target: TimelineLayout, entry: ArchivedEntry, path: str) ->
             content = encode_clean_metadata(clean)
         case "rollback" if (rollback := archived_rollback(entry, path=path)) is not None:
             content = encode_rollback_metadata(rollback)
-    return ArchivedAction(entry.instant, content, None)
+    completed = times.of(entry.instant) or entry.instant.completed
+    return ArchivedAction(replace(entry.instant, completed=completed), content, None)
 
 
 def _to_logs(storage: Storage, source: TimelineLayout, target: TimelineLayout, confirm: Callable[[], None]) -> None:

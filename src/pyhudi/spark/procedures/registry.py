@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NO_TOOL: Final = "this release has no such tool"
-_BOOTSTRAP: Final = "tables are not bootstrapped in this release"
+_BOOTSTRAP: Final = "HudiTable.bootstrap, or df.write with the operation bootstrap, makes a table of files"
 _SYNC: Final = "catalogs are not synchronised in this release; CREATE TABLE … LOCATION makes a table known"
 _REPAIR: Final = "this release repairs nothing by itself: a write clears up what dead writers left"
 _STATS: Final = "HudiTable.metadata.lookup reads the records of the metadata table"

@@ -307,9 +307,13 @@ def _merge_mode(properties: Mapping[str, str], *, path: str) -> MergeMode:
 
 
 def _bootstrap_base(properties: Mapping[str, str]) -> str | None:
-    is_off = not _flag(properties, "hoodie.bootstrap.index.enable", default="true")
-    has_none = properties.get("hoodie.bootstrap.index.type", "HFILE").upper() == "NO_OP"
-    return None if is_off or has_none else properties.get("hoodie.bootstrap.base.path") or None
+    return properties.get("hoodie.bootstrap.base.path") or None if has_bootstrap_index(properties) else None
+
+
+def has_bootstrap_index(properties: Mapping[str, str]) -> bool:
+    """Whether the index of a bootstrapped table's source files is not switched off."""
+    is_on = _flag(properties, "hoodie.bootstrap.index.enable", default="true")
+    return is_on and properties.get("hoodie.bootstrap.index.type", "HFILE").upper() != "NO_OP"
 
 
 def _flag(properties: Mapping[str, str], key: str, *, default: str = "false") -> bool:

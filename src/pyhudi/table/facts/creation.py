@@ -33,6 +33,9 @@ from pyhudi.versions import VERSIONS, WRITABLE_TEXT, Merging, TableVersion
 
 _FOLDERS = (".hoodie/.aux/.bootstrap/.partitions", ".hoodie/.aux/.bootstrap/.fileids", ".hoodie/.temp")
 
+BOOTSTRAP_MARK = f"{HOODIE}/.pyhudi_bootstrap"
+"""A file that says: a bootstrap of this folder is under way, or died. Whatever else lies here is its own."""
+
 _PAYLOADS = {
     "EVENT_TIME_ORDERING": (
         "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
@@ -272,10 +275,15 @@ def write_new_table(storage: Storage, properties: Mapping[str, str], *, epoch_ms
     Raises: Invalid when the folder holds a table or other files.
     """
     refuse_occupied(storage)
-    for folder in (*_FOLDERS, timeline_layout(properties).history_folder):
-        storage.make_folder(folder)
+    make_folders(storage, properties)
     if not storage.put_new(PROPERTIES, encode_table_properties(properties, epoch_ms=epoch_ms, is_update=False)):
         raise Invalid(f"{storage.location.uri}: a table was created here at the same moment; open it")
+
+
+def make_folders(storage: Storage, properties: Mapping[str, str]) -> None:
+    """Make the folders that Apache Hudi expects in every table."""
+    for folder in (*_FOLDERS, timeline_layout(properties).history_folder):
+        storage.make_folder(folder)
 
 
 def refuse_occupied(storage: Storage) -> None:
@@ -286,6 +294,11 @@ def refuse_occupied(storage: Storage) -> None:
     uri = storage.location.uri
     if storage.head(PROPERTIES) is not None:
         raise Invalid(f"{uri}: expected no table, found one; open it with HudiTable.open, or choose another path")
+    if storage.head(BOOTSTRAP_MARK) is not None:
+        raise Invalid(
+            f"{uri}: expected an empty folder for a new table, found what a bootstrap left that runs or died: run that "
+            "bootstrap again, or delete the folder"
+        )
     files = storage.list("", recursive=True)
     other = next((file for file in files if not file.path.startswith(f"{HOODIE}/.pyhudi_")), None)
     if other is not None:

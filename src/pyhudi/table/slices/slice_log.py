@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyhudi.format.log.block import MAGIC, BlockType, LogBlock
 from pyhudi.format.log.headers import block_identifier, compacted_instants, instant_time, rolled_back_instant
@@ -130,6 +130,15 @@ def slice_files(file_slice: FileSlice) -> SliceFiles:
         logs=tuple((join(file_slice.partition, log.name.format()), log.size_bytes) for log in file_slice.log_files),
         source=file_slice.source,
     )
+
+
+Counts: TypeAlias = Callable[[str], bool]
+"""Whether what an instant wrote into a log counts."""
+
+
+def any_write(instant: str) -> bool:
+    """Counts whatever is there: for logs that one action wrote, which has not completed yet."""
+    return True
 
 
 def slice_blocks(

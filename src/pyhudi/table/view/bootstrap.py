@@ -32,7 +32,7 @@ class BootstrapIndex:
         self._found: dict[str, Mapping[str, StoredSource]] = {}
         self._reader: HFileReader | None = None
         options = dict(storage.location.options)
-        is_alike = place is not None and _scheme(place) == _scheme(storage.location.uri)
+        is_alike = place is not None and storage_kind(place) == storage_kind(storage.location.uri)
         self._place = None if place is None else parse_location(place, options if is_alike else None)
 
     def get(self, partition: str, base: BaseFileName) -> SourceFile:
@@ -93,7 +93,7 @@ class BootstrapIndex:
         Raises: Unsupported for a place on another kind of storage.
         """
         table = self._storage.location
-        if _scheme(uri) != _scheme(table.uri):
+        if storage_kind(uri) != storage_kind(table.uri):
             raise Unsupported(
                 f"{table.uri}: the table was bootstrapped from '{uri}', on another kind of storage: allow it, if you "
                 f"trust the table: HudiTable.open(path, options={{'{SOURCE_FOLDER}': '...'}}) with the place of its "
@@ -111,7 +111,7 @@ def _within(folder: str, uri: str) -> str | None:
     return path[len(base) + 1 :] if path.startswith(f"{base}/") else None
 
 
-def _scheme(uri: str) -> str:
+def storage_kind(uri: str) -> str:
     """The kind of storage; a place of a server that fsspec reaches counts with its host."""
     match parse_uri(uri):
         case LocalUri():

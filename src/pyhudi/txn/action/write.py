@@ -114,12 +114,16 @@ class RunningWrite:
             yield session, completed
 
 
-def begin_write(turns: Turns, session: WriteSession, action: str, request: bytes, life: ExitStack) -> RunningWrite:
+def begin_write(
+    turns: Turns, session: WriteSession, action: str, request: bytes, life: ExitStack, *, requested: str | None = None
+) -> RunningWrite:
     """Begin a write in the turn `session`. `action`: commit, deltacommit or replacecommit. `request`: its content.
 
     `life`: shows the write's signs of life until it is closed. Order: lock and heartbeat, then the requested file.
+    `requested`: the write's instant; None: a new one. The instants of a bootstrap are always the same.
     """
-    table, requested = session.table, session.table.issue_instant()
+    table = session.table
+    requested = table.issue_instant() if requested is None else requested
     show_life(session, requested, life)
     table.request(Instant(requested, action, "REQUESTED"), request)
     run = ActionRun(table, Instant(requested, action, "INFLIGHT"), session.state)
