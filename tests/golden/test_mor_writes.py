@@ -29,7 +29,7 @@ REFUSED = {
 NAMES = [
     n for n in golden_names() if "mor_" in n and any(f"_v{version}_" in n for version in (6, 8, 9)) and n not in REFUSED
 ]
-BUCKETED = [name for name in NAMES if "bucket" in name or "nbcc" in name]
+BUCKETED = [name for name in NAMES if any(kind in name for kind in ("bucket", "nbcc", "consistent"))]
 FORMATS = dict(zip(NAMES, cycle(["parquet", "avro", "hfile"]), strict=False))
 
 
